@@ -41,15 +41,15 @@ pub(super) fn run(data: &[u8]) {
     let sample = [text; 3];
     let few = settings & 2 == 2;
     let sample = if few { Vec::new() } else { sample.to_vec() };
-    let common = CommonGrams::of_sample(sample.into_iter());
+    let common = CommonGrams::from_sample(sample.into_iter());
     let mut held = Vec::new();
-    GramTokenizer::default().cut(text, &common, |gram| held.push(gram));
+    GramTokenizer::default().tokenize(text, &common, |gram| held.push(gram));
     for gram in query_grams(&Pattern::parse(pattern), &common) {
         assert!(held.contains(&gram), "{gram} of {pattern:?} in {text:?}");
     }
     for gap in wildcard_gaps(&Pattern::parse(pattern)) {
         let mut fillings = text.chars().map(|c| c.to_ascii_lowercase());
-        let fits = |c| gap.filled(c, &common).iter().all(|gram| held.contains(gram));
+        let fits = |c| gap.grams_filled_with(c, &common).iter().all(|gram| held.contains(gram));
         assert!(fillings.any(fits), "{gap:?} in {text:?}");
     }
 }

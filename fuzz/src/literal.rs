@@ -42,9 +42,9 @@ pub(super) fn run(data: &[u8]) {
         return;
     }
     let sample = if settings & 2 == 2 { Vec::new() } else { vec![text; 3] };
-    let common = CommonGrams::of_sample(sample.into_iter());
+    let common = CommonGrams::from_sample(sample.into_iter());
     let mut held = Vec::new();
-    GramTokenizer::default().cut(text, &common, |gram| held.push(gram));
+    GramTokenizer::default().tokenize(text, &common, |gram| held.push(gram));
     for gram in query_grams(&Pattern::literal(wanted), &common) {
         assert!(held.contains(&gram), "{gram} of {wanted:?} in {text:?}");
     }

@@ -29,7 +29,7 @@ pub(super) fn run(data: &[u8]) {
     let message = said(answer, &remote);
     assert!(message.chars().count() <= LONGEST_MESSAGE && !message.contains(KEY), "{message:?}");
     let Ok(vectors) = parse(protocol, answer) else { return };
-    let Ok(vectors) = RemoteModel::new(remote).checked(vectors) else { return };
+    let Ok(vectors) = RemoteModel::new(remote).check_and_normalise(vectors) else { return };
     for vector in &vectors {
         assert_eq!(vector.len(), vectors[0].len());
         let length = vector.iter().map(|x| f64::from(*x).powi(2)).sum::<f64>().sqrt();

@@ -21,7 +21,7 @@ pub(super) fn run(data: &[u8]) {
     let mut turns = Vec::new();
     for (number, text) in texts.split('\0').enumerate() {
         let mut terms = Vec::new();
-        tokenizer.cut(text, |term| terms.push(term.to_owned()));
+        tokenizer.tokenize(text, |term| terms.push(term.to_owned()));
         assert!(terms.iter().all(|term| !term.is_empty()));
         query.allows(text);
         turns.push(SummaryTurn { by_user: number % 2 == 0, text });

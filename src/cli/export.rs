@@ -96,13 +96,14 @@ pub(super) fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Resul
     // Two exports into one folder run one after the other, because the second needs the record that
     // the first writes.
     let lock = args.target.join(LOCK);
-    let _lock = match FileLock::take(&lock, ATTEMPTS).map_err(|error| failed(&lock, error))? {
-        Some(taken) => taken,
-        None => {
-            complain(&format!("waiting for another export into {}", args.target.display()));
-            FileLock::wait(&lock).map_err(|error| failed(&lock, error))?
-        }
-    };
+    let _lock =
+        match FileLock::try_acquire(&lock, ATTEMPTS).map_err(|error| failed(&lock, error))? {
+            Some(taken) => taken,
+            None => {
+                complain(&format!("waiting for another export into {}", args.target.display()));
+                FileLock::wait(&lock).map_err(|error| failed(&lock, error))?
+            }
+        };
     let mut files = ExportedFiles::in_folder(&args.target);
     let step = Step::begin(environment, "Exporting");
     let [mut written, mut unchanged, mut kept] = [0_u64; 3];

@@ -70,7 +70,7 @@ pub(super) fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Resul
             false => "no message found; without filters, `verbatim stats` counts all",
         });
     }
-    let drawing = args.svg.as_ref().map(|path| (path, svg(&months::filled(&tally.months))));
+    let drawing = args.svg.as_ref().map(|path| (path, svg(&months::fill_gaps(&tally.months))));
     if let Some((_, svg)) = drawing.as_ref().filter(|(path, _)| path.as_os_str() == "-") {
         write!(out, "{svg}")?;
         return Ok(if tally.messages > 0 { FOUND } else { NOTHING });
@@ -118,7 +118,7 @@ fn charts(
         line.push_str(&format!(", {first} to {last}"));
     }
     writeln!(out, "{}", folded(&line, look.fold_columns(), 2))?;
-    chart(out, "Months", &months::filled(&tally.months), look)?;
+    chart(out, "Months", &months::fill_gaps(&tally.months), look)?;
     for (heading, counts) in
         [("Roles", &tally.roles), ("Services", services), ("Models", &tally.models)]
     {
@@ -216,7 +216,7 @@ fn svg(months: &[(String, u64)]) -> String {
     line(format!("<line x1=\"{LEFT}\" y1=\"{floor}\" x2=\"{}\" y2=\"{floor}\"/>", width - RIGHT));
     let mut year = String::new();
     for (at, (month, count)) in months.iter().enumerate() {
-        let gap = if at > 0 && months::number_of(month).is_none() { GAP } else { 0 };
+        let gap = if at > 0 && months::month_number(month).is_none() { GAP } else { 0 };
         let x = LEFT + COLUMN * (at + gap);
         let tall = (u128::from(*count) * u128::from(HEIGHT) / u128::from(most)) as u64;
         let tall = if *count > 0 { tall.max(1) } else { 0 };
@@ -269,7 +269,7 @@ mod tests {
             tally.months.insert(month.to_owned(), count);
         }
         let names: Vec<String> =
-            months::filled(&tally.months).into_iter().map(|(name, _)| name).collect();
+            months::fill_gaps(&tally.months).into_iter().map(|(name, _)| name).collect();
         assert_eq!(
             names,
             ["+33658-09", "2023-11", "2023-12", "2024-01", "2024-02", "2124-01", NO_TIME]

@@ -7,11 +7,9 @@
 #[cfg(debug_assertions)]
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The number of failpoints that were passed.
 #[cfg(debug_assertions)]
 static PASSED: AtomicU64 = AtomicU64::new(0);
 
-/// The number of the failpoint where the program ends; 0 for none.
 #[cfg(debug_assertions)]
 static ARMED: AtomicU64 = AtomicU64::new(0);
 

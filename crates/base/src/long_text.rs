@@ -12,7 +12,6 @@ use std::{
 
 use crate::{map_faults::Mapped, private};
 
-/// The size of the write buffer in bytes.
 const BUFFER: usize = 1 << 18;
 
 /// A text in a mapped file without a name. The system can drop its pages from memory at any time.

@@ -26,13 +26,11 @@ use memmap2::Mmap;
 
 use crate::lock::lock;
 
-/// The number that [`count`] returns.
 static COUNT: AtomicU64 = AtomicU64::new(0);
 
 /// The registered ranges of memory, as a linked list. Entries are reused, and never freed.
 static RANGES: AtomicPtr<Mapping> = AtomicPtr::new(ptr::null_mut());
 
-/// The lock that is held while a range is added. The signal handler takes no lock.
 static ADDING: Mutex<()> = Mutex::new(());
 
 thread_local! {
@@ -125,7 +123,6 @@ impl Drop for Registration {
     }
 }
 
-/// Returns all entries of the list; safe in a signal handler.
 fn entries() -> impl Iterator<Item = &'static Mapping> {
     let mut next: *const Mapping = RANGES.load(Ordering::Acquire);
     std::iter::from_fn(move || {
@@ -167,7 +164,6 @@ mod unix {
 
     use super::{COUNT, is_registered};
 
-    /// The size of a memory page in bytes.
     static PAGE: AtomicUsize = AtomicUsize::new(0);
 
     /// The signal handler that was installed before the handler of this module.

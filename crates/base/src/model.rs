@@ -27,7 +27,6 @@ pub struct Instant {
     pub nanos: u32,
 }
 
-/// Seconds in a day.
 const DAY: i64 = 86_400;
 
 impl Instant {
@@ -328,13 +327,12 @@ pub struct Hit<'a> {
 /// The maximum number of bytes of a text in a ranked answer.
 pub const MOST_KEPT: usize = 4 << 20;
 
-/// The mark that replaces the cut part of a text.
 const CUT: &str = " […]";
 
 impl Hit<'_> {
     /// Returns the hit with copies of its texts. A content of more than `most` bytes is cut to the
     /// part around `place`.
-    pub fn kept(mut self, place: usize, most: usize) -> Hit<'static> {
+    pub fn into_owned_at(mut self, place: usize, most: usize) -> Hit<'static> {
         if self.content.len() > most {
             let boundary = |mut at: usize| {
                 while !self.content.is_char_boundary(at) {
@@ -362,9 +360,9 @@ impl Hit<'_> {
 
     /// Returns the hit with copies of its texts. A very long content is cut to the part around the
     /// place that `find` returns.
-    pub fn kept_around(self, find: &dyn Fn(&str) -> usize) -> Hit<'static> {
+    pub fn into_owned_around(self, find: &dyn Fn(&str) -> usize) -> Hit<'static> {
         let place = if self.content.len() > MOST_KEPT { find(&self.content) } else { 0 };
-        self.kept(place, MOST_KEPT)
+        self.into_owned_at(place, MOST_KEPT)
     }
 
     /// Returns the hit with copies of its texts.
@@ -459,9 +457,7 @@ const POLL: time::Duration = time::Duration::from_millis(20);
 pub struct Stop {
     flag: Arc<AtomicBool>,
     deadline: Option<time::Instant>,
-    /// The number of the call that the work is a part of.
     call: Option<u64>,
-    /// Whether the work must not read an index.
     avoids_indexes: bool,
     /// The microseconds that the work may still wait for locks of other programs; `None` for the usual
     /// wait at each lock.
@@ -489,7 +485,7 @@ impl Stop {
 
     /// Returns this stop for one call that only reads. During the call, each index is compared with
     /// its database only once. If the index is current then, it counts as current for the whole call.
-    pub fn of_call(&self) -> Stop {
+    pub fn for_call(&self) -> Stop {
         static LAST: AtomicU64 = AtomicU64::new(0);
 
         let call = self.call.or_else(|| Some(LAST.fetch_add(1, Ordering::Relaxed)));

@@ -75,11 +75,10 @@ impl Drop for FileLock {
 }
 
 impl FileLock {
-    /// The pause between two attempts.
     const PAUSE: Duration = Duration::from_millis(10);
 
     /// Tries up to `attempts` times to take a lock; returns `None` if another process holds it.
-    pub fn take(path: &Path, attempts: u32) -> io::Result<Option<FileLock>> {
+    pub fn try_acquire(path: &Path, attempts: u32) -> io::Result<Option<FileLock>> {
         let file = open_file(path)?;
         for attempt in 0..attempts {
             if attempt > 0 {
@@ -161,10 +160,10 @@ pub fn replace(file: TempPath, path: &Path) -> io::Result<()> {
 ///
 /// Only Windows refuses to replace or move an open file. Readers and virus scanners soon close the file.
 pub fn until_free<T>(action: impl FnMut() -> io::Result<T>) -> io::Result<T> {
-    repeated(action, |error| cfg!(windows) && is_in_use(error))
+    retry(action, |error| cfg!(windows) && is_in_use(error))
 }
 
-fn repeated<T>(
+fn retry<T>(
     mut action: impl FnMut() -> io::Result<T>,
     is_passing: impl Fn(&io::Error) -> bool,
 ) -> io::Result<T> {
@@ -321,7 +320,6 @@ pub fn is_open_to_others(metadata: &Metadata) -> bool {
     }
 }
 
-/// Returns the id of the user who runs the program.
 #[cfg(unix)]
 fn user() -> u32 {
     rustix::process::geteuid().as_raw()
@@ -335,13 +333,13 @@ mod tests {
     fn an_action_waits_until_a_file_is_free() {
         let results = [Err(32), Err(5), Ok("done"), Err(32)];
         let mut left = results.into_iter().map(|it| it.map_err(io::Error::from_raw_os_error));
-        assert_eq!(repeated(|| left.next().unwrap(), is_in_use).unwrap(), "done");
+        assert_eq!(retry(|| left.next().unwrap(), is_in_use).unwrap(), "done");
         let mut times = 0;
         let missing = || -> io::Result<()> {
             times += 1;
             Err(io::Error::from_raw_os_error(2))
         };
-        assert!(repeated(missing, is_in_use).is_err());
+        assert!(retry(missing, is_in_use).is_err());
         assert_eq!(times, 1, "nobody waits for a file that is missing");
     }
 
@@ -383,12 +381,12 @@ mod unix_tests {
     fn a_lock_that_a_forked_process_shares_is_free_at_once() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("lock");
-        let lock = FileLock::take(&path, 1).unwrap().unwrap();
+        let lock = FileLock::try_acquire(&path, 1).unwrap().unwrap();
         // A forked child process holds a copy of the lock until the child runs its program.
         let _shared = lock.0.try_clone().unwrap();
-        assert!(FileLock::is_held(&path) && FileLock::take(&path, 1).unwrap().is_none());
+        assert!(FileLock::is_held(&path) && FileLock::try_acquire(&path, 1).unwrap().is_none());
         drop(lock);
-        assert!(!FileLock::is_held(&path) && FileLock::take(&path, 1).unwrap().is_some());
+        assert!(!FileLock::is_held(&path) && FileLock::try_acquire(&path, 1).unwrap().is_some());
     }
 
     fn mode(path: &Path) -> u32 {

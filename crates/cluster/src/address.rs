@@ -19,7 +19,6 @@ const FORM: &str = "write opensearch+https://HOST:9200/INDEX, with several hosts
 pub struct Address {
     prefix: &'static str,
     scheme: &'static str,
-    /// The hosts with their ports.
     hosts: Vec<String>,
     index: String,
 }
@@ -74,17 +73,14 @@ impl Address {
         Ok(address)
     }
 
-    /// Returns the name of the index, which is an alias.
     pub(crate) fn index(&self) -> &str {
         &self.index
     }
 
-    /// Returns the base URL of each host.
     pub(super) fn roots(&self) -> Vec<String> {
         self.hosts.iter().map(|host| format!("{}://{host}", self.scheme)).collect()
     }
 
-    /// Returns whether every host is this computer.
     pub(super) fn is_here(&self) -> bool {
         let is_here = |host: &String| {
             ["localhost:", "127.0.0.1:", "[::1]:"].iter().any(|here| host.starts_with(here))

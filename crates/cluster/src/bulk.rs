@@ -16,13 +16,10 @@ use super::{
 };
 use verbatim_base::model::Stop;
 
-/// The number of bytes of documents in one request.
 const BATCH_BYTES: usize = 4 << 20;
 
-/// The maximum number of requests that are sent but not yet answered.
 const MOST_ON_THE_WAY: usize = 4;
 
-/// The maximum number of attempts to send documents that a busy node refuses.
 const MOST_ATTEMPTS: u32 = 12;
 
 const WHAT: &str = "write documents";
@@ -36,7 +33,6 @@ pub(super) struct Bulk<'a> {
     stop: &'a Stop,
     index: String,
     batch: String,
-    /// The number of batches that were sent, and the number of batches that have arrived.
     sent: u64,
     arrived: u64,
     on_the_way: VecDeque<JoinHandle<Result<()>>>,
@@ -58,13 +54,11 @@ impl<'a> Bulk<'a> {
         }
     }
 
-    /// Adds a document in the form that [`line`] returns.
     pub(super) fn add(&mut self, line: &str) -> Result<()> {
         self.batch.push_str(line);
         if self.batch.len() < BATCH_BYTES { Ok(()) } else { self.send() }
     }
 
-    /// Adds a document that must arrive after all documents added before it.
     pub(super) fn add_after(&mut self, line: String) {
         let needed = self.sent + u64::from(!self.batch.is_empty());
         self.waiting.push_back((needed, line));
@@ -99,7 +93,6 @@ impl<'a> Bulk<'a> {
         Ok(())
     }
 
-    /// Waits until at most `most` batches are on the way.
     fn wait_for(&mut self, most: usize) -> Result<()> {
         while self.on_the_way.len() > most
             && let Some(oldest) = self.on_the_way.pop_front()
@@ -122,7 +115,6 @@ pub(super) fn line(client: &Client, name: &str, document: &impl Serialize) -> Re
     Ok(line)
 }
 
-/// Sends documents. Repeats the request for documents that a busy node refused.
 fn send(client: &Client, index: &str, body: String, stop: &Stop) -> Result<()> {
     #[derive(Deserialize)]
     struct BulkAnswer {

@@ -9,14 +9,12 @@ use base64::{
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::gram_code::{GramSet, LONG_GRAM, PAIR, TRIPLE, code, folded};
+use super::gram_code::{GramSet, LONG_GRAM, PAIR, TRIPLE, code, fold_text};
 use verbatim_base::model::{Instant, Origin, Provenance, StoredConversation, StoredMessage};
 use verbatim_text::{like::is_regular, loose};
 
-/// The kind of a message's document.
 pub(super) const MESSAGE: &str = "m";
 
-/// The kind of a conversation's document.
 pub(super) const CONVERSATION: &str = "c";
 
 /// The maximum length, in bytes, of a text without grams of five characters (except those of one repeated
@@ -30,12 +28,10 @@ const HASH_BYTES: usize = 12;
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct MessageDocument {
     kind: String,
-    /// The hash of the conversation's id.
     pub(super) c: i64,
     pub(super) id: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(super) role: String,
-    /// The hash of the role, if the role is a text, so that SQL finds the message by the role.
     #[serde(skip_serializing_if = "Option::is_none")]
     rh: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -45,7 +41,6 @@ pub(super) struct MessageDocument {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) p: Option<i64>,
     r: i64,
-    /// The hash of the document's id.
     k: i64,
     /// The content, if it is valid UTF-8.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -76,7 +71,6 @@ pub(super) struct MessageDocument {
     q: String,
     #[serde(skip_deserializing, skip_serializing_if = "String::is_empty")]
     h: String,
-    /// Whether the text is long, so that it has all grams of five.
     #[serde(default, skip_serializing_if = "is_false")]
     long: bool,
     /// The place in the reading order of the conversation, from 0.
@@ -102,7 +96,7 @@ fn is_false(value: &bool) -> bool {
 }
 
 impl MessageDocument {
-    pub(super) fn of(
+    pub(super) fn new(
         conversation: &str,
         message: &StoredMessage,
         document: &str,
@@ -133,22 +127,21 @@ impl MessageDocument {
         let texts = [one.t.as_deref(), one.d.as_deref()];
         let bytes: usize = texts.iter().flatten().map(|text| text.len()).sum();
         one.long = bytes > SHORT_TEXT;
-        let mut letters: Vec<Vec<char>> = texts.into_iter().flatten().map(folded).collect();
+        let mut letters: Vec<Vec<char>> = texts.into_iter().flatten().map(fold_text).collect();
         // The parts of the texts that change when accents are removed have grams too.
         for text in texts.into_iter().flatten() {
             let _: Result<(), ()> = loose::windows(text, |window| {
-                letters.push(folded(window));
+                letters.push(fold_text(window));
                 Ok(())
             });
         }
         one.o = distinct(&letters);
-        one.g = grams.of(&letters, PAIR);
-        one.q = grams.of(&letters, TRIPLE);
-        one.h = if one.long { grams.of(&letters, LONG_GRAM) } else { of_one_letter(&letters) };
+        one.g = grams.collect(&letters, PAIR);
+        one.q = grams.collect(&letters, TRIPLE);
+        one.h = if one.long { grams.collect(&letters, LONG_GRAM) } else { of_one_letter(&letters) };
         one
     }
 
-    /// Returns the values of the sort fields [`ORDER`](super::layout::ORDER).
     pub(super) fn order(&self) -> MessageOrder {
         (self.s, self.n, self.p, self.r, self.k)
     }
@@ -169,7 +162,6 @@ impl MessageDocument {
     }
 }
 
-/// Returns the characters of some texts, each of them once.
 fn distinct(texts: &[Vec<char>]) -> String {
     let (mut ascii, mut others) = ([false; 128], BTreeSet::new());
     for letter in texts.iter().flatten() {
@@ -182,7 +174,6 @@ fn distinct(texts: &[Vec<char>]) -> String {
     ascii.chain(others).collect()
 }
 
-/// Returns the grams of five equal characters of some texts.
 fn of_one_letter(texts: &[Vec<char>]) -> String {
     let grams = texts.iter().flat_map(|text| text.windows(LONG_GRAM));
     let of_one = grams.filter(|gram| gram.iter().all(|letter| *letter == gram[0]));
@@ -219,7 +210,6 @@ pub(super) struct ConversationDocument {
     models: Vec<String>,
     /// For each message: the number of its role, the number of its model or −1, and its time.
     messages: Vec<TallyDocument>,
-    /// The hash of the conversation's id.
     #[serde(default)]
     c: i64,
     /// The title made from the messages if the conversation has no title, and the summary.
@@ -251,7 +241,6 @@ pub struct Tallied {
     pub time: Option<Instant>,
 }
 
-/// A collector of the messages' data for the document of their conversation.
 #[derive(Debug, Default)]
 pub(super) struct MessageTally {
     roles: Vec<String>,
@@ -277,7 +266,7 @@ impl MessageTally {
 }
 
 impl ConversationDocument {
-    pub(super) fn of(
+    pub(super) fn new(
         conversation: &StoredConversation,
         digest: String,
         tally: MessageTally,
@@ -344,7 +333,6 @@ pub(super) fn hash(text: &str) -> i64 {
     digest.iter().take(8).fold(0, |number, byte| number << 8 | i64::from(*byte))
 }
 
-/// Returns the name of a conversation's document.
 pub(super) fn conversation_name(id: &str) -> String {
     format!("c{}", long_hash(id))
 }
@@ -354,17 +342,15 @@ pub(super) fn message_names(id: &str) -> String {
     format!("m{}", long_hash(id))
 }
 
-/// Returns a hash of a fixed length. The cluster stores names in URL-safe Base64 compactly as bytes.
 fn long_hash(id: &str) -> String {
     URL_SAFE_NO_PAD.encode(&Sha256::digest(id)[..HASH_BYTES])
 }
 
-/// A hasher of a conversation with all its messages.
 #[derive(Default)]
 pub(super) struct ConversationDigest(Sha256);
 
 impl ConversationDigest {
-    pub(super) fn of(conversation: &StoredConversation) -> ConversationDigest {
+    pub(super) fn new(conversation: &StoredConversation) -> ConversationDigest {
         let mut digest = ConversationDigest::default();
         digest.0.update(format!("{conversation:?}"));
         digest

@@ -75,7 +75,7 @@ pub enum Error {
 
 impl Error {
     /// Returns the error with advice: what is true now, and what the user can do.
-    pub(super) fn advised(self, advice: &str) -> Error {
+    pub(super) fn with_advice(self, advice: &str) -> Error {
         match self {
             Error::Failed { address, what, why } => {
                 Error::Failed { address, what, why: format!("{why}; {advice}") }

@@ -23,10 +23,8 @@ const LEVELS: [(f32, f32); 2] = [(1.2, 1.518), (2.0, 0.855)];
 /// The character of the first word. The words of 256 dimensions take two bytes each in UTF-8.
 const FIRST_WORD: u32 = 0x100;
 
-/// The maximum number of dimensions of a question that are looked up.
 const MOST_DIMENSIONS: usize = 64;
 
-/// A maker of the features of documents for ranked search.
 pub(super) struct FeatureMaker {
     tokenizer: Tokenizer,
     model: Model,
@@ -47,10 +45,10 @@ pub(super) fn model() -> Model {
 impl FeatureMaker {
     /// Adds the features for ranking to the document of a message at a place in reading order.
     pub(super) fn add(&self, document: &mut MessageDocument, place: u32, message: &StoredMessage) {
-        let text = shown(message);
+        let text = shown_text(message);
         document.i = place;
         for text in [speaker(&message.role), &text] {
-            document.l += self.tokenizer.cut(text, |term| {
+            document.l += self.tokenizer.tokenize(text, |term| {
                 document.w.push_str(term);
                 document.w.push(' ');
             });
@@ -74,7 +72,7 @@ impl FeatureMaker {
         let texts: Vec<(&str, String)> = opening
             .into_iter()
             .map(|at| {
-                let text = shown(&messages[at]);
+                let text = shown_text(&messages[at]);
                 let end = text.char_indices().map(|(start, it)| start + it.len_utf8());
                 let end = end.take_while(|end| *end <= summary::BYTES_READ).last();
                 (messages[at].role.as_str(), text[..end.unwrap_or(0)].to_owned())
@@ -111,7 +109,7 @@ impl FeatureMaker {
 }
 
 /// Returns the words by which near vectors are found, and the amount that each word adds to the estimate.
-pub(super) fn near(vector: &[f32]) -> Vec<(String, f32)> {
+pub(super) fn vector_words(vector: &[f32]) -> Vec<(String, f32)> {
     let mut dimensions: Vec<usize> = (0..vector.len()).filter(|at| vector[*at] != 0.0).collect();
     dimensions.sort_by(|a, b| vector[*b].abs().total_cmp(&vector[*a].abs()));
     dimensions.truncate(MOST_DIMENSIONS);
@@ -140,7 +138,7 @@ fn hashes(tokenizer: &Tokenizer, text: &str) -> String {
     words.join(" ")
 }
 
-fn shown(message: &StoredMessage) -> std::borrow::Cow<'_, str> {
+fn shown_text(message: &StoredMessage) -> std::borrow::Cow<'_, str> {
     match &message.decoded {
         Some(decoded) => decoded.into(),
         None => String::from_utf8_lossy(message.content.as_deref().unwrap_or_default()),

@@ -13,22 +13,17 @@ use super::{
 };
 use verbatim_base::model::Stop;
 
-/// The number of digits of a generation's number in its name.
 const DIGITS: usize = 6;
 
-/// An index that an import made or is making.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Generation {
     pub(super) name: String,
     /// The hash that identifies the import.
     pub(super) import: String,
-    /// The name of the previous current index; empty for the first index.
     pub(super) base: String,
-    /// Whether the index began as a copy of `base`.
     is_copy: bool,
     /// The name of the vectors' model; empty if the vectors come from several models.
     pub(super) model: String,
-    /// The version of the index layout.
     format: u64,
 }
 
@@ -52,20 +47,19 @@ struct Mappings {
 
 /// Returns the name of the index behind the alias; `None` if the alias does not exist.
 pub(super) fn current(client: &Client, stop: &Stop) -> Result<Option<String>> {
-    match of_alias(client, stop)? {
-        Some(found) => checked(client, found).map(|found| Some(found.name)),
+    match behind_alias(client, stop)? {
+        Some(found) => require_current(client, found).map(|found| Some(found.name)),
         None => Ok(None),
     }
 }
 
-/// Returns the mappings of the indexes behind the alias, by name of the index.
 fn aliased(client: &Client, stop: &Stop) -> Result<BTreeMap<String, IndexDescription>> {
     let path = format!("/{}/_mapping", client.address().index());
     Ok(client.find(Call::get("look up the index", path), stop)?.unwrap_or_default())
 }
 
 /// Returns the index behind the alias, even if an earlier version wrote it.
-pub(super) fn of_alias(client: &Client, stop: &Stop) -> Result<Option<Generation>> {
+pub(super) fn behind_alias(client: &Client, stop: &Stop) -> Result<Option<Generation>> {
     let alias = client.address().index();
     let found = aliased(client, stop)?;
     if found.len() > 1 {
@@ -74,7 +68,7 @@ pub(super) fn of_alias(client: &Client, stop: &Stop) -> Result<Option<Generation
     let Some((name, described)) = found.into_iter().next() else { return Ok(None) };
     match generation(&name, &described).filter(|_| name != alias) {
         Some(found) if found.format <= FORMAT => Ok(Some(found)),
-        Some(found) => checked(client, found).map(Some),
+        Some(found) => require_current(client, found).map(Some),
         None => Err(client.foreign("an index of another program has this name")),
     }
 }
@@ -108,7 +102,7 @@ fn generation(name: &str, described: &IndexDescription) -> Option<Generation> {
 }
 
 /// Returns the given index if it has the format of this version, otherwise an error.
-fn checked(client: &Client, found: Generation) -> Result<Generation> {
+fn require_current(client: &Client, found: Generation) -> Result<Generation> {
     match found.format {
         FORMAT => Ok(found),
         format if format > FORMAT => Err(client.foreign(format!(
@@ -123,7 +117,7 @@ pub(super) fn described(client: &Client, name: &str, stop: &Stop) -> Result<Gene
     let call = Call::get("look up the index", format!("/{name}/_mapping"));
     let found = client.find::<BTreeMap<String, IndexDescription>>(call, stop)?.unwrap_or_default();
     match found.get(name).and_then(|described| generation(name, described)) {
-        Some(found) => checked(client, found),
+        Some(found) => require_current(client, found),
         None => Err(Error::Replaced { address: client.address().to_string() }),
     }
 }
@@ -209,9 +203,7 @@ fn make(client: &Client, call: Call, stop: &Stop) -> Result<()> {
 
 /// Waits until the shards of an index are available: one copy of each for `yellow`, all for `green`.
 pub(super) fn wait_for(client: &Client, name: &str, status: &str, stop: &Stop) -> Result<()> {
-    /// The number of seconds that one request waits.
     const SECONDS: u32 = 20;
-    /// The maximum number of requests.
     const TIMES: u32 = 9;
 
     #[derive(Deserialize)]
@@ -234,7 +226,6 @@ pub(super) fn wait_for(client: &Client, name: &str, status: &str, stop: &Stop) -
     Err(client.failed("finish the index", why))
 }
 
-/// The size in bytes from which an index counts as large.
 const LARGE: u64 = 64 << 20;
 
 /// The maximum number of checks for retention leases. The cluster updates its leases every 30 seconds.

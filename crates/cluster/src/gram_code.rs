@@ -11,7 +11,6 @@ use verbatim_text::fold::fold;
 /// The number of characters for the grams of each length: all characters after U+FFFF.
 const CODES: u32 = 1 << 20;
 
-/// The first character for grams.
 const FIRST: u32 = 0x1_0000;
 
 /// The number of values for the middle letter of a gram of three or five letters. Grams that differ in this
@@ -30,7 +29,7 @@ pub(super) const TRIPLE: usize = 3;
 pub(super) const LONG_GRAM: usize = 5;
 
 /// Returns the value of a letter that has one of its own.
-fn own(letter: char) -> Option<u32> {
+fn own_value(letter: char) -> Option<u32> {
     let number = letter as u32;
     match letter {
         '['..='~' => Some(number - 91 + 35),
@@ -51,8 +50,8 @@ fn hash(letters: &[char], most: u32) -> u32 {
 
 /// Returns a number below `most` for two letters. Two ASCII letters share their number with no other
 /// letters.
-fn of_two(one: char, other: char, most: u32) -> u32 {
-    match own(one).zip(own(other)) {
+fn pair_value(one: char, other: char, most: u32) -> u32 {
+    match own_value(one).zip(own_value(other)) {
         Some((one, other)) => one * OWN + other,
         None => OWN * OWN + hash(&[one, other], most - OWN * OWN),
     }
@@ -60,9 +59,9 @@ fn of_two(one: char, other: char, most: u32) -> u32 {
 
 /// Returns the codes of a gram with any letter in the middle: the first code, and how many there are. Does
 /// not read the middle letter.
-fn around(gram: &[char]) -> (u32, u32) {
+fn codes_with_any_middle(gram: &[char]) -> (u32, u32) {
     let (number, middles) = match *gram {
-        [first, _, last] => (of_two(first, last, CODES / MIDDLES_OF_THREE), MIDDLES_OF_THREE),
+        [first, _, last] => (pair_value(first, last, CODES / MIDDLES_OF_THREE), MIDDLES_OF_THREE),
         [one, two, _, three, four] => {
             (hash(&[one, two, three, four], CODES / MIDDLES_OF_FIVE), MIDDLES_OF_FIVE)
         }
@@ -71,37 +70,35 @@ fn around(gram: &[char]) -> (u32, u32) {
     (number * middles, middles)
 }
 
-/// Returns the character of a gram of folded letters.
 pub(super) fn code(gram: &[char]) -> char {
     if let [one, other] = *gram {
-        return shown(of_two(one, other, CODES));
+        return code_char(pair_value(one, other, CODES));
     }
-    let (first, middles) = around(gram);
+    let (first, middles) = codes_with_any_middle(gram);
     let middle = gram[gram.len() / 2];
-    let number = match own(middle).filter(|_| middles > OWN) {
+    let number = match own_value(middle).filter(|_| middles > OWN) {
         Some(number) => number,
         None if middles > OWN => OWN + hash(&[middle], middles - OWN),
         None => hash(&[middle], middles),
     };
-    shown(first + number)
+    code_char(first + number)
 }
 
 /// Returns the characters of a gram of three or five letters with any letter in the middle.
 pub(super) fn codes_around(gram: &[char]) -> impl Iterator<Item = char> {
-    let (first, middles) = around(gram);
-    (first..first + middles).map(shown)
+    let (first, middles) = codes_with_any_middle(gram);
+    (first..first + middles).map(code_char)
 }
 
-fn shown(number: u32) -> char {
+fn code_char(number: u32) -> char {
     char::from_u32(FIRST + number).unwrap_or(char::MAX)
 }
 
 /// Returns whether a gram of two or three letters may share its character with another gram.
 pub(super) fn is_shared(gram: &[char]) -> bool {
-    gram.iter().any(|letter| own(*letter).is_none())
+    gram.iter().any(|letter| own_value(*letter).is_none())
 }
 
-/// Collects the grams of texts.
 #[derive(Debug)]
 pub(super) struct GramSet {
     /// A bit for each code that was met in the current text.
@@ -116,30 +113,29 @@ impl Default for GramSet {
 
 impl GramSet {
     /// Returns the characters of the grams of some folded texts, each of them once.
-    pub(super) fn of(&mut self, texts: &[Vec<char>], length: usize) -> String {
+    pub(super) fn collect(&mut self, texts: &[Vec<char>], length: usize) -> String {
         let mut all = String::new();
         for gram in texts.iter().flat_map(|text| text.windows(length)) {
             let code = code(gram);
-            let (word, bit) = place(code);
+            let (word, bit) = bit_place(code);
             if self.met[word] & bit == 0 {
                 self.met[word] |= bit;
                 all.push(code);
             }
         }
-        for (word, _) in all.chars().map(place) {
+        for (word, _) in all.chars().map(bit_place) {
             self.met[word] = 0;
         }
         all
     }
 }
 
-fn place(code: char) -> (usize, u64) {
+fn bit_place(code: char) -> (usize, u64) {
     let number = (code as u32).saturating_sub(FIRST);
     (number as usize / 64, 1 << (number % 64))
 }
 
-/// Returns the folded letters of a text.
-pub(super) fn folded(text: &str) -> Vec<char> {
+pub(super) fn fold_text(text: &str) -> Vec<char> {
     text.chars().map(fold).collect()
 }
 
@@ -150,13 +146,13 @@ mod tests {
     use super::*;
 
     fn of(text: &str) -> char {
-        code(&folded(text))
+        code(&fold_text(text))
     }
 
     #[test]
     fn grams_of_ascii_have_characters_of_their_own() {
         let letters: Vec<char> = (0..128).map(|it| fold(char::from(it))).collect();
-        let own: Vec<char> = letters.into_iter().filter(|it| own(*it).is_some()).collect();
+        let own: Vec<char> = letters.into_iter().filter(|it| own_value(*it).is_some()).collect();
         let own: Vec<char> = HashSet::<char>::from_iter(own).into_iter().collect();
         assert_eq!(own.len() as u32, OWN);
         let (mut pairs, mut triples) = (HashSet::new(), HashSet::new());
@@ -177,19 +173,19 @@ mod tests {
     #[test]
     fn a_gap_has_the_codes_of_all_letters() {
         for (text, gap) in [("GoN", "g_n"), ("一的g", "一_g"), ("thére", "th_re")] {
-            assert!(codes_around(&folded(gap)).any(|code| code == of(text)), "{text}");
+            assert!(codes_around(&fold_text(gap)).any(|code| code == of(text)), "{text}");
         }
-        assert!(!codes_around(&folded("g_n")).any(|code| code == of("gom")));
+        assert!(!codes_around(&fold_text("g_n")).any(|code| code == of("gom")));
     }
 
     #[test]
     fn a_text_names_each_gram_once() {
         let mut grams = GramSet::default();
         for _ in 0..2 {
-            let texts = [folded("Aaaa"), folded("aab")];
-            assert_eq!(grams.of(&texts, TRIPLE), format!("{}{}", of("aaa"), of("aab")));
-            assert_eq!(grams.of(&texts, PAIR), format!("{}{}", of("aa"), of("ab")));
-            assert_eq!(grams.of(&texts, LONG_GRAM), "");
+            let texts = [fold_text("Aaaa"), fold_text("aab")];
+            assert_eq!(grams.collect(&texts, TRIPLE), format!("{}{}", of("aaa"), of("aab")));
+            assert_eq!(grams.collect(&texts, PAIR), format!("{}{}", of("aa"), of("ab")));
+            assert_eq!(grams.collect(&texts, LONG_GRAM), "");
         }
     }
 }

@@ -43,7 +43,6 @@ pub struct Importer<'a> {
     /// The index behind the alias now, and its conversations by id.
     current: Option<String>,
     known: HashMap<String, ClusterConversation>,
-    /// The hashes of the conversations that changed, by id.
     changed: HashMap<String, String>,
     /// The number of messages of the conversations that changed.
     pub to_write: u64,
@@ -52,7 +51,6 @@ pub struct Importer<'a> {
     target: Option<Generation>,
     /// The hashes of the conversations that an earlier attempt wrote, by id.
     written: HashMap<String, String>,
-    /// The sender of documents to the new index.
     bulk: Option<Bulk<'a>>,
     features: FeatureMaker,
     grams: GramSet,
@@ -68,10 +66,10 @@ impl<'a> Importer<'a> {
             None => Vec::new(),
         };
         let known = known.into_iter().map(|it| (it.stored.id.clone(), it)).collect();
-        Ok(Importer::of(client, current, known, stop))
+        Ok(Importer::with_known(client, current, known, stop))
     }
 
-    fn of(
+    fn with_known(
         client: &'a Client,
         current: Option<String>,
         known: HashMap<String, ClusterConversation>,
@@ -105,7 +103,7 @@ impl<'a> Importer<'a> {
             let why = format!("two of its conversations have the id {:?}", shown(id));
             return Err(self.client.refused(why));
         }
-        let mut digest = ConversationDigest::of(conversation);
+        let mut digest = ConversationDigest::new(conversation);
         messages.iter().for_each(|message| digest.add(message));
         let digest = digest.finish();
         self.imported.messages += messages.len() as u64;
@@ -141,14 +139,15 @@ impl<'a> Importer<'a> {
 
     /// Returns an importer that writes all conversations of the current index into a new index. Continues an
     /// earlier attempt, if there is one.
-    pub(super) fn anew(
+    pub(super) fn for_rebuild(
         client: &'a Client,
         current: &str,
         all: &[ClusterConversation],
         stop: &'a Stop,
     ) -> Result<Importer<'a>> {
         let digests = all.iter().map(|it| (it.stored.id.clone(), it.digest.clone()));
-        let mut importer = Importer::of(client, Some(current.to_owned()), HashMap::new(), stop);
+        let mut importer =
+            Importer::with_known(client, Some(current.to_owned()), HashMap::new(), stop);
         importer.changed = digests.collect();
         let name = document::conversation_name(&format!("{current} anew, format {FORMAT}"));
         importer.target = Some(importer.begun_or_new(&name, false)?);
@@ -194,7 +193,7 @@ impl<'a> Importer<'a> {
     }
 
     /// Returns the ids of the conversations that must be given to `Importer::put`.
-    pub fn wanted(&self) -> HashSet<String> {
+    pub fn changed_ids(&self) -> HashSet<String> {
         let is_left = |(id, digest): &(&String, &String)| self.written.get(*id) != Some(*digest);
         self.changed.iter().filter(is_left).map(|(id, _)| id.clone()).collect()
     }
@@ -214,7 +213,7 @@ impl<'a> Importer<'a> {
                 let old = view::messages(self.client, current, known, self.stop)?;
                 let old: Vec<StoredMessage> = old.into_iter().map(|(_, old)| old).collect();
                 let before = old.len() as u64;
-                let merged = merged(&known.stored, old, conversation, messages);
+                let merged = merge_versions(&known.stored, old, conversation, messages);
                 self.imported.new_messages += (merged.1.len() as u64).saturating_sub(before);
                 merged
             }
@@ -231,7 +230,7 @@ impl<'a> Importer<'a> {
         for (place, message) in (0..).zip(&messages) {
             tally.add(message);
             let name = format!("{names}{place}");
-            let mut document = MessageDocument::of(&id, message, &name, &mut self.grams);
+            let mut document = MessageDocument::new(&id, message, &name, &mut self.grams);
             self.features.add(&mut document, place, message);
             let line = line(self.client, &name, &document)?;
             if line.len() > LONGEST_DOCUMENT {
@@ -246,7 +245,7 @@ impl<'a> Importer<'a> {
             }
             bulk.add(&line)?;
         }
-        let mut document = ConversationDocument::of(&conversation, digest, tally);
+        let mut document = ConversationDocument::new(&conversation, digest, tally);
         self.features.add_summary(&mut document, &conversation, &messages);
         debug_assert_eq!(document.turns(), messages.len());
         bulk.add_after(line(self.client, &document::conversation_name(&id), &document)?);
@@ -298,7 +297,7 @@ impl<'a> Importer<'a> {
 
 /// Merges a new version of a conversation into the old version, like an import into a database: an older
 /// version only adds messages, and messages that the new version lacks come last.
-fn merged(
+fn merge_versions(
     old: &StoredConversation,
     old_messages: Vec<StoredMessage>,
     new: &StoredConversation,

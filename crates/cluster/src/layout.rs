@@ -5,13 +5,11 @@ use serde_json::{Value, json};
 /// The version of the layout. Every index stores it. The version must rise when the stored data change.
 pub(super) const FORMAT: u64 = 5;
 
-/// The name of this program's entry in the metadata of an index.
 pub(super) const META: &str = "verbatim";
 
 /// The number of shards of a new index. With about 30 GB each, they hold about 60 million messages.
 const SHARDS: u32 = 3;
 
-/// The maximum length of a term for ranked search, in characters.
 const LONGEST_TERM: u32 = 1_000;
 
 /// The parameters k1 and b of BM25 with which the cluster proposes messages. The client scores the proposed
@@ -31,7 +29,6 @@ pub(super) fn finished_settings() -> Value {
     json!({ "index.auto_expand_replicas": "0-1" })
 }
 
-/// Returns the body of the request that makes an empty index.
 pub(super) fn new_index(meta: &Value) -> Value {
     let order: Vec<&str> = ORDER.to_vec();
     json!({

@@ -8,7 +8,7 @@ use super::{
     document::{self, MESSAGE},
     gram_code::{LONG_GRAM, PAIR, TRIPLE, code, codes_around, is_shared},
 };
-use verbatim_base::model::{Matching, Request};
+use verbatim_base::model::{Instant, Matching, Request};
 use verbatim_text::{
     fold::fold,
     matcher::{Matchers, texts},
@@ -16,7 +16,6 @@ use verbatim_text::{
     run_query::RunQuery,
 };
 
-/// The maximum number of grams of a run that are looked up.
 const MOST_GRAMS: usize = 64;
 
 /// The maximum number of grams of a run that are looked up in long texts.
@@ -53,14 +52,14 @@ pub(super) fn candidates(
     let texts = [any_texts, all_texts].concat();
     let mut left = MOST_CLAUSES;
     let mut clause = |place: usize, runs: &RunQuery| {
-        let query = of_runs(runs, &mut left)?;
+        let query = runs_clause(runs, &mut left)?;
         let titles = titled(place);
         if titles.len() > MOST_TITLES {
             return None;
         }
         let mut needed = vec![query];
         if request.matching == Matching::Like {
-            needed.extend(texts.get(place).into_iter().flat_map(|text| of_gaps(text)));
+            needed.extend(texts.get(place).into_iter().flat_map(|text| gap_clauses(text)));
         }
         let query = json!({ "bool": { "filter": needed } });
         let mut one_of = vec![query];
@@ -82,38 +81,42 @@ pub(super) fn candidates(
     }
     let needed = all.iter().enumerate();
     filters.extend(needed.filter_map(|(place, runs)| clause(first_needed + place, runs)));
-    if !request.roles.is_empty() {
-        let roles: Vec<i64> = request.roles.iter().map(|role| document::hash(role)).collect();
-        filters.push(json!({ "terms": { "rh": roles } }));
-    }
-    // The query compares whole seconds; the client compares the nanoseconds.
-    if let Some(since) = request.since {
-        filters.push(json!({ "range": { "s": { "gte": since.seconds } } }));
-    }
-    if let Some(until) = request.until {
-        filters.push(json!({ "range": { "s": { "lte": until.seconds } } }));
-    }
+    filters.extend(role_and_time(&request.roles, request.since, request.until));
     json!({ "bool": { "filter": filters } })
 }
 
+/// Returns the clauses for roles, if there are any, and for times. They compare times only to the second.
+pub(super) fn role_and_time(
+    roles: &[String],
+    since: Option<Instant>,
+    until: Option<Instant>,
+) -> impl Iterator<Item = Value> {
+    let hashes: Vec<i64> = roles.iter().map(|role| document::hash(role)).collect();
+    let roles = (!hashes.is_empty()).then(|| json!({ "terms": { "rh": hashes } }));
+    let since = since.map(|since| json!({ "range": { "s": { "gte": since.seconds } } }));
+    let until = until.map(|until| json!({ "range": { "s": { "lte": until.seconds } } }));
+    [roles, since, until].into_iter().flatten()
+}
+
 /// Returns the query for texts with the runs of a boolean query; `None` if any text may match.
-fn of_runs(runs: &RunQuery, left: &mut usize) -> Option<Value> {
+fn runs_clause(runs: &RunQuery, left: &mut usize) -> Option<Value> {
     match runs {
         RunQuery::Anything | RunQuery::Cased(_) => None,
-        RunQuery::Run(run) | RunQuery::Word(run) => of_run(run, left),
+        RunQuery::Run(run) | RunQuery::Word(run) => run_clause(run, left),
         RunQuery::All(parts) => {
-            let all: Vec<Value> = parts.iter().filter_map(|part| of_runs(part, left)).collect();
+            let all: Vec<Value> = parts.iter().filter_map(|part| runs_clause(part, left)).collect();
             (!all.is_empty()).then(|| json!({ "bool": { "filter": all } }))
         }
         RunQuery::OneOf(parts) if parts.is_empty() => Some(json!({ "match_none": {} })),
         RunQuery::OneOf(parts) => {
-            let any: Option<Vec<Value>> = parts.iter().map(|part| of_runs(part, left)).collect();
+            let any: Option<Vec<Value>> =
+                parts.iter().map(|part| runs_clause(part, left)).collect();
             Some(json!({ "bool": { "should": any?, "minimum_should_match": 1 } }))
         }
     }
 }
 
-fn of_run(run: &str, left: &mut usize) -> Option<Value> {
+fn run_clause(run: &str, left: &mut usize) -> Option<Value> {
     // A run is split at NULs. Texts with a NUL are candidates of every search, and other texts cannot have a
     // run with a NUL.
     let parts = run.split('\0').filter(|part| !part.is_empty());
@@ -162,7 +165,7 @@ fn of_run(run: &str, left: &mut usize) -> Option<Value> {
 }
 
 /// Returns the clauses for a pattern's grams around a `_`, the wildcard for one character.
-fn of_gaps(text: &str) -> Vec<Value> {
+fn gap_clauses(text: &str) -> Vec<Value> {
     let (mut short, mut long) = (BTreeSet::new(), BTreeSet::new());
     for segment in Pattern::parse(text).segments {
         // A NUL counts as a gap, because no text with grams has a NUL.
@@ -211,7 +214,7 @@ mod tests {
     fn longer_grams_narrow_what_common_ones_propose() {
         let of = |run: &str| {
             let mut left = MOST_CLAUSES;
-            of_run(run, &mut left).expect("grams").to_string()
+            run_clause(run, &mut left).expect("grams").to_string()
         };
         assert!(!of("ther").contains("long"));
         assert!(of("t").contains(r#"{"o":"t"}"#) && of("th").contains(&gram("g", "th")));
@@ -228,14 +231,14 @@ mod tests {
         let of_one = format!(r#""filter":[{},{}]"#, gram("q", "..."), gram("h", "....."));
         assert!(of(".......").contains(&of_one), "{}", of("......."));
         let mut left = 10;
-        assert_eq!(of_run("much longer than that", &mut left), None);
+        assert_eq!(run_clause("much longer than that", &mut left), None);
         assert_eq!(left, 10);
     }
 
     /// A gap between two characters becomes a wildcard for one character.
     #[test]
     fn gaps_narrow_a_pattern() {
-        let of = |text: &str| of_gaps(text).iter().map(Value::to_string).collect::<String>();
+        let of = |text: &str| gap_clauses(text).iter().map(Value::to_string).collect::<String>();
         let around = |field: &str, text: &str| {
             let all: Vec<char> = codes_around(&text.chars().collect::<Vec<char>>()).collect();
             json!({ "terms": { field: all } }).to_string()

@@ -15,8 +15,9 @@ use super::{
     client::{Call, Client},
     document::{self, CONVERSATION, MESSAGE, MessageDocument, MessageOrder},
     error::{Error, Result},
-    features::{hash_word, near},
+    features::{hash_word, vector_words},
     generation,
+    query::role_and_time,
     view::{Shards, Taken, View},
 };
 use verbatim_base::model::{Hit, Instant, Request, Stop};
@@ -38,10 +39,8 @@ const COMPARED: usize = 8;
 /// The maximum number of candidates with compared vectors. A cluster returns at most 10,000 at once.
 const MOST_COMPARED: usize = 10_000;
 
-/// The maximum number of possible corrections of a misspelt term.
 const MOST_SLIPS: usize = 50;
 
-/// The weight of a term that is in the summary and not in the title.
 const SUMMARY_WEIGHT: f32 = 0.8;
 
 /// The maximum numbers of conversations that the terms, and the vectors, of titles propose.
@@ -229,7 +228,7 @@ impl<'a> Ranked<'a> {
             let call = Call { is_import: false, ..call.with_text(body) };
             let answers: Answers = self.client.ask(call, self.stop)?;
             for answer in answers.responses {
-                all.push(self.whole(answer)?.hits.total.value);
+                all.push(self.require_all_shards(answer)?.hits.total.value);
             }
         }
         Ok(all)
@@ -264,7 +263,7 @@ impl<'a> Ranked<'a> {
             .map(|(term, boost)| json!({ "term": { "w": { "value": term, "boost": boost } } }))
             .collect();
         let size = size.min(MOST_DOCUMENTS);
-        let query = any_of(any, filters(filter));
+        let query = any_word(any, filters(filter));
         let mut body = json!({
             "size": size, "track_total_hits": false, "query": query, "docvalue_fields": ["v"],
             "sort": [{ "_score": "desc" }, { "k": "asc" }],
@@ -289,14 +288,14 @@ impl<'a> Ranked<'a> {
         count: usize,
     ) -> Result<Vec<(MessagePlace, f32)>> {
         let size = (COMPARED * count).min(MOST_COMPARED);
-        let query = any_of(near_words(vector), filters(filter));
+        let query = any_word(near_words(vector), filters(filter));
         let found = self.search(json!({
             "size": size, "track_total_hits": false, "query": query, "stored_fields": "_none_",
             "docvalue_fields": ["v", "c", "i"], "sort": [{ "_score": "desc" }, { "k": "asc" }],
         }))?;
         let packed = PackedQuery::new(vector);
         let cosine = |RankedHit { fields, .. }: RankedHit| {
-            let at = (self.view.place(*fields.c.first()?)?, *fields.i.first()?);
+            let at = (self.view.place_of(*fields.c.first()?)?, *fields.i.first()?);
             Some((at, packed.cosine(&fields.packed())?))
         };
         let mut all: Vec<_> = found.hits.hits.into_iter().filter_map(cosine).collect();
@@ -315,7 +314,7 @@ impl<'a> Ranked<'a> {
                 && matchers.accept_text(&hit.content)
             {
                 let turn = name.strip_prefix(&document::message_names(&hit.conversation_id));
-                let conversation = self.view.place(document::hash(&hit.conversation_id));
+                let conversation = self.view.place_of(document::hash(&hit.conversation_id));
                 places.extend(conversation.zip(turn.and_then(|turn| turn.parse().ok())));
             }
             if places.len() < most { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
@@ -358,13 +357,15 @@ impl<'a> Ranked<'a> {
         let mut by_terms: Vec<HashMap<usize, f32>> = Vec::new();
         for (terms, vector) in questions {
             let mut scores = HashMap::new();
-            for (place, score, vector) in self.titled(term_words(terms), &filter, MOST_TITLES)? {
+            for (place, score, vector) in
+                self.find_titles(term_words(terms), &filter, MOST_TITLES)?
+            {
                 scores.insert(place, score);
                 packed.insert(place, vector);
             }
             if let Some(vector) = vector {
                 let count = COMPARED * MOST_NEAR_TITLES;
-                for (place, _, vector) in self.titled(near_words(vector), &filter, count)? {
+                for (place, _, vector) in self.find_titles(near_words(vector), &filter, count)? {
                     packed.insert(place, vector);
                 }
             }
@@ -384,7 +385,7 @@ impl<'a> Ranked<'a> {
     }
 
     /// Returns the places, scores and packed vectors of the conversations with at least one of the words.
-    fn titled(
+    fn find_titles(
         &self,
         words: Vec<Value>,
         filter: &RankFilter,
@@ -394,15 +395,15 @@ impl<'a> Ranked<'a> {
             return Ok(Vec::new());
         }
         let mut filters = vec![json!({ "term": { "kind": CONVERSATION } })];
-        filters.extend(filter.within.as_deref().map(of_conversations));
+        filters.extend(filter.within.as_deref().map(in_conversations));
         let found = self.search(json!({
-            "size": size, "track_total_hits": false, "query": any_of(words, filters),
+            "size": size, "track_total_hits": false, "query": any_word(words, filters),
             "stored_fields": "_none_", "docvalue_fields": ["v", "c"],
             "sort": [{ "_score": "desc" }, { "k": "asc" }],
         }))?;
         let read = |found: RankedHit| {
             // A conversation without messages has no place.
-            let place = self.view.place(*found.fields.c.first()?)?;
+            let place = self.view.place_of(*found.fields.c.first()?)?;
             Some((place, found.score?, found.fields.packed()))
         };
         Ok(found.hits.hits.into_iter().filter_map(read).collect())
@@ -413,7 +414,7 @@ impl<'a> Ranked<'a> {
         for found in found {
             let packed = found.fields.packed();
             let Some(document) = found.source else { continue };
-            let Some(place) = self.view.place(document.c) else {
+            let Some(place) = self.view.place_of(document.c) else {
                 return Err(self.client.failed(WHAT, "a message has no conversation in the index"));
             };
             let (turn, length) = (document.i, rounded_length(document.l));
@@ -446,11 +447,10 @@ impl<'a> Ranked<'a> {
         let call = Call { is_import: false, ..Call::import(WHAT, "POST", path) };
         let answer: Option<RankedAnswer> = self.client.find(call.with(&body), self.stop)?;
         let replaced = || Error::Replaced { address: self.client.address().to_string() };
-        self.whole(answer.ok_or_else(replaced)?)
+        self.require_all_shards(answer.ok_or_else(replaced)?)
     }
 
-    /// Fails unless every shard answered.
-    fn whole(&self, answer: RankedAnswer) -> Result<RankedAnswer> {
+    fn require_all_shards(&self, answer: RankedAnswer) -> Result<RankedAnswer> {
         if answer.timed_out || answer.shards.failed > 0 {
             let why = format!("{} of its shards did not answer", answer.shards.failed.max(1));
             return Err(self.client.failed(WHAT, why));
@@ -461,14 +461,13 @@ impl<'a> Ranked<'a> {
 
 const WHAT: &str = "rank";
 
-/// Returns the query for the documents that have at least one of the words and pass all filters.
-fn any_of(words: Vec<Value>, filters: Vec<Value>) -> Value {
+fn any_word(words: Vec<Value>, filters: Vec<Value>) -> Value {
     json!({ "bool": { "filter": filters, "should": words, "minimum_should_match": 1 } })
 }
 
 fn near_words(vector: &[f32]) -> Vec<Value> {
     let word = |(word, boost)| json!({ "term": { "vt": { "value": word, "boost": boost } } });
-    near(vector).into_iter().map(word).collect()
+    vector_words(vector).into_iter().map(word).collect()
 }
 
 fn term_words(terms: &[(u32, f32)]) -> Vec<Value> {
@@ -482,27 +481,17 @@ fn term_words(terms: &[(u32, f32)]) -> Vec<Value> {
     terms.iter().filter(|(_, weight)| *weight > 0.0).map(word).collect()
 }
 
-/// Returns the clauses of a filter. They compare times only to the second.
 fn filters(filter: &RankFilter) -> Vec<Value> {
     let mut all = vec![json!({ "term": { "kind": MESSAGE } })];
-    if !filter.roles.is_empty() {
-        let roles: Vec<i64> = filter.roles.iter().map(|role| document::hash(role)).collect();
-        all.push(json!({ "terms": { "rh": roles } }));
-    }
-    if let Some(since) = filter.since {
-        all.push(json!({ "range": { "s": { "gte": since.seconds } } }));
-    }
-    if let Some(until) = filter.until {
-        all.push(json!({ "range": { "s": { "lte": until.seconds } } }));
-    }
-    all.extend(filter.within.as_deref().map(of_conversations));
+    all.extend(role_and_time(&filter.roles, filter.since, filter.until));
+    all.extend(filter.within.as_deref().map(in_conversations));
     if !filter.without.is_empty() {
-        all.push(json!({ "bool": { "must_not": of_conversations(&filter.without) } }));
+        all.push(json!({ "bool": { "must_not": in_conversations(&filter.without) } }));
     }
     all
 }
 
-fn of_conversations(ids: &[String]) -> Value {
+fn in_conversations(ids: &[String]) -> Value {
     let hashes: Vec<i64> = ids.iter().map(|id| document::hash(id)).collect();
     let clauses: Vec<Value> =
         hashes.chunks(MOST_VALUES).map(|some| json!({ "terms": { "c": some } })).collect();

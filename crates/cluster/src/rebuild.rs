@@ -18,14 +18,12 @@ use verbatim_base::model::Stop;
 /// replicas that lag behind.
 const ATTEMPTS: u32 = 40;
 
-/// The pause between two requests to remove deleted documents.
 const PAUSE: Duration = Duration::from_secs(3);
 
 /// The maximum number of attempts to delete conversations. An attempt leaves documents behind if a node is
 /// lost.
 const DELETIONS: u32 = 4;
 
-/// The maximum number of conversations in one request to delete.
 const MOST_DELETED: usize = 10_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +43,7 @@ pub fn rebuild(
     stop: &Stop,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Rebuilt> {
-    let current = generation::of_alias(client, stop)?
+    let current = generation::behind_alias(client, stop)?
         .ok_or_else(|| Error::Empty { address: client.address().to_string() })?;
     let all = view::conversations(client, &current.name, stop)?;
     let messages = all.iter().map(|it| it.turns as u64).sum();
@@ -55,9 +53,9 @@ pub fn rebuild(
         return Ok(rebuilt);
     }
     let advised =
-        |error: Error| error.advised("searches use the old index; do it again to continue");
-    let mut importer = Importer::anew(client, &current.name, &all, stop).map_err(advised)?;
-    let wanted = importer.wanted();
+        |error: Error| error.with_advice("searches use the old index; do it again to continue");
+    let mut importer = Importer::for_rebuild(client, &current.name, &all, stop).map_err(advised)?;
+    let wanted = importer.changed_ids();
     let mut done = 0;
     for conversation in &all {
         if wanted.contains(&conversation.stored.id) {
@@ -109,12 +107,14 @@ pub fn forget(client: &Client, ids: &[String], stop: &Stop) -> Result<Forgot> {
     let forgot = prepared.map_err(|error| {
         // No later attempt would use this index, so it is deleted.
         let _ = generation::delete(client, &target.name, &Stop::never());
-        error.advised("nothing was changed; do it again")
+        error.with_advice("nothing was changed; do it again")
     })?;
     // If this fails, the alias may already lead to the new index, so the new index is kept.
     generation::publish(client, &target, stop)
         .and_then(|()| generation::keep_only(client, &target.name, stop))
-        .map_err(|error| error.advised("earlier states of the index may be left; do it again"))?;
+        .map_err(|error| {
+            error.with_advice("earlier states of the index may be left; do it again")
+        })?;
     Ok(forgot)
 }
 

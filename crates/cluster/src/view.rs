@@ -23,7 +23,6 @@ use verbatim_text::matcher::{Matcher, Matchers};
 /// The maximum number of messages in a page. The first page has about as many messages as are wanted.
 const MOST_OF_PAGE: usize = 500;
 
-/// The minimum number of messages in a page.
 const FEWEST_OF_PAGE: usize = 20;
 
 const CONVERSATIONS_OF_PAGE: usize = 1_000;
@@ -31,7 +30,6 @@ const CONVERSATIONS_OF_PAGE: usize = 1_000;
 /// The maximum number of ids of messages in a page. It is the most that a cluster allows.
 const IDS_OF_PAGE: usize = 10_000;
 
-/// The maximum number of documents that are fetched by name at once.
 const NAMES_AT_ONCE: usize = 200;
 
 /// The maximum number of messages whose roles and times are kept in memory, at about 40 bytes each. For a
@@ -70,7 +68,6 @@ pub struct ClusterConversation {
     pub turns: usize,
     /// The data of the messages for counts, in no particular order; empty if the state has too many messages.
     messages: Vec<Tallied>,
-    /// The hash of the last imported version.
     pub(super) digest: String,
 }
 
@@ -78,7 +75,6 @@ pub struct ClusterConversation {
 pub struct SearchCost {
     /// The number of messages that the cluster proposed.
     pub candidates: u64,
-    /// The number of candidates that match.
     pub(crate) verified: u64,
     pub took: Duration,
 }
@@ -87,13 +83,9 @@ pub struct SearchCost {
 #[derive(Debug)]
 pub struct View {
     index: String,
-    /// The conversations with messages, latest activity first. Conversations without a time come last.
     conversations: Vec<ClusterConversation>,
-    /// The places of conversations, by the hash of the id.
     places: HashMap<i64, usize>,
-    /// Whether the data of the messages for counts are in memory.
     has_tallies: bool,
-    /// Whether there are messages whose content has no reliable grams.
     has_odd: bool,
 }
 
@@ -126,7 +118,6 @@ struct FoundDocument<T> {
     sort: Vec<Value>,
 }
 
-/// Pages of the documents that a query finds.
 struct Pages<'a> {
     client: &'a Client,
     index: &'a str,
@@ -240,8 +231,7 @@ impl View {
         &self.conversations
     }
 
-    /// Returns the place of the conversation whose id has this hash.
-    pub(super) fn place(&self, hash: i64) -> Option<usize> {
+    pub(super) fn place_of(&self, hash: i64) -> Option<usize> {
         self.places.get(&hash).copied()
     }
 
@@ -267,7 +257,7 @@ impl View {
         let wanted = request.limit.unwrap_or(usize::MAX);
         let matchers = Matchers::of(request)?;
         let proposing: Vec<&Matcher> = matchers.any.iter().chain(&matchers.all).collect();
-        let mut titled = |place: usize| self.titled(proposing[place], request);
+        let mut titled = |place: usize| self.find_titles(proposing[place], request);
         let query = query::candidates(request, &matchers, self.has_odd, &mut titled);
         let mut pages = self.pages(client, "search", query, newest_first());
         let mut size = wanted.saturating_add(1).clamp(FEWEST_OF_PAGE, MOST_OF_PAGE);
@@ -360,7 +350,7 @@ impl View {
             let page = pages.next::<StoredId>(IDS_OF_PAGE, stop)?;
             let is_last = page.len() < IDS_OF_PAGE;
             for FoundDocument { name, source, .. } in page {
-                let of = self.place(source.c).map(|place| &self.conversations[place].stored.id);
+                let of = self.place_of(source.c).map(|place| &self.conversations[place].stored.id);
                 if let Some(order) = of.and_then(|id| orders.get_mut(id)) {
                     order.push(MessageInOrder { id: source.id, position: source.p, name });
                 }
@@ -400,7 +390,7 @@ impl View {
 
     /// Returns the hashes of the conversations whose titles match. If each of their messages is a hit, leaves
     /// out conversations that are too old for the wanted number of hits.
-    fn titled(&self, matcher: &Matcher, request: &Request) -> Vec<i64> {
+    fn find_titles(&self, matcher: &Matcher, request: &Request) -> Vec<i64> {
         let is_enough =
             request.and.is_empty() && request.not.is_empty() && request.roles.is_empty();
         let wanted = request.limit.filter(|_| is_enough).unwrap_or(usize::MAX);
@@ -427,7 +417,6 @@ impl View {
         titled.map(|it| document::hash(&it.stored.id)).collect()
     }
 
-    /// Returns the message of a document with its conversation.
     fn message(
         &self,
         client: &Client,

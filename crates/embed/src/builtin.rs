@@ -17,7 +17,6 @@ pub(super) const DIMENSIONS: usize = 256;
 /// Number of bytes of a text that the model reads at most. It ignores the rest of the text.
 pub(super) const MOST_READ: usize = 16 << 10;
 
-/// Number of pieces of a text that count.
 const MOST_PIECES: usize = 512;
 
 /// Number of characters of a text that the model reads at most, as model2vec does: the pieces that count,
@@ -45,7 +44,7 @@ pub(super) fn encode(text: &str) -> Vec<f32> {
     let end = text.char_indices().nth(MOST_CHARACTERS).map_or(text.len(), |(end, _)| end);
     let BuiltIn { tokenizer, table } = &*MODEL;
     let mut ids = tokenizer.encode(&text[..end], MOST_PIECES);
-    ids.retain(|id| *id != tokenizer.unknown());
+    ids.retain(|id| *id != tokenizer.unknown_id());
     table.mean(&ids)
 }
 
@@ -64,19 +63,19 @@ fn is_meaningful(piece: &str, start: usize) -> bool {
 }
 
 /// Returns the share of a text's letters and digits that belong to meaningful pieces, from 0 to 1.
-pub(super) fn known(text: &str) -> f64 {
+pub(super) fn known_share(text: &str) -> f64 {
     let (mut known, mut all) = (0, 0);
     for word in text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()) {
         let word = word.to_lowercase();
         all += word.chars().count();
-        known += known_of(&word);
+        known += known_letters(&word);
     }
     if all == 0 { 0.0 } else { known as f64 / all as f64 }
 }
 
 /// Returns how many letters of a word belong to meaningful pieces. Splits the word as the model does: the
 /// longest piece first.
-fn known_of(word: &str) -> usize {
+fn known_letters(word: &str) -> usize {
     let (mut known, mut start) = (0, 0);
     while let Some(first) = word[start..].chars().next() {
         let longest = MODEL.tokenizer.longest(word, start, |piece| is_meaningful(piece, start));
@@ -164,7 +163,7 @@ mod tests {
             ("", 0.0, 0.0),
         ];
         for (text, least, most) in table {
-            let share = known(text);
+            let share = known_share(text);
             assert!((least..=most).contains(&share), "{text}: {share}");
         }
     }

@@ -25,7 +25,6 @@ use verbatim_base::{model::Stop, private};
 const MAGIC: &[u8; 16] = b"verbatim vectors";
 const HEADER: usize = MAGIC.len() + 4;
 
-/// Number of bytes of a record before the int8 numbers.
 const HEAD: usize = 4 + 16 + 4;
 
 /// Time between two attempts to open a cache that another process has open.
@@ -74,12 +73,12 @@ impl Cache {
         let _ = file.set_modified(SystemTime::now());
         let records = HashMap::new();
         let mut cache = Cache { path: path.clone(), file, dimensions: 0, records, end: 0 };
-        cache.read().map_err(failed)?;
+        cache.read_records().map_err(failed)?;
         Ok(cache)
     }
 
     /// Reads all intact records, and closes the gaps that damaged records leave.
-    fn read(&mut self) -> io::Result<()> {
+    fn read_records(&mut self) -> io::Result<()> {
         let length = self.file.metadata()?.len();
         let mut reader = BufReader::with_capacity(1 << 20, &self.file);
         let mut header = [0; HEADER];
@@ -131,14 +130,12 @@ impl Cache {
         Ok(())
     }
 
-    /// Removes all texts except the given ones.
     fn retain(&mut self, some: &HashSet<u128>) -> Result<()> {
         self.records.retain(|text, _| some.contains(text));
         let kept = if self.records.is_empty() { self.clear() } else { self.close_gaps() };
         kept.map_err(|error| self.failed(error))
     }
 
-    /// Removes the records of all texts.
     fn clear(&mut self) -> io::Result<()> {
         self.records.clear();
         (self.dimensions, self.end) = (0, 0);
@@ -226,7 +223,8 @@ pub(super) fn tidy(folder: &Path, model: &str, texts: &Texts<'_>, stop: &Stop) -
         let Some(name) = name.to_str().and_then(|name| name.strip_prefix(PREFIX)) else { continue };
         if name == model {
             // Reading the whole cache is slow and seldom useful, so its length is checked first.
-            if records_of(&entry.path()).is_some_and(|count| count > 2 * u64::from(texts.count)) {
+            if count_records(&entry.path()).is_some_and(|count| count > 2 * u64::from(texts.count))
+            {
                 let needed = (0..texts.count).map(|doc_id| hash(&(texts.text)(doc_id))).collect();
                 Cache::open(folder, model, stop)?.retain(&needed)?;
             }
@@ -250,8 +248,7 @@ pub(super) fn prune(folder: &Path, texts: &Texts<'_>, stop: &Stop) -> Result<()>
     models.iter().try_for_each(|model| Cache::open(folder, model, stop)?.retain(&needed))
 }
 
-/// Returns the number of records in a cache, computed from the length of its file.
-fn records_of(path: &Path) -> Option<u64> {
+fn count_records(path: &Path) -> Option<u64> {
     let mut file = File::open(path).ok()?;
     let mut header = [0; HEADER];
     file.read_exact(&mut header).ok()?;

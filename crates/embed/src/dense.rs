@@ -14,14 +14,12 @@ const LARGEST: f32 = 13_000.0;
 /// The most rows of a matrix, which are summed.
 const MOST_ROWS: usize = 1_280;
 
-/// A matrix of int8 with a scale for each column.
 pub(super) struct Dense {
     /// Row by row.
     codes: &'static [u8],
     scales: Vec<f32>,
 }
 
-/// Rows of int16, each with a scale. Rows may overlap.
 #[derive(Default)]
 pub(super) struct Rounded {
     numbers: Vec<i16>,
@@ -76,7 +74,6 @@ impl Dense {
         Dense { codes, scales }
     }
 
-    /// Returns the product of rows with the matrix, row by row.
     pub(super) fn product(&self, input: &Rounded) -> Vec<f32> {
         let columns = self.scales.len();
         let length = self.codes.len() / columns;

@@ -34,7 +34,6 @@ pub struct Encoder<'a> {
     threads: usize,
     stop: &'a Stop,
     progress: &'a mut dyn FnMut(EmbedProgress),
-    /// The vectors of all texts, if a provider made them.
     cache: Option<Cache>,
     dimensions: usize,
 }

@@ -34,7 +34,6 @@ pub use provider::{Key, Protocol, Provider, Remote, Unknown};
 pub use sentence_encoder::SentenceEncoder;
 pub use texts::Texts;
 
-/// The maximum number of dimensions of a vector: more than any model has.
 const MOST_DIMENSIONS: usize = 65_536;
 
 /// The result of a call that fails with the error of this room.

@@ -30,7 +30,7 @@ impl Model {
     }
 
     /// Returns the model of a provider. The provider is first contacted when a text is encoded.
-    pub fn of(provider: &Provider) -> Model {
+    pub fn new(provider: &Provider) -> Model {
         match provider {
             Provider::BuiltIn => Model::built_in(),
             Provider::Static => Model { kind: Kind::BuiltIn { has_encoder: false } },
@@ -48,7 +48,7 @@ impl Model {
     /// Returns the encoder whose vectors are compared beside the model's, if there is one.
     pub fn sentence_encoder(&self) -> Option<SentenceEncoder> {
         match self.kind {
-            Kind::BuiltIn { has_encoder: true } => SentenceEncoder::of_program(),
+            Kind::BuiltIn { has_encoder: true } => SentenceEncoder::compiled_in(),
             _ => None,
         }
     }
@@ -123,9 +123,9 @@ impl Model {
     ///
     /// A low share means that the vector of a question says little: the built-in model knows
     /// English, and hardly any Chinese, Japanese or Russian. Providers are assumed to know every language.
-    pub fn known(&self, text: &str) -> f64 {
+    pub fn known_share(&self, text: &str) -> f64 {
         match &self.kind {
-            Kind::BuiltIn { .. } => builtin::known(text),
+            Kind::BuiltIn { .. } => builtin::known_share(text),
             Kind::Remote(_) => 1.0,
         }
     }
@@ -134,7 +134,7 @@ impl Model {
 /// Returns whether a model of the program has a lower-case word in its vocabulary: many words of English, and
 /// the frequent ones of the sentence encoder's languages.
 pub fn is_word(word: &str) -> bool {
-    builtin::is_word(word) || SentenceEncoder::of_program().is_some_and(|it| it.is_word(word))
+    builtin::is_word(word) || SentenceEncoder::compiled_in().is_some_and(|it| it.is_word(word))
 }
 
 #[cfg(test)]
@@ -153,7 +153,7 @@ mod tests {
             assert_eq!(is_word(word), expected, "{word}");
         }
         for word in ["wann", "habe", "cuándo", "когда"] {
-            let is_read = SentenceEncoder::of_program().is_some();
+            let is_read = SentenceEncoder::compiled_in().is_some();
             assert_eq!(is_word(word), is_read, "{word}");
         }
         for word in ["recieve", "becuase", "passwrod", "databse", "a b"] {

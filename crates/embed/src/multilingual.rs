@@ -24,16 +24,13 @@ const DIRECTIONS: &[u8] = include_bytes!("../../../assets/multilingual/direction
 /// Name of the encoder. It ends with the CRC-32 of pieces, rules, weights and directions, in this order.
 pub const ENCODER_NAME: &str = "multilingual-224-e223c456";
 
-/// Number of pieces in the vocabulary.
 const VOCABULARY: usize = 128_000;
 
-/// Number of dimensions of a text's vector.
 const DIMENSIONS: usize = 512;
 
 /// Number of dimensions of a text's stored vector.
 pub const STORED_DIMENSIONS: usize = 224;
 
-/// Number of pieces of a text that count.
 const MOST_PIECES: usize = 512;
 
 /// The pieces that are put around each text.
@@ -49,7 +46,6 @@ const WINDOWS: [(usize, usize); 3] = [(2, 0), (3, 1), (5, 2)];
 /// Number of pieces that the windows need on each side.
 const MOST_BESIDE: usize = 2;
 
-/// Numbers of a piece for each width of windows.
 const CHANNELS: usize = 256;
 const PROJECTED: usize = CHANNELS * WINDOWS.len();
 const FEATURES: usize = DIMENSIONS + PROJECTED;
@@ -74,7 +70,6 @@ struct Network {
     skips: [Dense; 2],
     /// Float32, row by row.
     directions: &'static [[u8; 4 * STORED_DIMENSIONS]],
-    /// The mean of stored vectors.
     mean: Vec<f32>,
 }
 
@@ -84,7 +79,6 @@ struct Layer {
     bias: Vec<f32>,
 }
 
-/// A layer norm.
 struct Norm {
     gain: Vec<f32>,
     bias: Vec<f32>,
@@ -120,7 +114,7 @@ pub fn encode(texts: &[&str]) -> Vec<Vec<f32>> {
 ///
 /// It is low for scripts that the model does not know, whose words are unknown or spelled by single letters.
 /// It is high for languages whose words look like those of the model's 16 languages.
-pub fn known(text: &str) -> f64 {
+pub fn known_share(text: &str) -> f64 {
     let normalized = NETWORK.normalized(text);
     let (mut known, mut all) = (0_u32, 0_u32);
     for piece in NETWORK.tokenizer.split(&normalized) {
@@ -230,7 +224,6 @@ impl Network {
         self.tokenizer.normalize(&text[..end])
     }
 
-    /// Returns the pieces of a text that count.
     fn pieces(&self, text: &str) -> Vec<PieceId> {
         let mut normalized = self.normalized(text);
         if normalized.is_empty() {
@@ -274,7 +267,6 @@ impl Network {
             .map(|code| code as i8 - 8)
     }
 
-    /// Returns a scale, which is a positive float16.
     fn row_scale(&self, id: PieceId) -> f32 {
         let bits = u16::from_le_bytes(self.row_scales[id as usize]);
         // The exponents of float32 begin 112 lower.
@@ -573,7 +565,7 @@ mod tests {
             ("", 0.0, 0.0),
         ];
         for (text, least, most) in table {
-            let share = known(text);
+            let share = known_share(text);
             assert!((least..=most).contains(&share), "{text}: {share}");
         }
     }

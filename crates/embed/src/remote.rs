@@ -18,10 +18,8 @@ use verbatim_base::{lock::lock, model::Stop};
 
 pub use super::transport::{parse, said};
 
-/// Maximum number of texts in a request.
 const BATCH_TEXTS: usize = 64;
 
-/// Maximum size of the texts in a request, in bytes.
 const BATCH_BYTES: usize = 100_000;
 
 /// Number of characters of a text that are sent. Models take about 8,000 tokens, and a character may
@@ -31,7 +29,6 @@ const MOST_CHARACTERS: usize = 6_000;
 /// A text of this length fits every model, so it is not shortened after a refusal.
 const FEWEST_CHARACTERS: usize = 200;
 
-/// Number of attempts to send the texts of messages.
 const DOCUMENT_ATTEMPTS: u32 = 5;
 
 /// Number of attempts to send a question. It is small, because a user waits.
@@ -84,7 +81,6 @@ impl RemoteModel {
         &self.name
     }
 
-    /// Returns the number of dimensions; if it is not known, encodes a word to find out.
     pub(super) fn dimensions(&self, stop: &Stop) -> Result<usize> {
         if let Some(dimensions) = self.dimensions.get() {
             return Ok(*dimensions);
@@ -165,7 +161,7 @@ impl RemoteModel {
             let failure = match self.try_once(texts, purpose, stop)? {
                 Ok(vectors) => {
                     *lock(&self.absent) = None;
-                    return self.checked(vectors);
+                    return self.check_and_normalise(vectors);
                 }
                 Err(failure) => failure,
             };
@@ -229,7 +225,7 @@ impl RemoteModel {
     }
 
     /// Normalises the vectors. Fails if their dimension differs from that of earlier answers.
-    pub fn checked(&self, mut vectors: Vec<Vec<f32>>) -> Result<Vec<Vec<f32>>> {
+    pub fn check_and_normalise(&self, mut vectors: Vec<Vec<f32>>) -> Result<Vec<Vec<f32>>> {
         for vector in &mut vectors {
             let dimensions = *self.dimensions.get_or_init(|| vector.len());
             let why = if vector.len() != dimensions {
@@ -255,7 +251,6 @@ impl RemoteModel {
     }
 }
 
-/// Divides texts into requests.
 fn batches(texts: &[(usize, String)]) -> Vec<&[(usize, String)]> {
     let mut all = Vec::new();
     let (mut start, mut size) = (0, 0);

@@ -6,14 +6,12 @@ use std::collections::HashMap;
 use serde::{Deserialize, de::Error};
 use serde_json::value::RawValue;
 
-/// The arrays of a file.
 pub(super) struct Tensors {
     /// What the file's head says of each array. The entry `__metadata__` says something else.
     heads: HashMap<&'static str, &'static RawValue>,
     data: &'static [u8],
 }
 
-/// What the file's head says of an array.
 #[derive(Deserialize)]
 struct TensorHead {
     dtype: String,
@@ -25,9 +23,9 @@ struct TensorHead {
 impl Tensors {
     /// Reads the head of a file. Fails if the file is of another format.
     pub(super) fn parse(file: &'static [u8]) -> serde_json::Result<Tensors> {
-        let (length, file) = file.split_first_chunk().ok_or_else(cut)?;
+        let (length, file) = file.split_first_chunk().ok_or_else(truncated)?;
         let length = u64::from_le_bytes(*length) as usize;
-        let (head, data) = file.split_at_checked(length).ok_or_else(cut)?;
+        let (head, data) = file.split_at_checked(length).ok_or_else(truncated)?;
         Ok(Tensors { heads: serde_json::from_slice(head)?, data })
     }
 
@@ -52,10 +50,9 @@ impl Tensors {
         }
         let bytes = self.data.get(head.data_offsets.0..head.data_offsets.1);
         let is_whole = |bytes: &&[u8]| bytes.len() == size * shape.iter().product::<usize>();
-        bytes.filter(is_whole).ok_or_else(cut)
+        bytes.filter(is_whole).ok_or_else(truncated)
     }
 
-    /// Returns an array of float32.
     #[cfg(feature = "multilingual")]
     pub(super) fn floats(&self, name: &str, shape: &[usize]) -> serde_json::Result<Vec<f32>> {
         let bytes = self.bytes(name, "F32", shape)?.as_chunks().0;
@@ -63,6 +60,6 @@ impl Tensors {
     }
 }
 
-fn cut() -> serde_json::Error {
+fn truncated() -> serde_json::Error {
     Error::custom("the file is cut")
 }

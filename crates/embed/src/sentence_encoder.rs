@@ -12,7 +12,7 @@ pub struct SentenceEncoder {
 
 #[cfg(feature = "multilingual")]
 impl SentenceEncoder {
-    pub(super) fn of_program() -> Option<SentenceEncoder> {
+    pub(super) fn compiled_in() -> Option<SentenceEncoder> {
         Some(SentenceEncoder {})
     }
 
@@ -43,8 +43,8 @@ impl SentenceEncoder {
     }
 
     /// Returns the degree to which the encoder knows the language of a text, from 0 to 1.
-    pub fn known(self, text: &str) -> f64 {
-        multilingual::known(text)
+    pub fn known_share(self, text: &str) -> f64 {
+        multilingual::known_share(text)
     }
 
     /// Returns whether a lower-case word is one piece of the encoder's vocabulary.
@@ -56,7 +56,7 @@ impl SentenceEncoder {
 #[cfg(not(feature = "multilingual"))]
 #[allow(missing_docs, reason = "the methods are documented above")]
 impl SentenceEncoder {
-    pub(super) fn of_program() -> Option<SentenceEncoder> {
+    pub(super) fn compiled_in() -> Option<SentenceEncoder> {
         None
     }
 
@@ -80,7 +80,7 @@ impl SentenceEncoder {
         match self.never {}
     }
 
-    pub fn known(self, _: &str) -> f64 {
+    pub fn known_share(self, _: &str) -> f64 {
         match self.never {}
     }
 

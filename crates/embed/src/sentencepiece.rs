@@ -21,7 +21,6 @@ pub(super) type PieceId = u32;
 /// Stands for all that the vocabulary does not spell. Neighbours of it are one piece.
 pub(super) const UNKNOWN: PieceId = 0;
 
-/// What stands for a space in pieces.
 pub(super) const SPACE: char = '\u{2581}';
 
 /// Stands for NUL, which is no key of a trie. Neither is in a rule or in a piece.
@@ -44,7 +43,6 @@ pub(super) struct SentencePiece {
     replacements: &'static str,
 }
 
-/// A piece of a normalized text.
 #[derive(Debug, PartialEq)]
 pub(super) struct PieceAt {
     pub(super) id: PieceId,
@@ -116,7 +114,6 @@ impl SentencePiece {
         rest.split('\0').next()
     }
 
-    /// Returns the pieces of a normalized text.
     pub(super) fn split(&self, normalized: &str) -> Vec<PieceAt> {
         /// The best pieces up to a byte: the sum of their scores, and the last one with its start.
         #[derive(Clone, Copy)]

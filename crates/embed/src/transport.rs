@@ -6,16 +6,13 @@ use serde::Deserialize;
 
 use super::provider::{Protocol, Remote};
 
-/// The maximum size of an answer in bytes.
 #[cfg(feature = "remote")]
 const MOST_BYTES: u64 = 64 << 20;
 
-/// Why a request failed.
 #[cfg_attr(not(feature = "remote"), allow(dead_code, reason = "nothing is sent"))]
 pub(super) enum RequestFailure {
     /// A later attempt may work. The provider may have said how long to wait.
     Passing(String, Option<Duration>),
-    /// No attempt will work.
     Final(String),
     /// The request may work with fewer or shorter texts.
     TooMuch(String),
@@ -65,7 +62,6 @@ impl Transport {
         Transport { agent: config.build().into() }
     }
 
-    /// Sends a request and reads the answer.
     pub(super) fn exchange(
         &self,
         remote: &Remote,
@@ -83,7 +79,7 @@ impl Transport {
         if let Some(key) = &remote.key {
             request = request.header("authorization", format!("Bearer {}", key.as_str()));
         }
-        let mut response = request.send(body).map_err(|error| unsent(&error, timeout))?;
+        let mut response = request.send(body).map_err(|error| classify_failure(&error, timeout))?;
         let status = response.status().as_u16();
         let after = response.headers().get("retry-after");
         let after = after.and_then(|value| value.to_str().ok()?.trim().parse().ok());
@@ -105,7 +101,7 @@ impl Transport {
                 _ => RequestFailure::Final(format!("it answered with status {status}{said}")),
             });
         }
-        let bytes = read.map_err(|error| unsent(&error, timeout))?;
+        let bytes = read.map_err(|error| classify_failure(&error, timeout))?;
         let vectors = parse(remote.protocol, &bytes).map_err(|why| {
             RequestFailure::Final(format!("its answer does not fit the request: {why}"))
         })?;
@@ -117,9 +113,8 @@ impl Transport {
     }
 }
 
-/// Returns the kind of failure of an exchange.
 #[cfg(feature = "remote")]
-fn unsent(error: &ureq::Error, timeout: Duration) -> RequestFailure {
+fn classify_failure(error: &ureq::Error, timeout: Duration) -> RequestFailure {
     match error {
         ureq::Error::Timeout(_) => {
             RequestFailure::Passing(format!("it did not answer within {timeout:?}"), None)

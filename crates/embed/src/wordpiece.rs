@@ -16,7 +16,6 @@ use serde::{
 use unicode_categories::UnicodeCategories;
 use unicode_normalization::{UnicodeNormalization, char::decompose_canonical};
 
-/// Maximum number of bytes of a piece, without `##`.
 const LONGEST_PIECE: usize = 18;
 
 /// Maximum number of characters of a word. A longer word is one unknown piece.
@@ -30,7 +29,6 @@ pub(super) type Id = u16;
 
 /// A vocabulary of pieces, and the tokenizer that splits texts into them.
 pub(super) struct WordPiece {
-    /// The pieces by their ids.
     pieces: Vec<VocabularyPiece>,
     /// A hash table with open addressing: `SLOTS` pairs of a piece's id, or `FREE`, and the lowest bits of
     /// the piece's hash.
@@ -91,17 +89,14 @@ impl WordPiece {
         Ok(WordPiece { pieces, slots, hints, special, unknown })
     }
 
-    /// Returns how many pieces there are.
     pub(super) fn len(&self) -> usize {
         self.pieces.len()
     }
 
-    /// Returns the id of the piece that stands for an unknown word.
-    pub(super) fn unknown(&self) -> Id {
+    pub(super) fn unknown_id(&self) -> Id {
         self.unknown
     }
 
-    /// Returns the first `most` pieces of a text.
     pub(super) fn encode(&self, text: &str, most: usize) -> Vec<Id> {
         let mut ids = Vec::with_capacity(most.min(text.len()));
         let mut normalized = String::with_capacity(text.len());
@@ -118,7 +113,7 @@ impl WordPiece {
             };
             normalized.clear();
             normalize(&rest[..end], &mut normalized);
-            for word in words(&normalized) {
+            for word in split_words(&normalized) {
                 self.split(word, &mut ids);
                 if ids.len() >= most {
                     break;
@@ -162,7 +157,7 @@ impl WordPiece {
         let mut most = 0;
         for (at, byte) in bytes.iter().enumerate() {
             hashes[at + 1] = extend(hashes[at], *byte);
-            let (begins, ends) = self.hints.of(hashes[at + 1]);
+            let (begins, ends) = self.hints.lookup(hashes[at + 1]);
             if !begins {
                 break;
             }
@@ -182,7 +177,7 @@ impl WordPiece {
             if id == FREE {
                 return None;
             }
-            if lower == hash as u16 && self.pieces[usize::from(id)].is(continues, text) {
+            if lower == hash as u16 && self.pieces[usize::from(id)].matches(continues, text) {
                 return Some(id);
             }
             at = (at + 1) % SLOTS;
@@ -194,7 +189,7 @@ impl WordPiece {
 struct VocabularyPiece([u8; LONGEST_PIECE + 2]);
 
 impl VocabularyPiece {
-    fn is(&self, continues: bool, text: &[u8]) -> bool {
+    fn matches(&self, continues: bool, text: &[u8]) -> bool {
         self.0[LONGEST_PIECE + 1] == u8::from(continues)
             && self.0[text.len()] == 0
             // Texts are short: a call that compares memory takes longer.
@@ -205,7 +200,6 @@ impl VocabularyPiece {
 /// The number of slots of the hash table: twice as many as pieces.
 const SLOTS: usize = 1 << 16;
 
-/// The id in a slot that holds no piece.
 const FREE: Id = Id::MAX;
 
 /// Returns the first slot for a hash. The upper bits are the best mixed.
@@ -224,17 +218,17 @@ struct Hints(Vec<u8>);
 
 impl Hints {
     /// Returns the byte for a hash, and the bit for beginnings in it. The bit for pieces is four higher.
-    fn place(hash: u64) -> (usize, u8) {
+    fn bit_place(hash: u64) -> (usize, u8) {
         ((hash >> 47) as usize, 1 << (hash >> 45 & 3))
     }
 
     fn add(&mut self, hash: u64, is_piece: bool) {
-        let (at, bit) = Hints::place(hash);
+        let (at, bit) = Hints::bit_place(hash);
         self.0[at] |= bit | if is_piece { bit << 4 } else { 0 };
     }
 
-    fn of(&self, hash: u64) -> (bool, bool) {
-        let (at, bit) = Hints::place(hash);
+    fn lookup(&self, hash: u64) -> (bool, bool) {
+        let (at, bit) = Hints::bit_place(hash);
         (self.0[at] & bit != 0, self.0[at] & bit << 4 != 0)
     }
 }
@@ -335,7 +329,7 @@ fn is_chinese(c: char) -> bool {
 }
 
 /// Returns the words of a normalized text. Each punctuation mark is a word.
-fn words(normalized: &str) -> impl Iterator<Item = &str> {
+fn split_words(normalized: &str) -> impl Iterator<Item = &str> {
     let mut rest = normalized;
     iter::from_fn(move || {
         rest = rest.trim_ascii_start();

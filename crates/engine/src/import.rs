@@ -557,7 +557,7 @@ mod clustered {
             let tell = |now: SourceProgress| {
                 (self.progress)(ImportProgress { done: now.done, total: now.total, source: now });
             };
-            db::carry(&database, &mut |_| true, &mut |conversation, messages| {
+            db::each_conversation(&database, &mut |_| true, &mut |conversation, messages| {
                 if !self.takes(&conversation, report) {
                     return true;
                 }
@@ -576,14 +576,18 @@ mod clustered {
                 return Err(db::Error::Unsteady { path: path.to_owned() }.into());
             }
             if importer.begin()? {
-                let wanted = importer.wanted();
+                let wanted = importer.changed_ids();
                 copied.total = importer.to_write;
-                db::carry(&database, &mut |id| wanted.contains(id), &mut |it, messages| {
-                    copied.done += messages.len() as u64;
-                    tell(copied);
-                    failure = importer.put(&it, messages).err();
-                    failure.is_none()
-                })?;
+                db::each_conversation(
+                    &database,
+                    &mut |id| wanted.contains(id),
+                    &mut |it, messages| {
+                        copied.done += messages.len() as u64;
+                        tell(copied);
+                        failure = importer.put(&it, messages).err();
+                        failure.is_none()
+                    },
+                )?;
             }
             if let Some(error) = failure {
                 return Err(error.into());

@@ -39,7 +39,6 @@ impl Activity {
         read(&folder.join(ACTIVITY)).unwrap_or(Activity { process: 0, since: 0 })
     }
 
-    /// Records that this process writes to the index directory.
     pub(super) fn begin(folder: &Path) {
         write(folder, ACTIVITY, &Activity { process: process::id(), since: now() });
     }
@@ -70,7 +69,6 @@ impl Last {
     }
 }
 
-/// The clock readings of the moment when a process took the lock.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Begun {
     clock: Instant,
@@ -91,7 +89,6 @@ impl Begun {
     }
 }
 
-/// Returns the CPU time of this process so far, if the system reports it.
 fn cpu_time() -> Option<Duration> {
     let stat = fs::read_to_string("/proc/self/stat").ok()?;
     // In `/proc/self/stat` the program's name is in parentheses and may contain spaces. User and system time

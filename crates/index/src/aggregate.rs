@@ -110,26 +110,24 @@ impl Segment {
     /// have the run only after folding.
     fn followed(&self, run: CommonRun) -> Result<DocBits> {
         let mut lists = Vec::new();
-        for gram in run.narrow() {
+        for gram in run.ascii_trigrams() {
             lists.extend(self.postings.find(List::Text, gram.term(&mut [0; 8]))?);
         }
-        self.postings.grams_between(List::Text, run.wide(), |_, info| {
+        self.postings.grams_between(List::Text, run.wide_trigrams(), |_, info| {
             lists.push(info.clone());
             true
         })?;
         let mut followed = DocBits::new(self.store.messages());
         for info in &lists {
-            followed.add(self.postings.read(List::Text, info)?);
+            followed.insert_list(self.postings.read(List::Text, info)?);
         }
         Ok(followed)
     }
 }
 
-/// The state that the threads share which aggregate one segment.
 struct SegmentAggregation<'a, T> {
     segment: &'a SegmentReader,
     query: &'a GramQuery<'a>,
-    /// The messages in which some character follows the query's only run.
     followed: Option<DocBits>,
     stop: &'a Stop,
     add: &'a (dyn Fn(&mut T, TextMatch<'_>) + Sync),
@@ -142,7 +140,6 @@ impl<T: Send> SegmentAggregation<'_, T> {
         available.min(MAX_THREADS).min(worth.max(1) as usize)
     }
 
-    /// Adds the messages of a plan to a value.
     fn run(&self, mut plan: Plan<'_>, value: &mut T) {
         let store = &self.segment.data.store;
         let verifier = Verifier::new(&self.segment.data, self.query);
@@ -174,7 +171,7 @@ impl<T: Send> SegmentAggregation<'_, T> {
                 let part: Range<u32> = start..start.saturating_add(length).min(messages);
                 let (mut grams, mut trace) = (grams.clone(), Trace::default());
                 if let Some(plan) = Plan::new(self.segment, self.query, &mut grams, &mut trace)? {
-                    self.run(plan.within(part), &mut value);
+                    self.run(plan.restrict_to_range(part), &mut value);
                 }
             }
         };

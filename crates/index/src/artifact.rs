@@ -33,16 +33,13 @@ use verbatim_base::{
     private::{self, FileLock},
 };
 
-/// The name of the file that describes the other files of a folder.
 const MANIFEST: &str = "manifest";
 
 /// The name of the lock file in an unfinished folder. The folder's writer holds the lock.
 const LOCK: &str = "lock";
 
-/// The prefix of unfinished folders.
 const UNFINISHED: &str = "new-";
 
-/// The prefix of temporary files that will replace another file.
 pub(super) const TEMPORARY: &str = "current-";
 
 /// Age at which an unfinished folder without a lock counts as abandoned. A live writer takes the lock right
@@ -53,14 +50,12 @@ const ABANDONED: Duration = Duration::from_secs(60);
 /// time, because the clocks of file systems tick slowly.
 const RACY: Duration = Duration::from_millis(100);
 
-/// A margin for the resolution of the clock, added to a wait.
 const CLOCK_TICK: Duration = Duration::from_millis(10);
 
 /// The minimum length of a file for which `seal` waits until the file's times are trusted. Without the wait,
 /// every opening would compute the checksum.
 const WORTH_A_WAIT: u64 = 1 << 20;
 
-/// The size of the write buffer in bytes.
 const BUFFER: usize = 1 << 18;
 
 /// A file of an artifact under construction. Computes the checksum of the written bytes, so that [`seal`]
@@ -96,7 +91,6 @@ impl Write for ArtifactFile {
     }
 }
 
-/// A complete file of an artifact, with the checksum of the bytes that were written.
 #[derive(Clone, Debug)]
 pub(super) struct WrittenFile {
     name: String,
@@ -182,7 +176,7 @@ impl FileRecord {
     }
 
     /// Makes a file of a folder durable, and returns its record.
-    pub(super) fn of(folder: &Path, file: WrittenFile) -> io::Result<FileRecord> {
+    pub(super) fn sync(folder: &Path, file: WrittenFile) -> io::Result<FileRecord> {
         let path = folder.join(&file.name);
         FileRecord::seal(file.name, &path, Some(file.checksum))
     }
@@ -196,14 +190,13 @@ impl FileRecord {
         if crc32fast::hash(&bytes) == self.checksum { Ok(bytes) } else { Err(self.changed(folder)) }
     }
 
-    /// Opens the file if its size and checksum are unchanged.
     pub(super) fn open(&self, folder: &Path) -> Result<OpenFile> {
         let failed = |error: io::Error| self.unreadable(folder, &error);
         let file = File::open(folder.join(&self.name)).map_err(failed)?;
         let metadata = file.metadata().map_err(failed)?;
         // Nobody else can change a file in a folder that only its owner can enter.
         if !fs::metadata(folder).is_ok_and(|folder| private::is_private(&folder)) {
-            trusted(folder, &metadata)?;
+            check_trusted(folder, &metadata)?;
         }
         let is_as_written = metadata.len() == self.length
             && (identity(&metadata) == self.identity
@@ -246,7 +239,6 @@ pub(super) struct OpenFile {
 }
 
 impl OpenFile {
-    /// Maps the file into memory.
     pub(super) fn map(&self) -> io::Result<Mapped> {
         Mapped::new(&self.file)
     }
@@ -281,7 +273,6 @@ pub(super) fn write_manifest(folder: &Path, manifest: &impl Serialize) -> io::Re
     Ok(crc32fast::hash(&bytes))
 }
 
-/// Returns the current checksum of a folder's manifest.
 pub(super) fn manifest_checksum(folder: &Path) -> io::Result<u32> {
     Ok(crc32fast::hash(&fs::read(folder.join(MANIFEST))?))
 }
@@ -297,7 +288,7 @@ pub(super) fn read_manifest<M: DeserializeOwned>(
         format: u32,
     }
     let unreadable = |error: io::Error| damaged(folder, &error.to_string());
-    trusted(folder, &fs::metadata(folder).map_err(unreadable)?)?;
+    check_trusted(folder, &fs::metadata(folder).map_err(unreadable)?)?;
     let bytes = fs::read(folder.join(MANIFEST)).map_err(unreadable)?;
     if checksum.is_some_and(|checksum| checksum != crc32fast::hash(&bytes)) {
         return Err(damaged(folder, "its manifest is not as it was written"));
@@ -311,7 +302,7 @@ pub(super) fn read_manifest<M: DeserializeOwned>(
 }
 
 /// Checks that no other user can have written to a file or folder of the index and so forged answers.
-pub(super) fn trusted(folder: &Path, metadata: &fs::Metadata) -> Result<()> {
+pub(super) fn check_trusted(folder: &Path, metadata: &fs::Metadata) -> Result<()> {
     private::distrust(metadata)
         .map_or(Ok(()), |reason| Err(Error::Untrusted { path: folder.to_owned(), reason }))
 }
@@ -337,7 +328,7 @@ impl Unfinished {
         remove_abandoned(parent);
         let prefix = format!("{UNFINISHED}{name}-");
         let folder = private::temporary_dir_in(parent, &prefix)?;
-        let lock = FileLock::take(&folder.path().join(LOCK), 1).ok().flatten();
+        let lock = FileLock::try_acquire(&folder.path().join(LOCK), 1).ok().flatten();
         Ok(Unfinished { lock, folder, target: parent.join(name) })
     }
 
@@ -364,7 +355,6 @@ impl Unfinished {
     }
 }
 
-/// Removes unfinished folders whose writers died.
 fn remove_abandoned(parent: &Path) {
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
         if !entry.file_name().to_string_lossy().starts_with(UNFINISHED) {
@@ -382,7 +372,6 @@ fn remove_abandoned(parent: &Path) {
     }
 }
 
-/// Writes a temporary file. The caller then renames it with `private::replace`.
 pub(super) fn write_beside(folder: &Path, bytes: &[u8]) -> io::Result<NamedTempFile> {
     let mut file = tempfile::Builder::new().prefix(TEMPORARY).tempfile_in(folder)?;
     file.write_all(bytes)?;
@@ -458,7 +447,7 @@ mod tests {
             let path = folder.path().join(name);
             let file = File::options().append(true).open(&path).unwrap();
             file.set_modified(modified).unwrap();
-            let record = FileRecord::of(folder.path(), written).unwrap();
+            let record = FileRecord::sync(folder.path(), written).unwrap();
             let identity = identity(&file.metadata().unwrap());
             assert_eq!(record.identity, if counts { &*identity } else { "" });
             assert_eq!(record.read(folder.path()).unwrap(), b"what was said");
@@ -471,7 +460,7 @@ mod tests {
     fn a_large_file_is_trusted_from_its_first_opening_on() {
         let folder = tempfile::tempdir().unwrap();
         let written = write_file(folder.path(), "rows", &vec![7; WORTH_A_WAIT as usize]).unwrap();
-        let record = FileRecord::of(folder.path(), written).unwrap();
+        let record = FileRecord::sync(folder.path(), written).unwrap();
         let metadata = fs::metadata(folder.path().join("rows")).unwrap();
         assert_eq!(record.identity, identity(&metadata));
     }

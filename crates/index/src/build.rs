@@ -63,7 +63,7 @@ impl<'a> Build<'a> {
         let sample = || plan.sample.iter().step_by(step).map(String::as_str);
         let common = match plan.beside {
             Some(snapshot) => Arc::clone(&snapshot.common),
-            None => Arc::new(CommonGrams::of_sample(sample())),
+            None => Arc::new(CommonGrams::from_sample(sample())),
         };
         // The document store's columns take about 60 bytes per message.
         let resources = Resources {
@@ -148,7 +148,8 @@ impl<'a> Build<'a> {
             store.finish(&folder, COLUMNS, plan.conversations).map_err(failed)?;
         let packed: Vec<u8> = common.packed().into_iter().flat_map(u64::to_le_bytes).collect();
         let common = write_file(&folder, COMMON, &packed).map_err(failed)?;
-        let plain = write_file(&folder, PLAIN, &DocBits::of(&plain).to_bytes()).map_err(failed)?;
+        let plain =
+            write_file(&folder, PLAIN, &DocBits::from_bools(&plain).to_bytes()).map_err(failed)?;
         let signatures = signatures.finish().map_err(failed)?;
         failpoint::pass("segment written");
         let written = [rows, columns, common, plain, signatures];

@@ -24,7 +24,6 @@ const CANDIDATES_OF_EXPANSION: u64 = 16_000;
 /// them.
 const BYTES_BEFORE_SCAN: u64 = 4 << 20;
 
-/// A search in one segment.
 pub(super) struct Cursor<'a> {
     pub(super) segment: &'a SegmentReader,
     query: &'a GramQuery<'a>,
@@ -34,7 +33,6 @@ pub(super) struct Cursor<'a> {
     verified: u64,
     /// Whether the pattern has gaps (`_`, or `.` in an expression) that were not expanded yet.
     can_expand: bool,
-    /// A scan of the candidates on all cores, if they are many.
     scan: Option<Scan<'a>>,
     stop: &'a Stop,
 }
@@ -70,9 +68,8 @@ impl<'a> Cursor<'a> {
         }))
     }
 
-    /// Limits the search to a set of documents.
-    pub(super) fn within(self, documents: DocBits) -> Cursor<'a> {
-        Cursor { plan: self.plan.only(documents), ..self }
+    pub(super) fn restrict_to(self, documents: DocBits) -> Cursor<'a> {
+        Cursor { plan: self.plan.restrict_to(documents), ..self }
     }
 
     /// Returns the next message that matches; `None` after the last, or once `stop` returns true.
@@ -146,7 +143,7 @@ impl<'a> Cursor<'a> {
             }
         }
         if is_narrowed {
-            self.plan.narrow_titles(|| self.verifier.titled());
+            self.plan.narrow_titles(|| self.verifier.docs_by_title());
         }
         Ok(())
     }

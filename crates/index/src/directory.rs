@@ -35,7 +35,6 @@ const SNAPSHOT: &str = "snapshot-";
 /// The prefix of snapshots up to format 2. Opening such a snapshot fails because of its format number.
 const OLD_SNAPSHOT: &str = "generation-";
 
-/// The prefix of segments up to format 2.
 const OLD_SEGMENT: &str = "part-";
 
 /// The number of attempts to take the lock. A child process that was just forked shares its parent's lock,
@@ -60,7 +59,6 @@ pub struct CommitId {
 }
 
 impl CommitId {
-    /// Returns the name of the snapshot's folder.
     pub(super) fn name(&self) -> &str {
         &self.name
     }
@@ -70,7 +68,6 @@ impl CommitId {
     }
 }
 
-/// Returns whether an entry of an index directory is a snapshot or a segment.
 fn is_folder_of_ours(name: &str) -> bool {
     [SNAPSHOT, SEGMENT, OLD_SNAPSHOT, OLD_SEGMENT].iter().any(|prefix| name.starts_with(prefix))
 }
@@ -83,7 +80,7 @@ pub(super) fn is_ours(name: &str) -> bool {
 impl IndexDir {
     /// Returns the index directory of a database below the index folder. The directory's name is derived from
     /// the database's absolute path.
-    pub fn of(index: &Path, database: &Path) -> IndexDir {
+    pub fn for_database(index: &Path, database: &Path) -> IndexDir {
         let stem = database.file_stem().unwrap_or_default().to_string_lossy();
         let plain = |c: char| if c.is_alphanumeric() || c == '-' { c } else { '_' };
         let stem: String = stem.chars().take(40).map(plain).collect();
@@ -144,16 +141,15 @@ impl IndexDir {
 
     /// Opens a snapshot. Fails if it is damaged, or if other users may have written to it.
     pub fn open(&self, current: &CommitId) -> Result<Arc<Snapshot>> {
-        self.trusted()?;
+        self.check_trusted()?;
         let folder = self.folder.join(&current.name);
         Snapshot::open(&folder, &current.name, current.manifest_checksum).map(Arc::new)
     }
 
-    /// Checks that no other user can have written to this directory.
-    fn trusted(&self) -> Result<()> {
+    fn check_trusted(&self) -> Result<()> {
         for path in [self.folder.clone(), self.folder.join(CURRENT)] {
             if let Ok(metadata) = fs::metadata(&path) {
-                artifact::trusted(&self.folder, &metadata)?;
+                artifact::check_trusted(&self.folder, &metadata)?;
             }
         }
         Ok(())
@@ -174,9 +170,9 @@ impl IndexDir {
         let failed = |error| Error::Write { path: self.folder.clone(), error };
         private::create_dir_all(&self.folder).map_err(failed)?;
         private::tighten(&self.folder);
-        self.trusted()?;
+        self.check_trusted()?;
         failpoint::pass("folder of the index made");
-        let lock = FileLock::take(&self.folder.join(LOCK), ATTEMPTS).map_err(failed)?;
+        let lock = FileLock::try_acquire(&self.folder.join(LOCK), ATTEMPTS).map_err(failed)?;
         Ok(lock.map(|lock| {
             Activity::begin(&self.folder);
             Writing { index_dir: self.clone(), begun: Begun::now(), _lock: lock }

@@ -22,7 +22,6 @@ pub struct SegmentRef<'g> {
     pub doc_ids: Range<u32>,
 }
 
-/// The length of the longest UTF-8 character in bytes.
 const LONGEST_CHARACTER: usize = 4;
 
 /// The number of bytes before a cut that are searched for white space.
@@ -79,13 +78,13 @@ impl Snapshot {
 
     /// Returns whether a document is alive: the database still has the message in this form.
     pub fn is_alive(&self, doc_id: u32) -> bool {
-        let (reader, doc) = self.at(doc_id);
-        reader.deleted.as_ref().is_none_or(|deleted| !deleted.contains(doc))
+        let (reader, doc) = self.locate(doc_id);
+        reader.is_alive(doc)
     }
 
     /// Compares two messages by their order in an answer.
     pub fn order(&self, doc_id: u32, other: u32) -> Ordering {
-        let ((reader, doc), (other, other_doc)) = (self.at(doc_id), self.at(other));
+        let ((reader, doc), (other, other_doc)) = (self.locate(doc_id), self.locate(other));
         reader.data.store.order(doc, &other.data.store, other_doc)
     }
 
@@ -98,13 +97,13 @@ impl Snapshot {
     /// Returns the shown text of a message, with U+FFFD for bytes that are not UTF-8.
     pub fn content(&self, doc_id: u32) -> Cow<'_, str> {
         let (store, doc) = self.store(doc_id);
-        lossy_text(store.texts(doc).shown.whole())
+        lossy_text(store.texts(doc).shown.bytes())
     }
 
     /// Returns the text of a message as bytes.
     pub fn content_bytes(&self, doc_id: u32) -> Cow<'_, [u8]> {
         let (store, doc) = self.store(doc_id);
-        store.texts(doc).shown.whole()
+        store.texts(doc).shown.bytes()
     }
 
     /// Returns the beginning of a message's text: all of it, or at least `least` bytes.
@@ -160,7 +159,7 @@ impl Snapshot {
     /// Returns the text of a message as the database stores it; empty for NULL.
     pub fn stored(&self, doc_id: u32) -> Cow<'_, [u8]> {
         let (store, doc) = self.store(doc_id);
-        store.texts(doc).stored.whole()
+        store.texts(doc).stored.bytes()
     }
 
     /// Returns whether a message equals a row of the database. The row's text is in `stored`. Compares
@@ -176,20 +175,10 @@ impl Snapshot {
         store.document(doc, buffer)
     }
 
-    /// Returns the living documents of a segment, each with the segment's number of its conversation.
-    pub fn living_in(&self, segment: usize) -> impl Iterator<Item = (u32, u32)> {
-        let SegmentReader { data, deleted, first } = &self.segments[segment];
-        let is_alive = |doc: &u32| deleted.as_ref().is_none_or(|deleted| !deleted.contains(*doc));
-        let living = (0..data.store.messages()).filter(is_alive);
-        living.map(|doc| (*first + doc, data.store.conversation(doc)))
-    }
-
     /// Returns the living documents of a segment's conversation, ascending.
-    pub fn living_of(&self, segment: usize, number: u32) -> impl Iterator<Item = u32> {
-        let SegmentReader { data, deleted, first } = &self.segments[segment];
-        let is_alive =
-            move |doc: &u32| deleted.as_ref().is_none_or(|deleted| !deleted.contains(*doc));
-        let mut members = data.store.members(number);
+    pub fn living_in_conversation(&self, segment: usize, number: u32) -> impl Iterator<Item = u32> {
+        let reader = &self.segments[segment];
+        let mut members = reader.data.store.members(number);
         let mut target = 0;
         let docs = iter::from_fn(move || {
             let members = members.as_mut()?;
@@ -197,7 +186,7 @@ impl Snapshot {
             target = doc.checked_add(1)?;
             Some(doc)
         });
-        docs.filter(is_alive).map(move |doc| first + doc)
+        docs.filter(|doc| reader.is_alive(*doc)).map(|doc| reader.first + doc)
     }
 
     /// Returns the number of a living message's segment, and that of its conversation in the segment;
@@ -205,11 +194,10 @@ impl Snapshot {
     pub fn living_place(&self, doc_id: u32) -> Option<(usize, u32)> {
         let segment =
             self.segments.partition_point(|reader| reader.first <= doc_id).checked_sub(1)?;
-        let SegmentReader { data, deleted, first } = &self.segments[segment];
-        let doc = doc_id - first;
-        let is_alive = doc < data.store.messages()
-            && deleted.as_ref().is_none_or(|deleted| !deleted.contains(doc));
-        is_alive.then(|| (segment, data.store.conversation(doc)))
+        let reader = &self.segments[segment];
+        let (store, doc) = (&reader.data.store, doc_id - reader.first);
+        let is_alive = doc < store.messages() && reader.is_alive(doc);
+        is_alive.then(|| (segment, store.conversation(doc)))
     }
 
     /// Returns the number of conversations in a segment, also those without living documents.
@@ -235,15 +223,14 @@ impl Snapshot {
         store.conversation(doc)
     }
 
-    /// Returns the segment of a doc id, and the document's number in it.
-    fn at(&self, doc_id: u32) -> (&SegmentReader, u32) {
+    fn locate(&self, doc_id: u32) -> (&SegmentReader, u32) {
         let place = self.segments.partition_point(|reader| reader.first <= doc_id) - 1;
         let reader = &self.segments[place];
         (reader, doc_id - reader.first)
     }
 
     fn store(&self, doc_id: u32) -> (&DocStore, u32) {
-        let (reader, doc) = self.at(doc_id);
+        let (reader, doc) = self.locate(doc_id);
         (&reader.data.store, doc)
     }
 }

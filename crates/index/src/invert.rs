@@ -37,7 +37,6 @@ use verbatim_text::{
 struct Job {
     number: u64,
     first_doc: u32,
-    /// All texts, one after the other.
     text: String,
     /// The document of each text, and the end of the text in `text`. A document may have several texts.
     ends: Vec<(u32, usize)>,
@@ -49,21 +48,18 @@ struct Run {
     /// The number of the job. Runs are merged in the order of their jobs.
     job: u64,
     first_doc: u32,
-    /// The start of the postings in the spill file.
     start: u64,
     /// The ends of the buckets, counted from `start`.
     ends: Vec<u32>,
 }
 
 impl Run {
-    /// Returns the byte range of a bucket of the run in the spill file.
-    fn place(&self, bucket: usize) -> Range<u64> {
+    fn bucket_range(&self, bucket: usize) -> Range<u64> {
         let before = if bucket == 0 { 0 } else { self.ends[bucket - 1] };
         self.start + u64::from(before)..self.start + u64::from(self.ends[bucket])
     }
 }
 
-/// Postings of consecutive grams.
 #[derive(Debug, Default)]
 pub(super) struct Block {
     /// The grams, and the number of documents of each gram.
@@ -72,7 +68,6 @@ pub(super) struct Block {
     pub(super) docs: Vec<u32>,
 }
 
-/// The state that all workers share.
 #[derive(Debug)]
 struct SharedRuns {
     common: Arc<CommonGrams>,
@@ -90,9 +85,8 @@ struct PostingSpill {
 }
 
 impl PostingSpill {
-    /// Returns the total size of a bucket in all runs, in bytes.
     fn size(&self, bucket: usize) -> u64 {
-        let size = |run: &Run| run.place(bucket).end - run.place(bucket).start;
+        let size = |run: &Run| run.bucket_range(bucket).end - run.bucket_range(bucket).start;
         self.runs.iter().map(size).sum()
     }
 
@@ -102,7 +96,7 @@ impl PostingSpill {
     fn readers(&self, bucket: usize, buffer: usize) -> Vec<RunReader<'_>> {
         let reader = |run: &Run| RunReader {
             file: &self.file,
-            rest: run.place(bucket),
+            rest: run.bucket_range(bucket),
             buffer,
             bytes: Vec::new(),
             at: 0,
@@ -132,7 +126,6 @@ fn read_exact_at(file: &File, mut bytes: &mut [u8], mut offset: u64) -> io::Resu
     Ok(())
 }
 
-/// An inverter of documents in doc-id order to postings in gram order.
 #[derive(Debug)]
 pub(super) struct Inverter {
     shared: Arc<SharedRuns>,
@@ -140,7 +133,6 @@ pub(super) struct Inverter {
     workers: Vec<thread::JoinHandle<io::Result<()>>>,
     job: Job,
     job_bytes: usize,
-    /// The largest bucket that a worker merges in one piece.
     most_merged: usize,
     threads: usize,
 }
@@ -263,13 +255,13 @@ impl Inverter {
                     // Without this guard, all other threads would wait forever if this thread panicked.
                     let closing = CloseOnUnwind(&queue);
                     while let Some(bucket) = queue.claim() {
-                        queue.put(bucket, merge_whole(spill, bucket, most_merged));
+                        queue.put_block(bucket, merge_whole(spill, bucket, most_merged));
                     }
                     std::mem::forget(closing);
                 });
             }
             for bucket in 0..self.shared.buckets {
-                let written = match queue.take(bucket) {
+                let written = match queue.wait_for_block(bucket) {
                     Some(Ok(Some(block))) => write(block),
                     Some(Ok(None)) => {
                         let buffer = most_merged / spill.runs.len().max(1);
@@ -351,7 +343,7 @@ fn balance<'a>(
     let mut weights = vec![0u64; REGIONS];
     let mut tokenizer = GramTokenizer::default();
     for text in sample {
-        tokenizer.cut(text, common, |gram| weights[region(gram)] += 1);
+        tokenizer.tokenize(text, common, |gram| weights[region(gram)] += 1);
     }
     let total: u64 = weights.iter().sum::<u64>().max(1);
     let mut before = 0;
@@ -378,7 +370,7 @@ fn work(shared: &SharedRuns, jobs: &Mutex<mpsc::Receiver<Job>>) -> io::Result<()
         };
         let mut from = 0;
         for (doc, end) in job.ends {
-            tokenizer.cut(&job.text[from..end], &shared.common, |gram| {
+            tokenizer.tokenize(&job.text[from..end], &shared.common, |gram| {
                 if recent.is_new(gram, doc) {
                     let bucket = usize::from(shared.bucket_of[region(gram)]);
                     buckets[bucket].push((gram.0, doc - job.first_doc));
@@ -400,21 +392,18 @@ fn work(shared: &SharedRuns, jobs: &Mutex<mpsc::Receiver<Job>>) -> io::Result<()
     }
 }
 
-/// Reads the postings that [`PairGroups::encode`] wrote.
 struct RunReader<'a> {
     file: &'a File,
     /// The bytes of the file that are not read yet.
     rest: Range<u64>,
     buffer: usize,
     bytes: Vec<u8>,
-    /// The read position in `bytes`.
     at: usize,
     gram: u64,
     first_doc: u32,
 }
 
 impl RunReader<'_> {
-    /// The maximum number of bytes of an encoded gram or number.
     const LONGEST_ITEM: usize = 32;
 
     /// Reads more of the file if the next item may not be whole in the buffer.
@@ -435,7 +424,6 @@ impl RunReader<'_> {
         Ok(())
     }
 
-    /// Moves to the next gram, if there is one.
     fn advance(&mut self) -> io::Result<bool> {
         self.fill()?;
         let Some((&head, rest)) = self.bytes[self.at..].split_first() else { return Ok(false) };
@@ -566,13 +554,13 @@ impl Queue {
         Some(state.claimed - 1)
     }
 
-    fn put(&self, bucket: usize, block: Merged) {
+    fn put_block(&self, bucket: usize, block: Merged) {
         self.state.lock().expect("a merging thread panicked").blocks.push((bucket, block));
         self.changed.notify_all();
     }
 
     /// Waits for the block of a bucket; returns `None` if the queue closes first.
-    fn take(&self, bucket: usize) -> Option<Merged> {
+    fn wait_for_block(&self, bucket: usize) -> Option<Merged> {
         let state = self.state.lock().expect("a merging thread panicked");
         let mut state = self
             .changed
@@ -614,7 +602,7 @@ mod tests {
         let mut postings: BTreeMap<Gram, BTreeSet<u32>> = BTreeMap::new();
         for (doc, text) in texts {
             let mut cut = |text: &str| -> io::Result<()> {
-                GramTokenizer::default().cut(text, common, |gram| {
+                GramTokenizer::default().tokenize(text, common, |gram| {
                     postings.entry(gram).or_default().insert(*doc);
                 });
                 Ok(())
@@ -667,7 +655,8 @@ mod tests {
                 [(n, text), (n, format!("second {n}"))]
             })
             .collect();
-        let common = Arc::new(CommonGrams::of_sample(texts.iter().map(|(_, text)| text.as_str())));
+        let common =
+            Arc::new(CommonGrams::from_sample(texts.iter().map(|(_, text)| text.as_str())));
         for shape in SHAPES {
             assert!(inverted(&texts, &common, shape) == plain(&texts, &common), "{shape:?}");
         }
@@ -699,7 +688,7 @@ mod tests {
                 })
                 .collect();
             let sample = texts.iter().map(|(_, text)| text.as_str());
-            let common = Arc::new(CommonGrams::of_sample(sample));
+            let common = Arc::new(CommonGrams::from_sample(sample));
             let mut expected = plain(&texts, &common);
             let words: Postings = expected.extract_if(.., |(gram, _)| gram.is_of_word()).collect();
             for shape in SHAPES {

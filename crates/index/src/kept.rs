@@ -26,7 +26,6 @@ const DATA: &str = "data";
 #[derive(Debug, Serialize, Deserialize)]
 struct KeptManifest {
     format: u32,
-    /// The checksum of the snapshot's manifest.
     snapshot: u32,
     file: FileRecord,
 }
@@ -71,7 +70,7 @@ impl Snapshot {
         let kept = || -> io::Result<()> {
             let unfinished = Unfinished::begin(self.folder(), name)?;
             let written = write_file(unfinished.folder(), DATA, bytes)?;
-            let file = FileRecord::of(unfinished.folder(), written)?;
+            let file = FileRecord::sync(unfinished.folder(), written)?;
             unfinished.publish(&KeptManifest { format, snapshot: self.manifest_checksum(), file })
         };
         kept().map_err(|error| Error::Write { path: self.folder().join(name), error })

@@ -13,7 +13,7 @@
 //!
 //! # let home = tempfile::tempdir()?;
 //! // Where the index of a database is kept; the database itself is never opened.
-//! let index = IndexDir::of(home.path(), Path::new("chats.db"));
+//! let index = IndexDir::for_database(home.path(), Path::new("chats.db"));
 //! let writing = index.lock()?.expect("nobody else writes");
 //! let folder = writing.begin()?;
 //! let conversations = [ConversationTitle { id: "c1".to_owned(), title: Some(b"Baking".to_vec()) }];

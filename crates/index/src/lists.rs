@@ -25,7 +25,6 @@ use verbatim_base::{
     model::Stop,
 };
 
-/// The files that tantivy maps.
 const MAPPED: [SegmentComponent; 6] = [
     SegmentComponent::Terms,
     SegmentComponent::Postings,
@@ -106,7 +105,6 @@ pub(super) fn check(folder: &Path) -> io::Result<()> {
 /// The end of a tantivy file, as JSON. Its length and a constant number follow, four bytes each.
 #[derive(Deserialize)]
 struct Footer {
-    /// The checksum of all bytes before the footer.
     crc: u32,
 }
 

@@ -49,10 +49,8 @@ struct PairGroup {
 }
 
 impl PairGroups {
-    /// The number in a slot that is free.
     const FREE: u32 = u32::MAX;
 
-    /// The first size of the table.
     const BITS: u32 = 8;
 
     pub(super) fn new() -> PairGroups {
@@ -65,7 +63,6 @@ impl PairGroups {
         }
     }
 
-    /// Returns the slot of a gram, or the free slot for it.
     #[inline]
     fn slot(&self, gram: u64) -> usize {
         let mut slot = hash(gram, self.table_bits);
@@ -75,7 +72,6 @@ impl PairGroups {
         slot
     }
 
-    /// Empties the table, and enters all groups again.
     fn fill_table(&mut self) {
         self.table.clear();
         self.table.resize(1 << self.table_bits, (0, PairGroups::FREE));

@@ -42,10 +42,8 @@ const MOST_SHARE: u32 = 2;
 /// The maximum number of gaps that are expanded. Each may take milliseconds.
 const MAX_GAPS: usize = 16;
 
-/// The maximum number of lists for one run of a boolean query.
 const MAX_LISTS_OF_RUN: usize = 3;
 
-/// A request, parsed once for all segments.
 pub(super) struct GramQuery<'a> {
     pub(super) request: &'a Request,
     pub(super) matchers: Matchers,
@@ -90,7 +88,9 @@ impl<'a> GramQuery<'a> {
         let is_cased = request.case_sensitive && !request.ignore_accents;
         let single = matchers.with_single(request, |pattern| {
             let (only, run) = match (is_text, request.case_sensitive) {
-                (true, false) => (only_gram(pattern, common), CommonRun::of(pattern, common)),
+                (true, false) => {
+                    (only_gram(pattern, common), CommonRun::from_pattern(pattern, common))
+                }
                 (true, true) => (only_capital_gram(pattern), None),
                 (false, _) => (None, None),
             };
@@ -129,12 +129,9 @@ impl<'a> GramQuery<'a> {
     }
 }
 
-/// A document that may match.
 pub(super) struct Candidate {
     pub(super) doc: u32,
-    /// Whether the message's text may match.
     pub(super) by_text: bool,
-    /// Whether the title of the message's conversation may match.
     pub(super) by_title: bool,
 }
 
@@ -142,7 +139,6 @@ pub(super) struct Candidate {
 pub(super) struct Plan<'a> {
     store: &'a DocStore,
     deleted: Option<&'a DocBits>,
-    /// The documents that may be candidates; `None` for all.
     only: Option<DocBits>,
     roles: Roles,
     in_text: Lists<'a>,
@@ -180,9 +176,9 @@ impl<'a> Plan<'a> {
             Some(runs) => Some(Lookups::new(segment, query.common, trace).request(runs)?),
             None => None,
         };
-        let is_scan = matches!(tree, Some(Looked::Everything));
+        let is_scan = matches!(tree, Some(LookupResult::Everything));
         let of_text = match &tree {
-            Some(Looked::Nothing) => None,
+            Some(LookupResult::Nothing) => None,
             Some(_) => Some(Vec::new()),
             None => rarest_lists(segment, List::Text, &mut grams.in_text, trace)?,
         };
@@ -198,11 +194,11 @@ impl<'a> Plan<'a> {
             false => rarest_lists(segment, List::Title, &mut grams.in_title, trace)?,
         };
         let mut in_text = Lists::open(segment, of_text, role_list.as_ref())?;
-        if let (Some(Looked::Documents(tree)), Some(lists)) = (tree, &mut in_text.lists) {
+        if let (Some(LookupResult::Documents(tree)), Some(lists)) = (tree, &mut in_text.lists) {
             lists.narrow_by(tree);
         }
         let in_title = match of_title {
-            Some(lists) => Lists::of_titles(segment, lists, role_list.as_ref())?,
+            Some(lists) => Lists::open_titles(segment, lists, role_list.as_ref())?,
             None => Lists { lists: None, doc: None },
         };
         let interval = store.interval(request.since, request.until);
@@ -223,15 +219,13 @@ impl<'a> Plan<'a> {
         }))
     }
 
-    /// Limits the plan to the candidates in a range of documents.
-    pub(super) fn within(self, docs: Range<u32>) -> Plan<'a> {
+    pub(super) fn restrict_to_range(self, docs: Range<u32>) -> Plan<'a> {
         let (next, end) = (self.next.max(docs.start), self.end.min(docs.end));
         let irregular: Box<dyn Iterator<Item = u32>> = Box::new(self.store.irregular(next));
         Plan { next, end, irregular: irregular.peekable(), ..self }
     }
 
-    /// Limits the plan to the candidates in a set of documents.
-    pub(super) fn only(mut self, documents: DocBits) -> Plan<'a> {
+    pub(super) fn restrict_to(mut self, documents: DocBits) -> Plan<'a> {
         for lists in [&mut self.in_text, &mut self.in_title] {
             if let Some(lists) = &mut lists.lists {
                 lists.narrow(documents.clone());
@@ -276,7 +270,6 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Drops the candidates whose texts are not in a set of documents.
     pub(super) fn narrow(&mut self, documents: DocBits) {
         if let Some(lists) = &mut self.in_text.lists {
             lists.narrow(documents);
@@ -296,7 +289,6 @@ impl<'a> Plan<'a> {
 struct Roles {
     /// Whether the request names no roles, so that every role is accepted.
     all: bool,
-    /// Whether each role is accepted, by its number in the segment.
     accepted: Vec<bool>,
 }
 
@@ -311,7 +303,6 @@ impl Roles {
     }
 }
 
-/// An intersection of posting lists and its next document.
 struct Lists<'a> {
     /// `None` if no document can match.
     lists: Option<Conjunction<'a>>,
@@ -342,7 +333,7 @@ impl<'a> Lists<'a> {
     }
 
     /// Opens lists of titles, and the role's list if that is the shortest.
-    fn of_titles(
+    fn open_titles(
         segment: &'a SegmentReader,
         lists: Vec<(TermInfo, List)>,
         role: Option<&(TermInfo, List)>,
@@ -352,7 +343,7 @@ impl<'a> Lists<'a> {
         let mut found = Lists::open(segment, Some(role.into_iter().collect()), None)?;
         let postings = &segment.data.postings;
         let trees = lists.iter().map(|(info, list)| Ok(DocTree::list(postings.read(*list, info)?)));
-        let conversations = DocTree::all(trees.collect::<Result<_>>()?);
+        let conversations = DocTree::intersection(trees.collect::<Result<_>>()?);
         if let Some(lists) = &mut found.lists {
             lists.narrow_by(DocTree::messages(&segment.data.store, conversations));
         }
@@ -421,8 +412,7 @@ fn rarest_lists(
     Ok(Some(present.into_iter().map(|(info, _)| (info, list)).collect()))
 }
 
-/// The result of looking up a query in the posting lists of a segment.
-enum Looked<'a> {
+enum LookupResult<'a> {
     /// No message can match.
     Nothing,
     /// Every message is a candidate.
@@ -430,36 +420,41 @@ enum Looked<'a> {
     Documents(DocTree<'a>),
 }
 
-impl<'a> Looked<'a> {
-    fn all(parts: impl Iterator<Item = Result<Looked<'a>>>) -> Result<Looked<'a>> {
+impl<'a> LookupResult<'a> {
+    fn intersection(
+        parts: impl Iterator<Item = Result<LookupResult<'a>>>,
+    ) -> Result<LookupResult<'a>> {
         let mut all = Vec::new();
         for part in parts {
             match part? {
-                Looked::Nothing => return Ok(Looked::Nothing),
-                Looked::Everything => {}
-                Looked::Documents(tree) => all.push(tree),
+                LookupResult::Nothing => return Ok(LookupResult::Nothing),
+                LookupResult::Everything => {}
+                LookupResult::Documents(tree) => all.push(tree),
             }
         }
-        Ok(if all.is_empty() { Looked::Everything } else { Looked::Documents(DocTree::all(all)) })
+        Ok(if all.is_empty() {
+            LookupResult::Everything
+        } else {
+            LookupResult::Documents(DocTree::intersection(all))
+        })
     }
 
-    fn one_of(parts: impl Iterator<Item = Result<Looked<'a>>>) -> Result<Looked<'a>> {
+    fn union(parts: impl Iterator<Item = Result<LookupResult<'a>>>) -> Result<LookupResult<'a>> {
         let mut one_of = Vec::new();
         for part in parts {
             match part? {
-                Looked::Nothing => {}
-                Looked::Everything => return Ok(Looked::Everything),
-                Looked::Documents(tree) => one_of.push(tree),
+                LookupResult::Nothing => {}
+                LookupResult::Everything => return Ok(LookupResult::Everything),
+                LookupResult::Documents(tree) => one_of.push(tree),
             }
         }
         Ok(match one_of.is_empty() {
-            true => Looked::Nothing,
-            false => Looked::Documents(DocTree::one_of(one_of)),
+            true => LookupResult::Nothing,
+            false => LookupResult::Documents(DocTree::union(one_of)),
         })
     }
 }
 
-/// A lookup of boolean queries in a segment.
 struct Lookups<'a, 't> {
     segment: &'a SegmentReader,
     common: &'t CommonGrams,
@@ -472,44 +467,46 @@ impl<'a, 't> Lookups<'a, 't> {
     }
 
     /// Looks up the texts of a request: one of `any` must match, and every one of `all`.
-    fn request(&self, [any, all]: &[Vec<RunQuery>; 2]) -> Result<Looked<'a>> {
+    fn request(&self, [any, all]: &[Vec<RunQuery>; 2]) -> Result<LookupResult<'a>> {
         // A text may be in the content or in the title.
         let of_message = |query| {
             let in_title = self.query(query, List::Title).map(|found| match found {
-                Looked::Documents(conversations) => {
+                LookupResult::Documents(conversations) => {
                     let store = &self.segment.data.store;
-                    Looked::Documents(DocTree::messages(store, conversations))
+                    LookupResult::Documents(DocTree::messages(store, conversations))
                 }
                 all_or_nothing => all_or_nothing,
             });
-            Looked::one_of([self.query(query, List::Text), in_title].into_iter())
+            LookupResult::union([self.query(query, List::Text), in_title].into_iter())
         };
         let any = match any.is_empty() {
-            true => Looked::Everything,
-            false => Looked::one_of(any.iter().map(of_message))?,
+            true => LookupResult::Everything,
+            false => LookupResult::union(any.iter().map(of_message))?,
         };
-        Looked::all(std::iter::once(Ok(any)).chain(all.iter().map(of_message)))
+        LookupResult::intersection(std::iter::once(Ok(any)).chain(all.iter().map(of_message)))
     }
 
-    fn query(&self, query: &RunQuery, list: List) -> Result<Looked<'a>> {
+    fn query(&self, query: &RunQuery, list: List) -> Result<LookupResult<'a>> {
         match query {
-            RunQuery::Anything => Ok(Looked::Everything),
+            RunQuery::Anything => Ok(LookupResult::Everything),
             RunQuery::Run(_) | RunQuery::Cased(_) | RunQuery::Word(_) => self.run(query, list),
-            RunQuery::All(parts) => Looked::all(parts.iter().map(|part| self.query(part, list))),
+            RunQuery::All(parts) => {
+                LookupResult::intersection(parts.iter().map(|part| self.query(part, list)))
+            }
             RunQuery::OneOf(parts) => {
-                Looked::one_of(parts.iter().map(|part| self.query(part, list)))
+                LookupResult::union(parts.iter().map(|part| self.query(part, list)))
             }
         }
     }
 
-    fn run(&self, run: &RunQuery, list: List) -> Result<Looked<'a>> {
+    fn run(&self, run: &RunQuery, list: List) -> Result<LookupResult<'a>> {
         let postings = &self.segment.data.postings;
         let is_first = self.segment.first == 0;
         let mut present: Vec<(TermInfo, Gram)> = Vec::new();
         for gram in run.grams(self.common) {
             match postings.find(list, gram.term(&mut [0; 8]))? {
                 Some(info) => present.push((info, gram)),
-                None => return Ok(Looked::Nothing),
+                None => return Ok(LookupResult::Nothing),
             }
         }
         present.sort_unstable_by_key(|(info, _)| info.doc_freq);
@@ -519,8 +516,8 @@ impl<'a, 't> Lookups<'a, 't> {
                 let (in_titles, messages) = (list == List::Title, info.doc_freq);
                 self.trace.borrow_mut().grams.push(GramUse { gram, in_titles, messages });
             }
-            Ok(Looked::Documents(DocTree::list(postings.read(list, &info)?)))
+            Ok(LookupResult::Documents(DocTree::list(postings.read(list, &info)?)))
         });
-        Looked::all(open)
+        LookupResult::intersection(open)
     }
 }

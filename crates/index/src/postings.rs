@@ -26,14 +26,12 @@ use super::{
 };
 use verbatim_text::grams::Gram;
 
-/// A field of the tantivy index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum List {
     /// Grams of the shown text, and of the stored text if it differs.
     Text,
     /// Grams of titles. The postings are conversations, not documents.
     Title,
-    /// The whole role.
     Role,
 }
 
@@ -43,13 +41,11 @@ impl List {
     }
 }
 
-/// The lists to write.
 pub(super) struct PostingsWriter<'a> {
     /// The grams of the texts, by document.
     pub(super) texts: Inverter,
     /// The grams of the titles, by conversation.
     pub(super) titles: Inverter,
-    /// The document store, which knows the roles of the messages.
     pub(super) store: &'a DocStoreWriter,
 }
 
@@ -101,7 +97,6 @@ fn write_list(field: &mut FieldSerializer<'_>, term: &[u8], docs: &[u32]) -> io:
     field.close_term()
 }
 
-/// The posting lists, open for reading.
 pub(super) struct Postings {
     lists: [Arc<InvertedIndexReader>; 3],
     _maps: ListMaps,
@@ -122,12 +117,10 @@ impl Postings {
         Ok(Some(Postings { lists, _maps: maps }))
     }
 
-    /// Returns the place and the length of a term's list.
     pub(super) fn find(&self, list: List, term: &[u8]) -> io::Result<Option<TermInfo>> {
         self.lists[list as usize].terms().get(term)
     }
 
-    /// Returns the documents of a list that [`Postings::find`] found.
     pub(super) fn read(&self, list: List, info: &TermInfo) -> io::Result<SegmentPostings> {
         self.lists[list as usize].read_postings_from_terminfo(info, IndexRecordOption::Basic)
     }
@@ -153,18 +146,15 @@ impl Postings {
     }
 }
 
-/// A set of documents, one bit each.
 #[derive(Clone, Debug)]
 pub(super) struct DocBits(FixedBitSet);
 
 impl DocBits {
-    /// Returns an empty set of documents with numbers below `messages`.
     pub(super) fn new(messages: u32) -> DocBits {
         DocBits(FixedBitSet::with_capacity(messages as usize))
     }
 
-    /// Returns the set of the documents for which `documents` has `true`.
-    pub(super) fn of(documents: &[bool]) -> DocBits {
+    pub(super) fn from_bools(documents: &[bool]) -> DocBits {
         let mut bits = DocBits::new(documents.len() as u32);
         (0..).zip(documents).filter(|(_, is_one)| **is_one).for_each(|(doc, _)| bits.insert(doc));
         bits
@@ -200,8 +190,7 @@ impl DocBits {
         self.0.insert(doc as usize);
     }
 
-    /// Adds the documents of a list, from its current document on.
-    pub(super) fn add(&mut self, mut list: SegmentPostings) {
+    pub(super) fn insert_list(&mut self, mut list: SegmentPostings) {
         let mut doc = list.doc();
         while doc != END {
             self.insert(doc);
@@ -226,7 +215,6 @@ impl DocBits {
     }
 }
 
-/// The documents of a boolean query over lists.
 pub(super) struct DocTree<'a>(DocNode<'a>);
 
 enum DocNode<'a> {
@@ -238,7 +226,6 @@ enum DocNode<'a> {
 }
 
 impl<'a> DocTree<'a> {
-    /// Returns the documents of a list, from its current document on.
     pub(super) fn list(list: SegmentPostings) -> DocTree<'a> {
         DocTree(DocNode::List(Box::new(list)))
     }
@@ -249,13 +236,11 @@ impl<'a> DocTree<'a> {
         DocTree(DocNode::Messages(Box::new(MemberMessages { store, conversations, next, begun })))
     }
 
-    /// Returns the intersection of the trees: the documents that are in all of them.
-    pub(super) fn all(trees: Vec<DocTree<'a>>) -> DocTree<'a> {
+    pub(super) fn intersection(trees: Vec<DocTree<'a>>) -> DocTree<'a> {
         DocTree(DocNode::All(trees))
     }
 
-    /// Returns the union of the trees: the documents that are in at least one of them.
-    pub(super) fn one_of(mut trees: Vec<DocTree<'a>>) -> DocTree<'a> {
+    pub(super) fn union(mut trees: Vec<DocTree<'a>>) -> DocTree<'a> {
         let next = trees.iter_mut().enumerate().map(|(tree, docs)| Reverse((docs.seek(0), tree)));
         let heap = next.collect();
         DocTree(DocNode::OneOf(trees, heap))
@@ -347,7 +332,6 @@ pub(super) struct Conjunction<'a> {
     trees: Vec<DocTree<'a>>,
 }
 
-/// The maximum number of documents that [`advance_to`] steps over before it searches a block.
 const STEPS: usize = 4;
 
 /// Moves a list to its first document at or after `target`, and returns the document. In lists of similar

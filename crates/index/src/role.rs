@@ -17,7 +17,7 @@ pub(super) fn role_key(role: &str, is_text: bool) -> Cow<'_, str> {
 }
 
 /// Returns the role of a key, and whether the database stores the role as a text.
-pub(super) fn role_of(key: &str) -> (&str, bool) {
+pub(super) fn parse_role_key(key: &str) -> (&str, bool) {
     let Some(marked) = key.strip_prefix('\0') else { return (key, true) };
     match marked.strip_prefix(OTHER_ROLE) {
         Some(role) => (role, false),
@@ -36,7 +36,7 @@ mod tests {
         let mut keys = std::collections::HashSet::new();
         for (role, is_text) in roles {
             let key = role_key(role, is_text).into_owned();
-            assert_eq!(role_of(&key), (role, is_text));
+            assert_eq!(parse_role_key(&key), (role, is_text));
             assert!(keys.insert(key), "{role:?} {is_text}");
         }
     }

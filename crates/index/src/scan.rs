@@ -22,10 +22,8 @@ use verbatim_base::{map_faults, model::Stop};
 const FIRST_BATCH: usize = 256;
 const LARGEST_BATCH: usize = 1 << 13;
 
-/// The growth factor of batches.
 const GROWTH: usize = 4;
 
-/// The number of messages that a thread takes at once.
 const PIECE: usize = 128;
 
 const MAX_THREADS: usize = 16;

@@ -102,13 +102,13 @@ impl Snapshot {
         query.texts_only = texts_only;
         let mut cursors: Vec<Cursor<'_>> = Vec::with_capacity(self.segments.len());
         for segment in &self.segments {
-            let only = conversations.map(|ids| docs_of(&segment.data.store, ids));
+            let only = conversations.map(|ids| docs_in_conversations(&segment.data.store, ids));
             if only.as_ref().is_some_and(|only| only.count() == 0) {
                 continue;
             }
             let cursor = Cursor::open(segment, &query, &mut grams, stop, &mut trace)?;
             cursors.extend(cursor.map(|cursor| match only {
-                Some(only) => cursor.within(only),
+                Some(only) => cursor.restrict_to(only),
                 None => cursor,
             }));
         }
@@ -125,7 +125,7 @@ impl Snapshot {
         for cursor in &mut cursors {
             heads.push(cursor.next(&mut is_stopped, &mut trace)?);
         }
-        while let Some((place, doc)) = first(&cursors, &heads) {
+        while let Some((place, doc)) = first_head(&cursors, &heads) {
             // Reading the clock takes as long as a tenth of a row.
             let matched = (rows.is_multiple_of(TIMED_ROWS)).then(Instant::now);
             let flow = sink(Found { cursor: &mut cursors[place], request, doc });
@@ -147,8 +147,7 @@ impl Snapshot {
     }
 }
 
-/// Returns the messages of the conversations with these ids.
-fn docs_of(store: &DocStore, ids: &HashSet<String>) -> DocBits {
+fn docs_in_conversations(store: &DocStore, ids: &HashSet<String>) -> DocBits {
     let mut docs = DocBits::new(store.messages());
     let is_wanted = |number: &u32| {
         str::from_utf8(store.conversation_id(*number)).is_ok_and(|id| ids.contains(id))
@@ -164,7 +163,7 @@ fn docs_of(store: &DocStore, ids: &HashSet<String>) -> DocBits {
 }
 
 /// Returns the next match in result order, with the place of its segment.
-fn first(cursors: &[Cursor<'_>], heads: &[Option<u32>]) -> Option<(usize, u32)> {
+fn first_head(cursors: &[Cursor<'_>], heads: &[Option<u32>]) -> Option<(usize, u32)> {
     let store = |place: usize| &cursors[place].segment.data.store;
     let mut first: Option<(usize, u32)> = None;
     for (place, doc) in heads.iter().enumerate() {

@@ -31,7 +31,6 @@ use super::{
 /// The format version of segments and snapshots. An index of another version is built again.
 pub(super) const FORMAT: u32 = 10;
 
-/// The prefix of a segment's folder.
 pub(super) const SEGMENT: &str = "segment-";
 
 pub(super) const ROWS: &str = "rows";
@@ -65,8 +64,6 @@ pub(super) struct SegmentManifest {
 }
 
 impl SegmentManifest {
-    /// Makes every file of a segment durable, and writes the manifest. Returns the manifest and its checksum.
-    /// `written` has all files except tantivy's.
     pub(super) fn seal(
         folder: &Path,
         layout: RowLayout,
@@ -84,7 +81,6 @@ impl SegmentManifest {
         read_manifest(folder, FORMAT, Some(checksum))
     }
 
-    /// Returns the name, size and checksum of each file of the segment.
     pub(super) fn files(&self) -> &[FileRecord] {
         &self.files
     }
@@ -93,7 +89,6 @@ impl SegmentManifest {
         self.bytes(|name| name == ROWS || name == COLUMNS)
     }
 
-    /// Returns the bytes of all files except the document store's.
     pub(super) fn index_bytes(&self) -> u64 {
         self.bytes(|_| true) - self.store_bytes()
     }
@@ -103,7 +98,6 @@ impl SegmentManifest {
     }
 }
 
-/// A segment that is open for searching.
 #[derive(Debug)]
 pub(super) struct Segment {
     pub(super) store: DocStore,
@@ -173,7 +167,6 @@ impl Segment {
         })
     }
 
-    /// Returns whether the files are unchanged since they were opened.
     pub(super) fn is_intact(&self) -> bool {
         self.mapped.iter().all(OpenFile::is_intact)
     }

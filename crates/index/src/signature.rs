@@ -18,7 +18,7 @@
 //!
 //! This is a bit-sliced signature file of blocks (Faloutsos and Christodoulakis, "Signature files", 1984).
 //!
-//! Invariant: [`Signature::next`] finds every piece in which a run begins.
+//! Invariant: [`Signature::next_piece`] finds every piece in which a run begins.
 
 use std::{
     io::{self, Write},
@@ -47,13 +47,10 @@ const SLOTS: usize = 1 << SLOT_BITS;
 /// that begins near its end.
 const OVERLAP: usize = 256;
 
-/// The length of the longest UTF-8 character in bytes.
 const LONGEST_CHARACTER: usize = 4;
 
-/// The maximum number of characters of a run that are looked up.
 const MOST_CHARACTERS: usize = OVERLAP / LONGEST_CHARACTER;
 
-/// The maximum number of slots that are looked up for a run.
 const MOST_SLOTS: usize = 16;
 
 /// The size in bytes of a table's entry, and of the number of tables at the end of the file.
@@ -139,13 +136,10 @@ impl SignatureWriter {
     }
 }
 
-/// The signatures of a segment, open for reading.
 #[derive(Debug)]
 pub(super) struct Signatures {
     file: Mapped,
-    /// The offset of the entries in the file, in bytes.
     entries_at: usize,
-    /// The messages that have a signature, ascending.
     docs: Vec<u32>,
     /// A bit per message: whether it has a signature. This check is fast, and most messages have none.
     has: Vec<u64>,
@@ -161,7 +155,7 @@ impl Signatures {
         let mut docs: Vec<u32> = Vec::with_capacity(count as usize);
         let mut last_start = 0;
         for entry in file[entries_at..count_at].chunks_exact(ENTRY) {
-            let (doc, piece, start) = parsed(entry);
+            let (doc, piece, start) = parse_entry(entry);
             let is_next = docs.last().is_none_or(|last| *last < doc) && doc < messages;
             if !is_next || piece == 0 || start < last_start || start > entries_at as u64 {
                 return None;
@@ -174,7 +168,7 @@ impl Signatures {
     }
 
     #[inline]
-    pub(super) fn of(&self, doc: u32) -> Option<Signature<'_>> {
+    pub(super) fn get(&self, doc: u32) -> Option<Signature<'_>> {
         let has_one = self.has[doc as usize / 64] >> (doc % 64) & 1 == 1;
         if has_one { self.find(doc) } else { None }
     }
@@ -182,9 +176,9 @@ impl Signatures {
     fn find(&self, doc: u32) -> Option<Signature<'_>> {
         let place = self.docs.binary_search(&doc).ok()?;
         let at = self.entries_at + ENTRY * place;
-        let (_, piece, start) = parsed(&self.file[at..at + ENTRY]);
+        let (_, piece, start) = parse_entry(&self.file[at..at + ENTRY]);
         let end = match place + 1 < self.docs.len() {
-            true => parsed(&self.file[at + ENTRY..at + 2 * ENTRY]).2 as usize,
+            true => parse_entry(&self.file[at + ENTRY..at + 2 * ENTRY]).2 as usize,
             false => self.entries_at,
         };
         let table = self.file.get(start as usize..end)?;
@@ -194,7 +188,7 @@ impl Signatures {
 
 /// Reads an entry: the doc id of the message, the length of its pieces in bytes, and the offset of its
 /// table in the file.
-fn parsed(entry: &[u8]) -> (u32, u32, u64) {
+fn parse_entry(entry: &[u8]) -> (u32, u32, u64) {
     let number = |at: usize| u32::from_le_bytes(entry[at..at + 4].try_into().expect("four bytes"));
     let start = u64::from(number(12)) << 32 | u64::from(number(8));
     (number(0), number(4), start)
@@ -203,15 +197,13 @@ fn parsed(entry: &[u8]) -> (u32, u32, u64) {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Signature<'a> {
     table: &'a [u8],
-    /// The size of a row in bytes.
     width: usize,
-    /// The size of a piece in bytes.
     piece: usize,
 }
 
 impl Signature<'_> {
     /// Returns the first piece from `from` on that has the bits of all `slots`. A run may begin there.
-    fn next(&self, slots: &[u16], from: usize) -> Option<usize> {
+    fn next_piece(&self, slots: &[u16], from: usize) -> Option<usize> {
         let mut first = u8::MAX << (from % 8);
         for byte in from / 8..self.width {
             let both =
@@ -228,11 +220,10 @@ impl Signature<'_> {
         None
     }
 
-    /// Returns whether the signature's text may match a query.
     pub(super) fn may_have(&self, query: &SignatureQuery) -> bool {
         match query {
             SignatureQuery::Anything => true,
-            SignatureQuery::Run { slots, .. } => self.next(slots, 0).is_some(),
+            SignatureQuery::Run { slots, .. } => self.next_piece(slots, 0).is_some(),
             SignatureQuery::All(parts) => parts.iter().all(|part| self.may_have(part)),
             SignatureQuery::OneOf(parts) => parts.iter().any(|part| self.may_have(part)),
         }
@@ -248,10 +239,10 @@ impl Signature<'_> {
     ) -> bool {
         let begins = |byte: &u8| byte & 0xC0 != 0x80;
         let mut from = 0;
-        while let Some(first) = self.next(slots, from) {
+        while let Some(first) = self.next_piece(slots, from) {
             // Consecutive pieces are read as one part.
             let mut last = first;
-            while self.next(slots, last + 1) == Some(last + 1) {
+            while self.next_piece(slots, last + 1) == Some(last + 1) {
                 last += 1;
             }
             let end = (last + 1) * self.piece + LONGEST_CHARACTER * characters;
@@ -271,16 +262,16 @@ impl Signature<'_> {
     }
 }
 
-/// A query for signatures: the slots that every matching text has.
 #[derive(Debug)]
 pub(super) enum SignatureQuery {
     /// Matches every text, because a signature cannot exclude any.
     Anything,
     /// A run with known and unknown characters: the slots of its trigrams, and its number of characters.
-    Run { slots: Vec<u16>, characters: usize },
-    /// Matches if all of these queries match.
+    Run {
+        slots: Vec<u16>,
+        characters: usize,
+    },
     All(Vec<SignatureQuery>),
-    /// Matches if one of these queries matches.
     OneOf(Vec<SignatureQuery>),
 }
 
@@ -288,7 +279,7 @@ impl SignatureQuery {
     /// Returns a query that matches at least the texts that the matcher matches.
     pub(super) fn new(matcher: &Matcher, pattern: Option<&Pattern<'_>>) -> SignatureQuery {
         match (matcher, pattern) {
-            (Matcher::Regex(expression), _) => SignatureQuery::of_runs(expression.runs()),
+            (Matcher::Regex(expression), _) => SignatureQuery::from_runs(expression.runs()),
             (_, None) => SignatureQuery::Anything,
             (_, Some(pattern)) => {
                 let segments = pattern.segments.iter();
@@ -298,8 +289,8 @@ impl SignatureQuery {
         }
     }
 
-    fn of_runs(query: &RunQuery) -> SignatureQuery {
-        let of = |parts: &[RunQuery]| parts.iter().map(SignatureQuery::of_runs).collect();
+    fn from_runs(query: &RunQuery) -> SignatureQuery {
+        let of = |parts: &[RunQuery]| parts.iter().map(SignatureQuery::from_runs).collect();
         match query {
             RunQuery::Anything | RunQuery::Cased(_) => SignatureQuery::Anything,
             RunQuery::Run(run) | RunQuery::Word(run) => SignatureQuery::run(&[run]),
@@ -367,9 +358,9 @@ mod tests {
             [700, 1_500, 9_000, 40_000].map(|count| long_text(count, 1)).into();
         let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
         let signatures = signatures(&texts);
-        assert!(signatures.of(0).is_none());
+        assert!(signatures.get(0).is_none());
         for (doc, text) in (0..).zip(&texts).skip(1) {
-            let signature = signatures.of(doc).expect("it is long");
+            let signature = signatures.get(doc).expect("it is long");
             let starts: Vec<usize> = text.char_indices().map(|(at, _)| at).collect();
             for (place, length) in
                 (0..starts.len()).step_by(7).zip([3, 4, 64, 65, 300].iter().cycle())
@@ -379,7 +370,7 @@ mod tests {
                     continue;
                 }
                 let query =
-                    SignatureQuery::of_runs(&RunQuery::Run(run.to_lowercase().replace('ß', "ẞ")));
+                    SignatureQuery::from_runs(&RunQuery::Run(run.to_lowercase().replace('ß', "ẞ")));
                 assert!(signature.may_have(&query), "{place} {length}");
                 let exact = SignatureQuery::run(&[&run]);
                 let SignatureQuery::Run { slots, characters } = &exact else { panic!("{run}") };
@@ -400,7 +391,7 @@ mod tests {
     fn little_is_read_of_a_text_without_the_run() {
         let text = long_text(40_000, 1);
         let signatures = signatures(&[&text]);
-        let signature = signatures.of(0).expect("it is long");
+        let signature = signatures.get(0).expect("it is long");
         let absent = ["zebra crossing", "something else"];
         for run in absent {
             let query = SignatureQuery::run(&[run]);
@@ -415,9 +406,11 @@ mod tests {
         let either = absent.map(|run| RunQuery::Run(run.to_owned()));
         let known = RunQuery::Run(text.chars().take(9).collect());
         let both = RunQuery::All(vec![known.clone(), RunQuery::OneOf(either.into())]);
-        assert!(!signature.may_have(&SignatureQuery::of_runs(&both)));
-        assert!(signature.may_have(&SignatureQuery::of_runs(&RunQuery::OneOf(vec![both, known]))));
-        assert!(signature.may_have(&SignatureQuery::of_runs(&RunQuery::Run("zz".to_owned()))));
+        assert!(!signature.may_have(&SignatureQuery::from_runs(&both)));
+        assert!(
+            signature.may_have(&SignatureQuery::from_runs(&RunQuery::OneOf(vec![both, known])))
+        );
+        assert!(signature.may_have(&SignatureQuery::from_runs(&RunQuery::Run("zz".to_owned()))));
     }
 
     #[test]

@@ -69,7 +69,6 @@ pub struct SnapshotBuilder {
     segments: Vec<SegmentToName>,
 }
 
-/// A segment of a snapshot that is not written yet.
 #[derive(Debug)]
 struct SegmentToName {
     folder: PathBuf,
@@ -106,7 +105,6 @@ impl SnapshotBuilder {
         });
     }
 
-    /// Writes the snapshot into an empty folder; returns the checksum of its manifest.
     pub(super) fn write(&self, folder: &Path) -> io::Result<u32> {
         let mut segments = Vec::new();
         for (number, segment) in self.segments.iter().enumerate() {
@@ -117,7 +115,7 @@ impl SnapshotBuilder {
                     failpoint::pass("deleted documents to be written");
                     let file = write_file(folder, &name, &bits.to_bytes())?;
                     failpoint::pass("deleted documents written");
-                    Some(FileRecord::of(folder, file)?)
+                    Some(FileRecord::sync(folder, file)?)
                 }
             };
             let name = segment.folder.file_name().unwrap_or_default();
@@ -140,6 +138,10 @@ pub(super) struct SegmentReader {
 }
 
 impl SegmentReader {
+    pub(super) fn is_alive(&self, doc: u32) -> bool {
+        self.deleted.as_ref().is_none_or(|deleted| !deleted.contains(doc))
+    }
+
     fn open(folder: &Path, record: &SegmentRecord, first: u32) -> Result<SegmentReader> {
         let is_segment = record.name.strip_prefix(SEGMENT);
         if !is_segment.is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit())) {

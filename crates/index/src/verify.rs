@@ -9,7 +9,6 @@ use super::{
 };
 use verbatim_text::matcher::{Matcher, Matchers};
 
-/// The maximum number of titles per matcher whose results are cached.
 const CACHED_TITLES: usize = 64;
 
 /// The number of bytes at the beginning of a text. A common run usually occurs there.
@@ -29,7 +28,6 @@ pub(super) struct Verifier<'a> {
     /// If the query is one run: the messages in which a character follows the run. `None` if they are not
     /// known.
     followed: Option<&'a DocBits>,
-    /// A cache per matcher of whether titles match.
     titles: Vec<Titles>,
     buffer: Vec<u8>,
     /// The message whose shown text is at the beginning of `buffer`, and the length of this text.
@@ -91,7 +89,6 @@ impl<'a> Verifier<'a> {
         matcher.matches(&beginning[..whole]).then_some(true)
     }
 
-    /// Returns whether a message matches by its text or its title.
     #[inline]
     pub(super) fn matches(&mut self, candidate: &Candidate) -> bool {
         if let Some(has_run) = self.has_run(candidate.doc) {
@@ -189,17 +186,15 @@ impl<'a> Verifier<'a> {
             && !self.title_matches(matcher, 0, self.store.conversation(doc))
     }
 
-    /// Returns the signature of a message, if there is one and it is valid for this query.
     #[inline]
     fn signature(&self, doc: u32) -> Option<Signature<'a>> {
-        let signature = self.segment.signatures.of(doc)?;
+        let signature = self.segment.signatures.get(doc)?;
         // A signature cannot tell whether the loose form of a text matches.
         let is_known = !self.query.request.ignore_accents || self.segment.plain.contains(doc);
         is_known.then_some(signature)
     }
 
-    /// Returns the messages of the conversations whose titles match.
-    pub(super) fn titled(&mut self) -> DocBits {
+    pub(super) fn docs_by_title(&mut self) -> DocBits {
         let store = self.store;
         let matching: Vec<bool> = (0..store.conversations())
             .map(|number| {

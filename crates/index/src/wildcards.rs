@@ -34,7 +34,7 @@ impl Segment {
         let max_postings = u64::from(self.store.messages()) / MAX_SHARE;
         let mut try_character = |character: char| -> Result<()> {
             let mut rarest: Option<TermInfo> = None;
-            for gram in gap.filled(character, common) {
+            for gram in gap.grams_filled_with(character, common) {
                 match self.postings.find(List::Text, gram.term(&mut [0; 8]))? {
                     None => return Ok(()),
                     Some(info) if rarest.as_ref().is_some_and(|r| r.doc_freq <= info.doc_freq) => {}
@@ -54,7 +54,7 @@ impl Segment {
         let mut terms = 0;
         self.postings.grams_between(List::Text, gap.wide_range(), |gram, _| {
             terms += 1;
-            if let Some(character) = gap.filling(gram)
+            if let Some(character) = gap.filling_char(gram)
                 && wide.last() != Some(&character)
             {
                 wide.push(character);
@@ -72,7 +72,7 @@ impl Segment {
         }
         let mut documents = DocBits::new(self.store.messages());
         for info in &lists {
-            documents.add(self.postings.read(List::Text, info)?);
+            documents.insert_list(self.postings.read(List::Text, info)?);
         }
         Ok(Some(documents))
     }

@@ -2,7 +2,7 @@
 
 /// Returns a number with thousands separators: `2,000`.
 pub fn grouped(number: impl TryInto<u64>) -> String {
-    let digits = whole(number).to_string();
+    let digits = clamp_to_u64(number).to_string();
     let mut grouped = String::new();
     for (at, digit) in digits.chars().enumerate() {
         if at > 0 && (digits.len() - at).is_multiple_of(3) {
@@ -15,12 +15,12 @@ pub fn grouped(number: impl TryInto<u64>) -> String {
 
 /// Returns a number with its unit: `1 message`, `2,000 messages`.
 pub fn counted(number: impl TryInto<u64>, unit: &str) -> String {
-    let number = whole(number);
+    let number = clamp_to_u64(number);
     let plural = if number == 1 { "" } else { "s" };
     format!("{} {unit}{plural}", grouped(number))
 }
 
-fn whole(number: impl TryInto<u64>) -> u64 {
+fn clamp_to_u64(number: impl TryInto<u64>) -> u64 {
     number.try_into().unwrap_or(u64::MAX)
 }
 

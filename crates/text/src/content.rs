@@ -39,10 +39,8 @@ pub fn write_parts(stored: &str, out: &mut dyn Write) -> io::Result<bool> {
     failed.map_or(Ok(is_parts), Err)
 }
 
-/// A visitor that writes the parts of an array one by one.
 struct PartsWriter<'w> {
     out: &'w mut dyn Write,
-    /// The error of `out`.
     failed: &'w mut Option<io::Error>,
 }
 
@@ -78,7 +76,6 @@ impl<'de> Visitor<'de> for PartsWriter<'_> {
     }
 }
 
-/// Writes the text of a valid JSON string without its quotes.
 fn unescape(literal: &str, out: &mut dyn Write) -> io::Result<()> {
     let bytes = literal.as_bytes();
     let mut at = 0;
@@ -106,7 +103,6 @@ fn unescape(literal: &str, out: &mut dyn Write) -> io::Result<()> {
     out.write_all(&bytes[at.min(bytes.len())..])
 }
 
-/// The field `text` of an object, as JSON.
 struct LongPart<'de>(Option<&'de RawValue>);
 
 impl<'de> Deserialize<'de> for LongPart<'de> {
@@ -188,7 +184,6 @@ fn escape(json: &[u8], at: usize) -> Option<u16> {
     u16::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
 }
 
-/// A string, or the field `text` of an object.
 struct JsonPart(Option<String>);
 
 impl<'de> Deserialize<'de> for JsonPart {

@@ -161,7 +161,6 @@ fn split_offset(time: &str) -> Option<(&str, i64)> {
     Some((time[..at].trim_end(), sign * (hours * 3600 + minutes * 60)))
 }
 
-/// Parses a clock time to seconds after midnight and nanoseconds.
 fn parse_clock(clock: &str) -> Option<(i64, u32)> {
     let (whole, fraction) = match clock.find(['.', ',']) {
         Some(at) => (&clock[..at], &clock[at + 1..]),
@@ -196,7 +195,6 @@ fn parse_clock(clock: &str) -> Option<(i64, u32)> {
     Some((hours * 3600 + minutes * 60 + seconds, nanos))
 }
 
-/// Returns the first nine digits of a decimal fraction as nanoseconds.
 fn nanos(fraction: &str) -> u32 {
     let digits = &fraction[..fraction.len().min(9)];
     digits.bytes().fold(0, |sum, digit| sum * 10 + u32::from(digit - b'0'))

@@ -22,7 +22,6 @@ use super::{
 
 use verbatim_base::lock::lock;
 
-/// The maximum length of a regular expression, in bytes.
 pub(crate) const MAX_PATTERN_BYTES: usize = 10_000;
 
 /// The maximum size of a compiled expression in bytes. `\w{100}` takes 6 MB, a thousand names take 1 MB.
@@ -35,7 +34,6 @@ pub const MAX_STATES_BYTES: usize = 8 << 20;
 /// The maximum number of classes (`[a-z]`, `\w`) in an expression. Parsing `\pL` takes 40 kB.
 const MAX_CLASSES: usize = 300;
 
-/// The maximum length of an error message about an expression, in characters.
 const MAX_EXPLANATION: usize = 1000;
 
 /// A lock that is held during a compilation, so that many compilations take no more memory than one.
@@ -77,7 +75,7 @@ pub enum ExpressionError {
 
 impl ExpressionError {
     /// Converts an error message of the compiler to an error.
-    pub fn of_compiler(pattern: &str, error: &str, most: usize) -> ExpressionError {
+    pub fn from_compiler(pattern: &str, error: &str, most: usize) -> ExpressionError {
         match error.contains("size limit") {
             true => ExpressionError::Large { most },
             false => ExpressionError::Syntax(explained(pattern, error)),
@@ -117,9 +115,7 @@ fn explained(pattern: &str, error: &str) -> String {
 pub struct RegexPattern {
     pattern: String,
     case_sensitive: bool,
-    /// Whether the expression matches an empty text.
     can_be_empty: bool,
-    /// The maximum size of a program in bytes.
     most: usize,
     /// The program for texts of ASCII; `None` if the expression may mean something else in ASCII.
     of_ascii: Option<regex::bytes::Regex>,
@@ -150,7 +146,7 @@ impl RegexPattern {
             .build()
             .parse(pattern)
             .map_err(|error| {
-                ExpressionError::of_compiler(pattern, &error.to_string(), MAX_PROGRAM_BYTES)
+                ExpressionError::from_compiler(pattern, &error.to_string(), MAX_PROGRAM_BYTES)
             })?;
         let is_cased = case_sensitive && pattern.contains(|c: char| c.is_ascii_uppercase());
         let mut this = RegexPattern {
@@ -161,7 +157,7 @@ impl RegexPattern {
             of_ascii: None,
             of_all: OnceLock::new(),
             wider: OnceLock::new(),
-            runs: RunQuery::of_expression(&hir, is_cased),
+            runs: RunQuery::from_expression(&hir, is_cased),
             gaps: gaps_of_expression(&hir),
         };
         // A program that is surely small cannot be refused later.
@@ -171,9 +167,9 @@ impl RegexPattern {
             this.of_ascii = this.bytes_builder(pattern).unicode(false).build().ok();
         }
         if this.of_ascii.is_none() {
-            let program = this
-                .compiled()
-                .map_err(|error| ExpressionError::of_compiler(pattern, &error.to_string(), most))?;
+            let program = this.compiled().map_err(|error| {
+                ExpressionError::from_compiler(pattern, &error.to_string(), most)
+            })?;
             this.of_all = OnceLock::from(program);
         }
         drop(alone);

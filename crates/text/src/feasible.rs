@@ -14,7 +14,6 @@ mod kind {
     pub(super) const LINE_FEED: u8 = 2;
     pub(super) const RETURN: u8 = 4;
     pub(super) const ASCII_WORD: u8 = 8;
-    /// A word character beyond ASCII.
     pub(super) const WIDE_WORD: u8 = 16;
     pub(super) const OTHER: u8 = 32;
     pub(super) const ALL: u8 = 63;
@@ -38,7 +37,6 @@ mod kind {
 /// The number of characters beyond ASCII in a class up to which their kinds are looked at.
 const MOST_WIDE: usize = 64;
 
-/// The number of contexts: the kind before a place and the kind after it.
 const CONTEXTS: usize = kind::COUNT * kind::COUNT;
 
 /// Returns whether some text may match. The answer true may be wrong.
@@ -46,7 +44,8 @@ pub(super) fn may_match(hir: &Hir) -> bool {
     let properties = hir.properties();
     // An expression with an empty class in every way has no length.
     properties.minimum_len().is_some()
-        && (properties.look_set().is_empty() || Relation::of(hir).0.iter().any(|ends| *ends != 0))
+        && (properties.look_set().is_empty()
+            || Relation::from_hir(hir).0.iter().any(|ends| *ends != 0))
 }
 
 /// For each context where a part of an expression may begin, the contexts where it may end, as bits.
@@ -54,48 +53,49 @@ pub(super) fn may_match(hir: &Hir) -> bool {
 struct Relation([u64; CONTEXTS]);
 
 impl Relation {
-    fn of(hir: &Hir) -> Relation {
+    fn from_hir(hir: &Hir) -> Relation {
         match hir.kind() {
-            HirKind::Empty => Relation::within(kind::ALL, kind::ALL),
+            HirKind::Empty => Relation::empty_between(kind::ALL, kind::ALL),
             HirKind::Literal(literal) => {
                 let text = String::from_utf8_lossy(&literal.0);
                 let step = |character: char| match character {
                     // Bytes that are not UTF-8.
-                    char::REPLACEMENT_CHARACTER => Relation::step(kind::WIDE),
-                    character => Relation::step(kind::of(character)),
+                    char::REPLACEMENT_CHARACTER => Relation::one_char(kind::WIDE),
+                    character => Relation::one_char(kind::of(character)),
                 };
                 let parts = text.chars().next().into_iter().chain(text.chars().skip(1).last());
                 let is_long = text.chars().nth(2).is_some();
-                let gap = Relation::gap(kind::ALL);
+                // Any characters, at least one.
+                let gap = Relation([(1 << CONTEXTS) - 1; CONTEXTS]);
                 let join = |before: Relation, part: Relation| match is_long {
-                    true => before.then(&gap).then(&part),
-                    false => before.then(&part),
+                    true => before.compose(&gap).compose(&part),
+                    false => before.compose(&part),
                 };
-                parts.map(step).reduce(join).unwrap_or_else(|| Relation::of(&Hir::empty()))
+                parts.map(step).reduce(join).unwrap_or_else(|| Relation::from_hir(&Hir::empty()))
             }
-            HirKind::Class(class) => Relation::step(kinds_of(class)),
-            HirKind::Look(look) => Relation::of_look(*look),
-            HirKind::Capture(capture) => Relation::of(&capture.sub),
+            HirKind::Class(class) => Relation::one_char(kinds_in_class(class)),
+            HirKind::Look(look) => Relation::from_look(*look),
+            HirKind::Capture(capture) => Relation::from_hir(&capture.sub),
             HirKind::Concat(parts) => {
-                let mut parts = parts.iter().map(Relation::of);
-                let first = parts.next().unwrap_or_else(|| Relation::of(&Hir::empty()));
-                parts.fold(first, |before, part| before.then(&part))
+                let mut parts = parts.iter().map(Relation::from_hir);
+                let first = parts.next().unwrap_or_else(|| Relation::from_hir(&Hir::empty()));
+                parts.fold(first, |before, part| before.compose(&part))
             }
             HirKind::Alternation(parts) => {
                 let nothing = Relation([0; CONTEXTS]);
-                parts.iter().map(Relation::of).fold(nothing, |all, part| all.or(&part))
+                parts.iter().map(Relation::from_hir).fold(nothing, |all, part| all.or(&part))
             }
             HirKind::Repetition(repetition) => {
-                let once = Relation::of(&repetition.sub);
+                let once = Relation::from_hir(&repetition.sub);
                 let further = repetition.max.map_or(u32::MAX, |max| max - repetition.min);
-                let either = Relation::of(&Hir::empty()).or(&once);
-                once.repeated(repetition.min).then(&either.repeated(further))
+                let either = Relation::from_hir(&Hir::empty()).or(&once);
+                once.power(repetition.min).compose(&either.power(further))
             }
         }
     }
 
     /// Returns the relation of no character, at the places between characters of these kinds.
-    fn within(before: u8, after: u8) -> Relation {
+    fn empty_between(before: u8, after: u8) -> Relation {
         let mut relation = Relation([0; CONTEXTS]);
         for (context, ends) in relation.0.iter_mut().enumerate() {
             let is_there = before >> (context / kind::COUNT) & after >> (context % kind::COUNT) & 1;
@@ -104,8 +104,7 @@ impl Relation {
         relation
     }
 
-    /// Returns the relation of one character of these kinds.
-    fn step(kinds: u8) -> Relation {
+    fn one_char(kinds: u8) -> Relation {
         let mut relation = Relation([0; CONTEXTS]);
         for (context, ends) in relation.0.iter_mut().enumerate() {
             let after = context % kind::COUNT;
@@ -116,19 +115,12 @@ impl Relation {
         relation
     }
 
-    /// Returns the relation of any characters, at least one, the last of which has one of these kinds.
-    fn gap(last: u8) -> Relation {
-        let ends = (0..kind::COUNT).filter(|kind| last >> kind & 1 == 1);
-        let ends = ends.fold(0, |all, kind| all | u64::from(kind::ALL) << (kind * kind::COUNT));
-        Relation([ends; CONTEXTS])
-    }
-
-    fn of_look(look: Look) -> Relation {
+    fn from_look(look: Look) -> Relation {
         const LINE_ENDS: u8 = kind::EDGE | kind::LINE_FEED;
         const ASCII: u8 = kind::ASCII_WORD;
         const WORD: u8 = kind::ASCII_WORD | kind::WIDE_WORD;
 
-        let (all, within) = (kind::ALL, Relation::within);
+        let (all, within) = (kind::ALL, Relation::empty_between);
         let edge = |word: u8| within(word, all & !word).or(&within(all & !word, word));
         let inside = |word: u8| within(word, word).or(&within(all & !word, all & !word));
         match look {
@@ -159,7 +151,7 @@ impl Relation {
         both
     }
 
-    fn then(&self, next: &Relation) -> Relation {
+    fn compose(&self, next: &Relation) -> Relation {
         let reached = |ends: &u64| {
             let contexts = (0..CONTEXTS).filter(|context| ends >> context & 1 == 1);
             contexts.fold(0, |all, context| all | next.0[context])
@@ -168,16 +160,16 @@ impl Relation {
     }
 
     /// Returns the relation of this many parts in sequence, by repeated squaring.
-    fn repeated(self, mut times: u32) -> Relation {
-        let (mut all, mut power) = (Relation::of(&Hir::empty()), self);
+    fn power(self, mut times: u32) -> Relation {
+        let (mut all, mut power) = (Relation::from_hir(&Hir::empty()), self);
         while times > 0 {
             if times & 1 == 1 {
-                all = all.then(&power);
+                all = all.compose(&power);
             }
-            let square = power.then(&power);
+            let square = power.compose(&power);
             // The powers of a relation that has the empty text soon stop to grow.
             if square == power {
-                return all.then(&power);
+                return all.compose(&power);
             }
             (power, times) = (square, times >> 1);
         }
@@ -185,15 +177,19 @@ impl Relation {
     }
 }
 
-fn kinds_of(class: &Class) -> u8 {
-    let ranges: Vec<(u32, u32)> = match class {
+pub(super) fn class_ranges(class: &Class) -> Vec<(u32, u32)> {
+    match class {
         Class::Unicode(class) => {
             class.iter().map(|range| (range.start().into(), range.end().into())).collect()
         }
         Class::Bytes(class) => {
             class.iter().map(|range| (range.start().into(), range.end().into())).collect()
         }
-    };
+    }
+}
+
+fn kinds_in_class(class: &Class) -> u8 {
+    let ranges = class_ranges(class);
     let ascii = (0..0x80u8).filter(|byte| {
         ranges.iter().any(|(start, end)| (*start..=*end).contains(&u32::from(*byte)))
     });

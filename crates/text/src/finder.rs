@@ -7,17 +7,19 @@ use memchr::{memchr2, memmem};
 pub(super) enum Literal {
     /// Bytes to compare exactly: they have no ASCII letters, or the pattern is case-sensitive.
     Exact(Box<memmem::Finder<'static>>),
-    /// A single letter in both cases.
     Letter(u8),
     /// Bytes to compare in either ASCII case. The search probes the two bytes that are probably rarest.
-    Folded { bytes: Vec<u8>, first: ByteProbe, second: ByteProbe },
+    Folded {
+        bytes: Vec<u8>,
+        first: ByteProbe,
+        second: ByteProbe,
+    },
 }
 
 /// A test for one byte of a literal, in any case of its letter.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ByteProbe {
     pub(super) place: usize,
-    /// The byte to find. All bits in which the cases of the letter differ are set.
     byte: u8,
     /// The bits in which the cases differ; 0 for a letter without cases. With several such bits, the probe
     /// may also find bytes of other letters.
@@ -26,7 +28,7 @@ pub(super) struct ByteProbe {
 
 impl ByteProbe {
     /// Returns the probe for a place of a lower-case literal. Only ASCII letters match in both cases.
-    fn of(bytes: &[u8], place: usize) -> ByteProbe {
+    fn new(bytes: &[u8], place: usize) -> ByteProbe {
         let byte = bytes[place];
         ByteProbe { place, byte, bits: if byte.is_ascii_alphabetic() { 0x20 } else { 0 } }
     }
@@ -46,12 +48,11 @@ impl ByteProbe {
     }
 
     #[inline]
-    fn is(self, byte: u8) -> bool {
+    fn accepts(self, byte: u8) -> bool {
         byte | self.bits == self.byte
     }
 }
 
-/// The number of bytes that [`find_probed`] compares at once: one for each bit of a word.
 const STRIDE: usize = 64;
 
 impl Literal {
@@ -67,8 +68,8 @@ impl Literal {
         places.sort_by_key(|place| frequency(bytes[*place]));
         let (first, second) = (places[0].min(places[1]), places[0].max(places[1]));
         Literal::Folded {
-            first: ByteProbe::of(&bytes, first),
-            second: ByteProbe::of(&bytes, second),
+            first: ByteProbe::new(&bytes, first),
+            second: ByteProbe::new(&bytes, second),
             bytes,
         }
     }
@@ -121,7 +122,7 @@ pub(super) fn find_probed(
             places &= places - 1;
         }
     }
-    let agree = |(a, b): (&u8, &u8)| first.is(*a) && second.is(*b);
+    let agree = |(a, b): (&u8, &u8)| first.accepts(*a) && second.accepts(*b);
     let from = chunks.len() * STRIDE;
     let mut pairs = rest.iter().zip(rest_beside);
     let mut start = from;
@@ -142,7 +143,7 @@ pub(super) fn find_probed(
 fn agreeing(a: &[u8; STRIDE], first: ByteProbe, b: &[u8; STRIDE], second: ByteProbe) -> u64 {
     let mut both = [0u8; STRIDE];
     for ((both, a), b) in both.iter_mut().zip(a).zip(b) {
-        *both = u8::from(first.is(*a) & second.is(*b));
+        *both = u8::from(first.accepts(*a) & second.accepts(*b));
     }
     // Most strides have no place, and gathering takes longer than the comparison.
     if both.iter().fold(0, |any, place| any | place) == 0 {
@@ -172,7 +173,6 @@ pub(super) fn frequency(byte: u8) -> u8 {
     }
 }
 
-/// Returns the bytes of a run, with ASCII letters in lower case unless the search is case-sensitive.
 pub(super) fn lowered(run: &str, case_sensitive: bool) -> Vec<u8> {
     if case_sensitive { run.as_bytes().to_vec() } else { run.to_ascii_lowercase().into_bytes() }
 }

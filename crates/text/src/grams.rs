@@ -69,13 +69,11 @@ impl Gram {
         }
     }
 
-    /// Packs one to eight ASCII bytes. NUL is not allowed.
-    fn of_ascii(bytes: &[u8]) -> Gram {
+    fn pack_ascii(bytes: &[u8]) -> Gram {
         let packed = bytes.iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte));
         Gram(packed << (8 * (LONGEST - bytes.len())))
     }
 
-    /// Returns the gram of the whole word with the same characters; `None` if they are too many.
     fn as_word(self) -> Option<Gram> {
         match self.0 & WIDE {
             0 if self.0 & 0xFF == 0 => Some(Gram(self.0 >> 8)),
@@ -139,7 +137,7 @@ impl CommonGrams {
     /// Works level by level, like Apriori (Agrawal and Srikant): a gram can be common only if the gram
     /// without its last character and the gram without its first character are common. [`GramTokenizer`]
     /// relies on this property of the set.
-    pub fn of_sample<'a>(texts: impl Iterator<Item = &'a str>) -> CommonGrams {
+    pub fn from_sample<'a>(texts: impl Iterator<Item = &'a str>) -> CommonGrams {
         let mut characters: Vec<char> = Vec::new();
         let mut ends = Vec::new();
         for text in texts {
@@ -285,20 +283,20 @@ pub struct GramTokenizer {
 impl GramTokenizer {
     /// Calls `emit` with every indexed gram of the text, in no particular order. A gram may come several
     /// times.
-    pub fn cut(&mut self, text: &str, common: &CommonGrams, mut emit: impl FnMut(Gram)) {
+    pub fn tokenize(&mut self, text: &str, common: &CommonGrams, mut emit: impl FnMut(Gram)) {
         let mut seen = 0;
         if text.is_ascii() {
             self.folded.clear();
             self.folded.extend(text.bytes().map(|byte| byte.to_ascii_lowercase()));
             cut_ascii(&self.folded, common, &mut seen, &mut emit);
-            cut_words(&self.folded, common, once(&mut emit));
+            cut_words(&self.folded, common, without_repeats(&mut emit));
             cut_capitals(text.as_bytes(), &mut seen, &mut emit);
             return;
         }
         cut_capitals(text.as_bytes(), &mut seen, &mut emit);
         self.characters.clear();
         self.characters.extend(text.chars().map(fold));
-        cut_words(&self.characters, common, once(&mut emit));
+        cut_words(&self.characters, common, without_repeats(&mut emit));
         let mut rest = &self.characters[..];
         while let Some(first) = rest.first() {
             if !first.is_ascii() {
@@ -363,7 +361,7 @@ fn cut_capitals(text: &[u8], seen: &mut u128, emit: &mut impl FnMut(Gram)) {
     for (at, capital) in text.iter().enumerate().filter(|(_, byte)| byte.is_ascii_uppercase()) {
         if *seen & 1 << capital == 0 {
             *seen |= 1 << capital;
-            emit(Gram::of_ascii(&[*capital]));
+            emit(Gram::pack_ascii(&[*capital]));
         }
         CapitalGrams::at(text, at).into_iter().flatten().for_each(&mut *emit);
     }
@@ -379,7 +377,7 @@ impl CapitalGrams {
         let gram = |range| {
             let bytes: &[u8] = text.get(range)?;
             let is_indexed = bytes.iter().all(|byte| byte.is_ascii() && *byte != 0);
-            is_indexed.then(|| Gram::of_ascii(bytes))
+            is_indexed.then(|| Gram::pack_ascii(bytes))
         };
         let is_own = |before: &usize| {
             !text[*before].is_ascii_uppercase() && !text[*before].is_ascii_whitespace()
@@ -400,7 +398,7 @@ pub fn capital_grams(run: &str) -> Vec<Gram> {
         let is_covered = at > 0 && text[at - 1].is_ascii_uppercase();
         let begun = if is_covered { trigram } else { trigram.or(pair) };
         let alone = ended.is_none() && begun.is_none() && !is_covered;
-        grams.extend(alone.then(|| Gram::of_ascii(&[*capital])));
+        grams.extend(alone.then(|| Gram::pack_ascii(&[*capital])));
         grams.extend(ended.into_iter().chain(begun));
     }
     grams.sort_unstable();
@@ -431,7 +429,7 @@ fn cut_wide(characters: &[char], common: &CommonGrams, ascii: usize, emit: &mut 
 
 /// Calls `emit` with the indexed whole words of folded characters.
 fn cut_words<C: Copy + Into<char>>(folded: &[C], common: &CommonGrams, mut emit: impl FnMut(Gram)) {
-    let class = |place: usize| Class::of(folded[place].into());
+    let class = |place: usize| Class::from_char(folded[place].into());
     word_break::runs(folded.len(), class, |run, may_be_word| {
         if run.len() < LONGEST {
             let mut word = ['\0'; LONGEST];
@@ -446,8 +444,7 @@ fn cut_words<C: Copy + Into<char>>(folded: &[C], common: &CommonGrams, mut emit:
     });
 }
 
-/// Drops most of the grams that come again.
-fn once(emit: &mut impl FnMut(Gram)) -> impl FnMut(Gram) {
+fn without_repeats(emit: &mut impl FnMut(Gram)) -> impl FnMut(Gram) {
     const SLOTS: usize = 64;
 
     let mut last = [0; SLOTS];
@@ -478,10 +475,10 @@ fn indexed_word(word: &[char], is_marked: bool, common: &CommonGrams) -> Option<
 /// Returns the grams of every text in which the pattern matches as whole words, without wildcards. There are
 /// boundaries at its ends, as at the ends of a text, so its words are words of the text too.
 pub fn word_grams(pattern: &Pattern<'_>, common: &CommonGrams) -> Vec<Gram> {
-    let characters = folded(pattern.text);
+    let characters = fold_run(pattern.text);
     let mut grams = Vec::new();
     cut_words(&characters, common, |gram| grams.push(gram));
-    let is_one_word = characters.iter().all(|character| Class::of(*character).is_of_word());
+    let is_one_word = characters.iter().all(|character| Class::from_char(*character).is_of_word());
     if !is_one_word || grams.is_empty() {
         grams.extend(query_grams(pattern, common));
     }
@@ -495,7 +492,7 @@ pub fn word_grams(pattern: &Pattern<'_>, common: &CommonGrams) -> Vec<Gram> {
 pub fn query_grams(pattern: &Pattern<'_>, common: &CommonGrams) -> Vec<Gram> {
     let mut grams = Vec::new();
     for run in pattern.runs() {
-        let run = folded(run);
+        let run = fold_run(run);
         if run.len() < 3 {
             grams.extend(short_gram(&run, common));
         }
@@ -545,7 +542,7 @@ pub struct CommonRun([char; 2]);
 
 impl CommonRun {
     /// Returns the run that is the whole pattern, if it is not indexed; for indexed grams see [`only_gram`].
-    pub fn of(pattern: &Pattern<'_>, common: &CommonGrams) -> Option<CommonRun> {
+    pub fn from_pattern(pattern: &Pattern<'_>, common: &CommonGrams) -> Option<CommonRun> {
         let run = only_run(pattern)?;
         let two = <[char; 2]>::try_from(&run[..]).ok()?;
         short_gram(&run, common).is_none().then_some(CommonRun(two))
@@ -560,7 +557,7 @@ impl CommonRun {
     }
 
     /// Returns the trigrams of ASCII characters that begin with the run.
-    pub fn narrow(self) -> impl Iterator<Item = Gram> {
+    pub fn ascii_trigrams(self) -> impl Iterator<Item = Gram> {
         let [first, second] = self.0;
         let third = (1..0x80u8).map(char::from).filter(|c| !c.is_ascii_uppercase());
         let is_ascii = first.is_ascii() && second.is_ascii();
@@ -569,7 +566,7 @@ impl CommonRun {
 
     /// Returns the range of the packed trigrams that begin with the run and are not ASCII. The end
     /// is exclusive.
-    pub fn wide(self) -> (Gram, Gram) {
+    pub fn wide_trigrams(self) -> (Gram, Gram) {
         let [first, second] = self.0.map(|c| u64::from(u32::from(c)));
         let start = WIDE | first << 42 | second << 21;
         (Gram(start + 1), Gram(start + (1 << 21)))
@@ -593,14 +590,14 @@ pub fn wildcard_gaps(pattern: &Pattern<'_>) -> Vec<WildcardGap> {
     pattern.gaps().map(|(left, right)| WildcardGap::between(left, right)).collect()
 }
 
-fn folded(run: &str) -> Vec<char> {
+fn fold_run(run: &str) -> Vec<char> {
     run.chars().map(fold).collect()
 }
 
 impl WildcardGap {
     /// Returns the gap between two runs, which have at least two characters together. The first is not empty.
     pub fn between(left: &str, right: &str) -> WildcardGap {
-        let (mut left, mut right) = (folded(left), folded(right));
+        let (mut left, mut right) = (fold_run(left), fold_run(right));
         left.drain(..left.len().saturating_sub(2));
         right.truncate(LONGEST);
         WildcardGap { left, right }
@@ -613,7 +610,7 @@ impl WildcardGap {
     }
 
     /// Returns the indexed grams that a text must hold if this character fills the gap.
-    pub fn filled(&self, character: char, common: &CommonGrams) -> Vec<Gram> {
+    pub fn grams_filled_with(&self, character: char, common: &CommonGrams) -> Vec<Gram> {
         let run: Vec<char> = self
             .left
             .iter()
@@ -639,7 +636,7 @@ impl WildcardGap {
     }
 
     /// Returns the character in the place of the gap, for a packed trigram from [`WildcardGap::wide_range`].
-    pub fn filling(&self, gram: Gram) -> Option<char> {
+    pub fn filling_char(&self, gram: Gram) -> Option<char> {
         let shift = 42 - 21 * self.left.len();
         char::from_u32((gram.0 >> shift & 0x1F_FFFF) as u32)
     }
@@ -694,7 +691,7 @@ mod tests {
 
     fn cut(text: &str, common: &CommonGrams) -> Vec<Gram> {
         let mut grams = Vec::new();
-        GramTokenizer::default().cut(text, common, |gram| grams.push(gram));
+        GramTokenizer::default().tokenize(text, common, |gram| grams.push(gram));
         grams.sort_unstable();
         grams.dedup();
         grams
@@ -718,7 +715,7 @@ mod tests {
     #[test]
     fn trigrams_tell_what_holds_a_common_run() {
         let set = common(&["t", "th", "語", "語é"]);
-        let of = |text| CommonRun::of(&Pattern::literal(text), &set);
+        let of = |text| CommonRun::from_pattern(&Pattern::literal(text), &set);
         for text in ["he", "t", "the", "tK", "语", ""] {
             assert_eq!(of(text), None, "{text}");
         }
@@ -726,8 +723,8 @@ mod tests {
             [("TH", "xth"), ("th", "日th語"), ("th", "the"), ("語é", "語éa"), ("語é", "a語É語")]
         {
             let run = of(run).expect("a common run");
-            let (start, end) = run.wide();
-            let narrow: Vec<Gram> = run.narrow().collect();
+            let (start, end) = run.wide_trigrams();
+            let narrow: Vec<Gram> = run.ascii_trigrams().collect();
             let found = cut(text, &set).into_iter();
             let found = found.filter(|it| narrow.contains(it) || (start..end).contains(it)).count();
             assert_eq!(found, usize::from(text != "xth"), "{text}");
@@ -786,7 +783,7 @@ mod tests {
         }
         let texts: Vec<String> =
             (0..100).map(|n| format!("{} it's{n}", ["t ", ""][n % 10 / 9])).collect();
-        let set = CommonGrams::of_sample(texts.iter().map(String::as_str));
+        let set = CommonGrams::from_sample(texts.iter().map(String::as_str));
         let word = |text| word_grams(&Pattern::literal(text), &set)[0].to_string();
         assert_eq!(["t", "s", "i"].map(word), ["t", r"\bs\b", r"\bi\b"]);
         assert_eq!(CommonGrams::from_packed(&set.packed()).packed(), set.packed());
@@ -894,7 +891,7 @@ mod tests {
                     format!("{left}{character}{right}").chars().map(fold).collect();
                 let gram = Gram::pack(&run[..3]);
                 assert!(start <= gram && gram < end, "{pattern} {character:?}");
-                assert_eq!(gap.filling(gram), Some(fold(character)));
+                assert_eq!(gap.filling_char(gram), Some(fold(character)));
             }
         }
     }
@@ -902,7 +899,7 @@ mod tests {
     #[test]
     fn a_sample_tells_what_is_common() {
         let texts: Vec<String> = (0..100).map(|n| format!("the word {n} 的")).collect();
-        let set = CommonGrams::of_sample(texts.iter().map(String::as_str));
+        let set = CommonGrams::from_sample(texts.iter().map(String::as_str));
         for text in ["t", "the", "the wor", " 的", "的"] {
             assert!(set.contains(gram(text)), "{text}");
         }

@@ -77,7 +77,6 @@ impl LikePattern {
         self.segments.len() == 1
     }
 
-    /// Returns the number of the pattern's segments between `%`.
     pub(super) fn segments(&self) -> usize {
         self.segments.len()
     }
@@ -183,7 +182,6 @@ impl LikeSegment {
         }
     }
 
-    /// Returns the leftmost match that starts at `from` or later.
     fn find(&self, text: &[u8], from: usize, case_sensitive: bool) -> Option<(usize, usize)> {
         let Some(anchor) = &self.anchor else {
             return Some((from, forward(text, from, &self.after, case_sensitive)?));
@@ -201,7 +199,6 @@ impl LikeSegment {
     }
 }
 
-/// Matches atoms forwards from `at`; returns the end of the match.
 fn forward(text: &[u8], mut at: usize, atoms: &[Atom], case_sensitive: bool) -> Option<usize> {
     for atom in atoms {
         match atom {
@@ -249,7 +246,6 @@ fn backward(
     Some(at)
 }
 
-/// Returns the length in bytes of the character that begins with this byte.
 fn character_len(lead: u8) -> usize {
     match lead {
         0..0xC0 => 1,

@@ -25,11 +25,10 @@ use super::{
 #[derive(Debug)]
 pub struct LiteralPattern {
     quick: QuickSearch,
-    /// The folded characters of the text.
     folded: Vec<char>,
     /// The failure function of Knuth, Morris and Pratt: for each number of matching characters, the length of
     /// the longest proper suffix that is also a prefix.
-    borders: Vec<usize>,
+    failure: Vec<usize>,
     /// Finders for other cases of the letters that have another number of bytes.
     odd_cases: Vec<Finder<'static>>,
 }
@@ -48,13 +47,13 @@ impl LiteralPattern {
     pub fn new(text: &str, case_sensitive: bool) -> LiteralPattern {
         if case_sensitive {
             let quick = QuickSearch::Plain(Literal::new(text, true));
-            let (folded, borders, odd_cases) = Default::default();
-            return LiteralPattern { quick, folded, borders, odd_cases };
+            let (folded, failure, odd_cases) = Default::default();
+            return LiteralPattern { quick, folded, failure, odd_cases };
         }
         let folded: Vec<char> = text.chars().map(fold).collect();
         LiteralPattern {
             quick: QuickSearch::new(&folded),
-            borders: borders(&folded),
+            failure: failure_function(&folded),
             odd_cases: odd_cases(&folded),
             folded,
         }
@@ -112,13 +111,12 @@ impl LiteralPattern {
         self.odd_cases.iter().any(|case| case.find(text).is_some())
     }
 
-    /// Returns the leftmost match, folding every character.
     fn find_folded(&self, text: &str) -> Option<Range<usize>> {
         let mut matched = 0;
         for (at, character) in text.char_indices() {
             let folded = fold(character);
             while matched > 0 && self.folded[matched] != folded {
-                matched = self.borders[matched - 1];
+                matched = self.failure[matched - 1];
             }
             matched += usize::from(self.folded[matched] == folded);
             if matched == self.folded.len() {
@@ -169,7 +167,6 @@ impl QuickSearch {
     }
 }
 
-/// Returns whether `bytes` begin with characters that fold to `folded`.
 fn folds_to(mut bytes: &[u8], folded: &[char]) -> bool {
     folded.iter().all(|folded| {
         let length = folded.len_utf8();
@@ -209,18 +206,18 @@ fn odd_cases(folded: &[char]) -> Vec<Finder<'static>> {
     finders.collect()
 }
 
-/// Returns the failure function of a needle; see the field `borders`.
-pub(super) fn borders(folded: &[char]) -> Vec<usize> {
-    let mut borders = vec![0; folded.len()];
+/// Returns the failure function of a needle; see the field `failure`.
+pub(super) fn failure_function(folded: &[char]) -> Vec<usize> {
+    let mut failure = vec![0; folded.len()];
     let mut matched = 0;
     for at in 1..folded.len() {
         while matched > 0 && folded[matched] != folded[at] {
-            matched = borders[matched - 1];
+            matched = failure[matched - 1];
         }
         matched += usize::from(folded[matched] == folded[at]);
-        borders[at] = matched;
+        failure[at] = matched;
     }
-    borders
+    failure
 }
 
 #[cfg(test)]

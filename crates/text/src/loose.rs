@@ -15,7 +15,6 @@ use unicode_normalization::char::{compose, decompose_compatible, is_combining_ma
 
 use super::{fold::fold, grams::LONGEST, literal::LiteralPattern};
 
-/// A character of a loose form.
 #[derive(Clone, Copy, Debug)]
 struct LooseChar {
     character: char,
@@ -26,10 +25,8 @@ struct LooseChar {
     is_changed: bool,
 }
 
-/// A converter to the loose form, character by character.
 struct Loosener<F> {
     ignore_case: bool,
-    /// The last character. It may be composed with the next character.
     last: Option<LooseChar>,
     /// Whether a mark after the last character was left out.
     has_dropped: bool,
@@ -86,7 +83,6 @@ impl<F: FnMut(LooseChar) -> ControlFlow<()>> Loosener<F> {
     }
 }
 
-/// The characters of one character's decomposition. Unicode has at most eighteen.
 #[derive(Default)]
 struct Parts {
     characters: [char; 18],
@@ -110,7 +106,6 @@ impl Parts {
     }
 }
 
-/// Returns whether a character is a composed Hangul syllable.
 fn is_syllable(character: char) -> bool {
     ('\u{AC00}'..='\u{D7A3}').contains(&character)
 }
@@ -123,7 +118,6 @@ fn syllable(one: char, other: char) -> Option<char> {
     if is_second { compose(one, other) } else { None }
 }
 
-/// Calls `each` with the characters of the loose form of a text, until `each` breaks.
 fn loosen(text: &str, ignore_case: bool, each: impl FnMut(LooseChar) -> ControlFlow<()>) {
     let mut loosener = Loosener { ignore_case, last: None, has_dropped: false, each };
     let _ = loosener.run(text);
@@ -252,12 +246,9 @@ pub(super) struct LooseMatch {
 /// A matcher for a text that ignores accents and width.
 #[derive(Debug)]
 pub struct LoosePattern {
-    /// The loose form of the text to find.
     needle: Vec<char>,
-    /// The failure function of Knuth, Morris and Pratt for the needle.
-    borders: Vec<usize>,
+    failure: Vec<usize>,
     ignore_case: bool,
-    /// The matcher of the loose form itself, as a literal text.
     plain: LiteralPattern,
     is_ascii: bool,
 }
@@ -268,7 +259,7 @@ impl LoosePattern {
         let loose = loose(text, !case_sensitive);
         let needle: Vec<char> = loose.chars().collect();
         LoosePattern {
-            borders: super::literal::borders(&needle),
+            failure: super::literal::failure_function(&needle),
             needle,
             ignore_case: !case_sensitive,
             is_ascii: loose.is_ascii(),
@@ -341,10 +332,10 @@ impl LoosePattern {
                 return ControlFlow::Break(());
             }
             if matched == length {
-                matched = self.borders[matched - 1];
+                matched = self.failure[matched - 1];
             }
             while matched > 0 && self.needle[matched] != next.character {
-                matched = self.borders[matched - 1];
+                matched = self.failure[matched - 1];
             }
             matched += usize::from(self.needle[matched] == next.character);
             last.push_back(next);

@@ -51,7 +51,6 @@ impl Matcher {
         matches!(self, Matcher::Like(pattern) if pattern.matches_all())
     }
 
-    /// Returns the byte spans of the first `most` matches in a text.
     fn first_spans(&self, text: &str, most: usize) -> Vec<Range<usize>> {
         match self {
             Matcher::Like(pattern) => pattern.first_spans(text, most),
@@ -234,8 +233,8 @@ impl Matchers {
             let of = |(text, matcher): (&str, &Matcher)| {
                 let runs = match matcher {
                     Matcher::Regex(pattern) => return pattern.runs().clone(),
-                    Matcher::Word(_) if !request.ignore_accents => RunQuery::of_word(text),
-                    _ => with_pattern(request, text, RunQuery::of_pattern),
+                    Matcher::Word(_) if !request.ignore_accents => RunQuery::from_word(text),
+                    _ => with_pattern(request, text, RunQuery::from_pattern),
                 };
                 match request.case_sensitive && !request.ignore_accents {
                     true => with_pattern(request, text, |pattern| runs.with_capitals(pattern)),

@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 const LONGEST_GAP: u32 = 36;
 
 /// Returns the months in order, including months without messages if they are not too many.
-pub fn filled(counts: &BTreeMap<String, u64>) -> Vec<(String, u64)> {
+pub fn fill_gaps(counts: &BTreeMap<String, u64>) -> Vec<(String, u64)> {
     let mut months: Vec<(String, u64)> = Vec::new();
     let mut last: Option<u32> = None;
     for (name, count) in counts {
-        let number = number_of(name);
+        let number = month_number(name);
         if let Some((last, number)) = last.zip(number)
             && (last..=last + LONGEST_GAP).contains(&number)
         {
@@ -24,7 +24,7 @@ pub fn filled(counts: &BTreeMap<String, u64>) -> Vec<(String, u64)> {
 }
 
 /// Returns the number of months since the year 0; `None` if the month has no year of four digits.
-pub fn number_of(month: &str) -> Option<u32> {
+pub fn month_number(month: &str) -> Option<u32> {
     let (year, month) = month.split_once('-').filter(|(year, _)| year.len() == 4)?;
     Some(year.parse::<u32>().ok()? * 12 + month.parse::<u32>().ok()?.checked_sub(1)?)
 }

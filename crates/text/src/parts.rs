@@ -41,7 +41,6 @@ pub struct Artifact<'a> {
     pub content: &'a str,
 }
 
-/// What a line of a message begins.
 #[derive(Clone, Copy)]
 enum PartMark<'a> {
     Thinking,
@@ -51,7 +50,7 @@ enum PartMark<'a> {
 }
 
 impl<'a> PartMark<'a> {
-    fn of(line: &'a str) -> Option<PartMark<'a>> {
+    fn parse(line: &'a str) -> Option<PartMark<'a>> {
         match line {
             THINKING => Some(PartMark::Thinking),
             RESULT => Some(PartMark::Result),
@@ -60,7 +59,7 @@ impl<'a> PartMark<'a> {
         }
     }
 
-    fn part(self, text: &'a str) -> Option<Part<'a>> {
+    fn into_part(self, text: &'a str) -> Option<Part<'a>> {
         let text = text.trim_matches('\n');
         match self {
             PartMark::Thinking => Some(Part::Thinking(text)),
@@ -87,8 +86,8 @@ pub fn parts(content: &str, joins_thinking: bool) -> Vec<Part<'_>> {
     let last_fence = FENCES.iter().filter_map(|fence| content.rfind(fence)).max().unwrap_or(0);
     while let Some(line) = content[at..].split_inclusive('\n').next() {
         let is_quoted = is_code && at < last_fence;
-        if let Some(next) = PartMark::of(line.trim_end_matches('\n')).filter(|_| !is_quoted) {
-            parts.extend(mark.part(&content[start..at]));
+        if let Some(next) = PartMark::parse(line.trim_end_matches('\n')).filter(|_| !is_quoted) {
+            parts.extend(mark.into_part(&content[start..at]));
             at += line.len();
             (mark, start, is_code) = (next, at, false);
             continue;
@@ -98,7 +97,7 @@ pub fn parts(content: &str, joins_thinking: bool) -> Vec<Part<'_>> {
         let may_be_tag = is_answer && !is_code;
         match tagged(&content[at..], at < last_end).filter(|_| may_be_tag) {
             Some((part, length)) => {
-                parts.extend(mark.part(&content[start..at]));
+                parts.extend(mark.into_part(&content[start..at]));
                 parts.push(part);
                 at += length;
                 start = at;
@@ -106,7 +105,7 @@ pub fn parts(content: &str, joins_thinking: bool) -> Vec<Part<'_>> {
             None => at += line.len(),
         }
     }
-    parts.extend(match mark.part(&content[start..]) {
+    parts.extend(match mark.into_part(&content[start..]) {
         Some(Part::Thinking(text)) if joins_thinking => Some(Part::ThinkingAndAnswer(text)),
         part => part,
     });

@@ -2,7 +2,6 @@
 
 use super::{matcher::Matcher, up_to};
 
-/// The length of the longest UTF-8 character in bytes.
 const LONGEST_CHARACTER: usize = 4;
 
 /// A matcher for a text that is read in pieces.
@@ -13,7 +12,6 @@ pub struct PieceMatcher<'m> {
     rest: String,
     /// The maximum length in bytes of a match, or of a part of the match between two `%`.
     longest: usize,
-    /// The number of the pattern's parts that were found, in their order.
     found: usize,
 }
 

@@ -45,7 +45,7 @@ impl Query {
             let opening = if minus { after } else { rest };
             let quotation = opening.strip_prefix(is_quote).filter(|_| at_start);
             if let Some((inner, after)) = quotation.and_then(|text| text.split_once(is_quote)) {
-                let phrase = normal_spaces(inner);
+                let phrase = normalise_phrase(inner);
                 rest = after;
                 if !phrase.trim().is_empty() {
                     if minus {
@@ -65,7 +65,7 @@ impl Query {
                 let word = after[..end].trim_end_matches(|c: char| c.is_ascii_punctuation());
                 // Short words such as `-x` and `-rf` are more likely options of a command.
                 if word.len() > 2 {
-                    query.excluded.push(normal_spaces(word));
+                    query.excluded.push(normalise_phrase(word));
                     rest = &after[end..];
                     continue;
                 }
@@ -99,17 +99,12 @@ impl Query {
         if self.phrases.is_empty() && !self.excludes() {
             return true;
         }
-        let text = normal_spaces(text);
+        let text = normalise_phrase(text);
         let contains = |phrase: &String| text.contains(phrase.as_str());
         self.phrases.iter().all(contains)
             && !self.excluded_phrases.iter().any(contains)
             && !self.excluded.iter().any(|word| is_word_in(word, &text))
     }
-}
-
-/// Returns a text as a phrase of a [`Query`].
-pub fn phrase_of(text: &str) -> String {
-    normal_spaces(text)
 }
 
 /// An exact search for messages with a phrase.
@@ -124,7 +119,7 @@ pub struct PhraseSearch {
 impl PhraseSearch {
     /// Returns the search for a phrase of a [`Query`].
     pub fn quoted(phrase: &str) -> PhraseSearch {
-        let (request, is_exact) = request_of(phrase);
+        let (request, is_exact) = phrase_request(phrase);
         let required = || Query { phrases: vec![phrase.to_owned()], ..Query::default() };
         PhraseSearch { request, required: (!is_exact).then(required) }
     }
@@ -136,15 +131,14 @@ impl PhraseSearch {
     }
 }
 
-/// Number of spaces and apostrophes in a phrase above which its [`request_of`] is not a regular expression.
+/// Number of spaces and apostrophes in a phrase above which its [`phrase_request`] is not a regular expression.
 const MOST_GAPS: usize = 100;
 
-/// Number of parts of a long phrase that its [`request_of`] looks for.
 const MOST_PARTS: usize = 8;
 
 /// Returns the exact search for a phrase of a [`Query`], and whether all texts that it finds contain the
 /// phrase. A search for a very long phrase finds texts that have its longest parts.
-fn request_of(phrase: &str) -> (Request, bool) {
+fn phrase_request(phrase: &str) -> (Request, bool) {
     let is_gap = |c: char| matches!(c, ' ' | '\'');
     let gaps = phrase.matches(is_gap).count();
     if gaps > MOST_GAPS {
@@ -187,8 +181,8 @@ pub fn is_word_in(phrase: &str, text: &str) -> bool {
     })
 }
 
-/// Returns the folded text, with one space for each sequence of white space.
-fn normal_spaces(text: &str) -> String {
+/// Returns a text as a phrase of a [`Query`]: folded, with one space for each sequence of white space.
+pub fn normalise_phrase(text: &str) -> String {
     let mut normal = String::with_capacity(text.len());
     for character in text.chars() {
         match character {
@@ -270,14 +264,14 @@ mod tests {
             let parsed = Query::parse(query);
             if !parsed.excludes() {
                 let finds = |phrase: &String| {
-                    let (request, _) = request_of(phrase);
+                    let (request, _) = phrase_request(phrase);
                     Matchers::of(&request).expect("it is valid").accept_text(text)
                 };
                 assert_eq!(parsed.phrases.iter().all(finds), expected, "{query} {text}");
             }
         }
         let long = "a long text ".repeat(100);
-        let (request, is_exact) = request_of(&phrase_of(&long));
+        let (request, is_exact) = phrase_request(&normalise_phrase(&long));
         assert!(!is_exact && Matchers::of(&request).expect("it is valid").accept_text(&long));
     }
 }

@@ -13,22 +13,19 @@ use std::{collections::BTreeSet, fmt};
 use regex_syntax::hir::{Class, Hir, HirKind, Repetition};
 
 use super::{
-    feasible::may_match,
+    feasible::{class_ranges, may_match},
     fold::fold,
     grams::{CommonGrams, Gram, LONGEST, capital_grams, query_grams, word_grams},
     pattern::Pattern,
 };
 
-/// The maximum number of texts that are kept for a part of an expression.
 const MAX_TEXTS: usize = 64;
 
-/// The maximum length in bytes of a text that is kept.
 const MAX_BYTES: usize = 256;
 
 /// The maximum number of characters in a class that are listed one by one, before folding.
 const MAX_CLASS: u32 = 64;
 
-/// The maximum number of copies for a repetition.
 const MAX_REPEATS: u32 = 16;
 
 /// The maximum number of runs in a query. With more runs, reading all texts is as fast.
@@ -37,7 +34,6 @@ const MAX_RUNS: usize = 2_000;
 /// The number of last parts of a query that are checked for redundancy.
 const MAX_TIDIED: usize = 32;
 
-/// The maximum number of pairs of runs that are compared to find redundant runs.
 const MAX_COMPARED: usize = 10_000;
 
 /// A condition on the runs of characters in a text. Every matching text meets it.
@@ -60,7 +56,7 @@ pub enum RunQuery {
 impl RunQuery {
     /// Returns the query for a regular expression, whose matches must be valid UTF-8. If `is_cased` is set,
     /// capitals are looked up in their case too.
-    pub fn of_expression(hir: &Hir, is_cased: bool) -> RunQuery {
+    pub fn from_expression(hir: &Hir, is_cased: bool) -> RunQuery {
         if !may_match(hir) {
             return RunQuery::OneOf(Vec::new());
         }
@@ -68,44 +64,43 @@ impl RunQuery {
             true => RunQuery::Anything,
             false => query,
         };
-        let folded = bounded(Analysis::of(hir, fold).into_query());
+        let folded = bounded(Analysis::from_hir(hir, fold).into_query());
         if !is_cased {
             return folded;
         }
-        RunQuery::all(vec![
+        RunQuery::conjunction(vec![
             folded,
-            bounded(Analysis::of(hir, |letter| letter).into_query().cased()),
+            bounded(Analysis::from_hir(hir, |letter| letter).into_query().cased()),
         ])
     }
 
     /// Returns the query for a text that must occur as whole words.
-    pub fn of_word(word: &str) -> RunQuery {
-        RunQuery::Word(folded(word))
+    pub fn from_word(word: &str) -> RunQuery {
+        RunQuery::Word(fold_text(word))
     }
 
     /// Returns the query for a LIKE pattern: its runs, in any order.
-    pub fn of_pattern(pattern: &Pattern<'_>) -> RunQuery {
-        RunQuery::all(pattern.runs().map(|run| RunQuery::Run(folded(run))).collect())
+    pub fn from_pattern(pattern: &Pattern<'_>) -> RunQuery {
+        RunQuery::conjunction(pattern.runs().map(|run| RunQuery::Run(fold_text(run))).collect())
     }
 
     /// Returns a query for the texts that match this one and have the capitals of a pattern in their case.
     pub fn with_capitals(self, pattern: &Pattern<'_>) -> RunQuery {
         let cased = pattern.runs().map(|run| RunQuery::Run(run.to_owned()).cased());
-        RunQuery::all(std::iter::once(self).chain(cased).collect())
+        RunQuery::conjunction(std::iter::once(self).chain(cased).collect())
     }
 
-    /// Returns a query for the capitals of the runs, which are not folded.
     fn cased(self) -> RunQuery {
         let of = |parts: Vec<RunQuery>| parts.into_iter().map(RunQuery::cased).collect();
         match self {
             RunQuery::Run(run) if !capital_grams(&run).is_empty() => RunQuery::Cased(run),
-            RunQuery::All(parts) => RunQuery::all(of(parts)),
-            RunQuery::OneOf(parts) => RunQuery::one_of(of(parts)),
+            RunQuery::All(parts) => RunQuery::conjunction(of(parts)),
+            RunQuery::OneOf(parts) => RunQuery::disjunction(of(parts)),
             _ => RunQuery::Anything,
         }
     }
 
-    fn all(parts: Vec<RunQuery>) -> RunQuery {
+    fn conjunction(parts: Vec<RunQuery>) -> RunQuery {
         let mut all = Vec::new();
         for part in parts {
             match part {
@@ -131,7 +126,7 @@ impl RunQuery {
         }
     }
 
-    fn one_of(parts: Vec<RunQuery>) -> RunQuery {
+    fn disjunction(parts: Vec<RunQuery>) -> RunQuery {
         if parts.is_empty() || parts.contains(&RunQuery::Anything) {
             return RunQuery::Anything;
         }
@@ -215,11 +210,11 @@ pub fn gaps_of_expression(hir: &Hir) -> Vec<(String, String)> {
         true => (left, right),
         false => (left, String::new()),
     };
-    let parts = parts_of(hir);
+    let parts = concatenated_parts(hir);
     let is_filled = |part: &&Hir| part.properties().minimum_len().is_some_and(|least| least > 0);
     let last_filled = parts.iter().rposition(is_filled);
     for (place, part) in parts.into_iter().enumerate() {
-        let analysis = Analysis::of(part, fold);
+        let analysis = Analysis::from_hir(part, fold);
         let only = analysis.exact.as_ref().filter(|texts| texts.len() == 1);
         if let Some(text) = only.and_then(|texts| texts.first()) {
             run.push_str(text);
@@ -241,26 +236,23 @@ pub fn gaps_of_expression(hir: &Hir) -> Vec<(String, String)> {
     gaps
 }
 
-/// Returns the consecutive parts that an expression joins.
-fn parts_of(hir: &Hir) -> Vec<&Hir> {
+fn concatenated_parts(hir: &Hir) -> Vec<&Hir> {
     match hir.kind() {
-        HirKind::Concat(parts) => parts.iter().flat_map(parts_of).collect(),
-        HirKind::Capture(capture) => parts_of(&capture.sub),
+        HirKind::Concat(parts) => parts.iter().flat_map(concatenated_parts).collect(),
+        HirKind::Capture(capture) => concatenated_parts(&capture.sub),
         _ => vec![hir],
     }
 }
 
-fn folded(text: &str) -> String {
+fn fold_text(text: &str) -> String {
     text.chars().map(fold).collect()
 }
 
-/// A set of folded texts.
 type Texts = BTreeSet<String>;
 
 /// The known facts about the texts that a part of an expression matches.
 #[derive(Clone, Debug)]
 struct Analysis {
-    /// All these texts; `None` if they are too many.
     exact: Option<Texts>,
     /// The beginnings and the ends of the texts. They are used only if `exact` is `None`.
     prefixes: Texts,
@@ -270,7 +262,6 @@ struct Analysis {
 }
 
 impl Analysis {
-    /// Returns the facts for a part that matches any text.
     fn anything() -> Analysis {
         let (prefixes, suffixes) = (Texts::from([String::new()]), Texts::from([String::new()]));
         Analysis { exact: None, prefixes, suffixes, query: RunQuery::Anything }
@@ -281,37 +272,31 @@ impl Analysis {
     }
 
     /// Returns the facts for a part. `letter` is the form of a letter in all texts and runs: folded, or itself.
-    fn of(hir: &Hir, letter: fn(char) -> char) -> Analysis {
+    fn from_hir(hir: &Hir, letter: fn(char) -> char) -> Analysis {
         match hir.kind() {
             HirKind::Empty | HirKind::Look(_) => Analysis::exactly(Texts::from([String::new()])),
             HirKind::Literal(literal) => match str::from_utf8(&literal.0) {
-                Ok(text) => {
-                    Analysis::exactly(Texts::from([text.chars().map(letter).collect()])).bounded()
-                }
+                Ok(text) => Analysis::exactly(Texts::from([text.chars().map(letter).collect()]))
+                    .limit_length(),
                 Err(_) => Analysis::anything(),
             },
-            HirKind::Class(class) => Analysis::of_class(class, letter),
-            HirKind::Capture(capture) => Analysis::of(&capture.sub, letter),
-            HirKind::Repetition(repetition) => Analysis::of_repetition(repetition, letter),
+            HirKind::Class(class) => Analysis::from_class(class, letter),
+            HirKind::Capture(capture) => Analysis::from_hir(&capture.sub, letter),
+            HirKind::Repetition(repetition) => Analysis::from_repetition(repetition, letter),
             HirKind::Concat(parts) => {
                 let start = Analysis::exactly(Texts::from([String::new()]));
-                parts.iter().fold(start, |before, part| before.then(Analysis::of(part, letter)))
+                parts.iter().fold(start, |before, part| {
+                    before.concatenate(Analysis::from_hir(part, letter))
+                })
             }
-            HirKind::Alternation(parts) => {
-                Analysis::either(parts.iter().map(|part| Analysis::of(part, letter)).collect())
-            }
+            HirKind::Alternation(parts) => Analysis::alternate(
+                parts.iter().map(|part| Analysis::from_hir(part, letter)).collect(),
+            ),
         }
     }
 
-    fn of_class(class: &Class, letter: fn(char) -> char) -> Analysis {
-        let ranges: Vec<(u32, u32)> = match class {
-            Class::Unicode(class) => {
-                class.iter().map(|range| (range.start().into(), range.end().into())).collect()
-            }
-            Class::Bytes(class) => {
-                class.iter().map(|range| (range.start().into(), range.end().into())).collect()
-            }
-        };
+    fn from_class(class: &Class, letter: fn(char) -> char) -> Analysis {
+        let ranges = class_ranges(class);
         let size: u32 = ranges.iter().map(|(start, end)| end - start + 1).sum();
         if size > MAX_CLASS {
             return Analysis::anything();
@@ -322,13 +307,13 @@ impl Analysis {
         characters.map_or_else(Analysis::anything, Analysis::exactly)
     }
 
-    fn of_repetition(repetition: &Repetition, letter: fn(char) -> char) -> Analysis {
-        let once = Analysis::of(&repetition.sub, letter);
+    fn from_repetition(repetition: &Repetition, letter: fn(char) -> char) -> Analysis {
+        let once = Analysis::from_hir(&repetition.sub, letter);
         if repetition.min == 0 {
             return match repetition.max {
                 Some(1) => {
                     let nothing = Analysis::exactly(Texts::from([String::new()]));
-                    Analysis::either(vec![once, nothing])
+                    Analysis::alternate(vec![once, nothing])
                 }
                 _ => Analysis::anything(),
             };
@@ -336,30 +321,30 @@ impl Analysis {
         let copies = repetition.min.min(MAX_REPEATS);
         let mut all = once.clone();
         for _ in 1..copies {
-            all = all.then(once.clone());
+            all = all.concatenate(once.clone());
         }
         match repetition.max == Some(copies) {
             true => all,
             // More copies may follow, so the texts are only beginnings and ends.
-            false => all.inexact(),
+            false => all.into_inexact(),
         }
     }
 
     /// Returns the facts about texts of this part followed by texts of the next part.
-    fn then(self, next: Analysis) -> Analysis {
+    fn concatenate(self, next: Analysis) -> Analysis {
         if let (Some(these), Some(those)) = (&self.exact, &next.exact)
             && these.len() * those.len() <= MAX_TEXTS
         {
-            return Analysis::exactly(joined(these, those)).bounded();
+            return Analysis::exactly(cross_product(these, those)).limit_length();
         }
         let (these, those) = (self.exact.clone(), next.exact.clone());
-        let (before, after) = (self.inexact(), next.inexact());
+        let (before, after) = (self.into_inexact(), next.into_inexact());
         let mut queries = vec![before.query, after.query];
         if before.suffixes.len() * after.prefixes.len() <= MAX_TEXTS {
-            queries.push(runs_of(&joined(&before.suffixes, &after.prefixes)));
+            queries.push(require_any(&cross_product(&before.suffixes, &after.prefixes)));
         }
         let extended = |these: &Texts, those: &Texts| {
-            (these.len() * those.len() <= MAX_TEXTS).then(|| joined(these, those))
+            (these.len() * those.len() <= MAX_TEXTS).then(|| cross_product(these, those))
         };
         let prefixes = these.and_then(|exact| extended(&exact, &after.prefixes));
         let suffixes = those.and_then(|exact| extended(&before.suffixes, &exact));
@@ -367,13 +352,12 @@ impl Analysis {
             exact: None,
             prefixes: prefixes.unwrap_or(before.prefixes),
             suffixes: suffixes.unwrap_or(after.suffixes),
-            query: RunQuery::all(queries),
+            query: RunQuery::conjunction(queries),
         }
-        .shortened()
+        .shorten_affixes()
     }
 
-    /// Returns the facts about the texts of several alternative parts.
-    fn either(parts: Vec<Analysis>) -> Analysis {
+    fn alternate(parts: Vec<Analysis>) -> Analysis {
         let exact: Option<Vec<&Texts>> = parts.iter().map(|part| part.exact.as_ref()).collect();
         if let Some(exact) = exact {
             let texts: Texts = exact.into_iter().flatten().cloned().collect();
@@ -381,34 +365,32 @@ impl Analysis {
                 return Analysis::exactly(texts);
             }
         }
-        let parts: Vec<Analysis> = parts.into_iter().map(Analysis::inexact).collect();
+        let parts: Vec<Analysis> = parts.into_iter().map(Analysis::into_inexact).collect();
         let union = |of: fn(&Analysis) -> &Texts| -> Texts {
             let texts: Texts = parts.iter().flat_map(of).cloned().collect();
             if texts.len() > MAX_TEXTS { Texts::from([String::new()]) } else { texts }
         };
         let (prefixes, suffixes) = (union(|part| &part.prefixes), union(|part| &part.suffixes));
-        let query = RunQuery::one_of(parts.into_iter().map(|part| part.query).collect());
+        let query = RunQuery::disjunction(parts.into_iter().map(|part| part.query).collect());
         Analysis { exact: None, prefixes, suffixes, query }
     }
 
-    /// Replaces the exact texts by beginnings and ends if a text is too long.
-    fn bounded(self) -> Analysis {
+    fn limit_length(self) -> Analysis {
         let is_long = |text: &String| text.len() > MAX_BYTES;
         match self.exact.as_ref().is_some_and(|exact| exact.iter().any(is_long)) {
-            true => self.inexact(),
+            true => self.into_inexact(),
             false => self,
         }
     }
 
-    /// Replaces the exact texts by their runs, their beginnings and their ends.
-    fn inexact(self) -> Analysis {
+    fn into_inexact(self) -> Analysis {
         let Some(exact) = self.exact else { return self };
-        let query = RunQuery::all(vec![self.query, runs_of(&exact)]);
-        Analysis { exact: None, prefixes: exact.clone(), suffixes: exact, query }.shortened()
+        let query = RunQuery::conjunction(vec![self.query, require_any(&exact)]);
+        Analysis { exact: None, prefixes: exact.clone(), suffixes: exact, query }.shorten_affixes()
     }
 
     /// Shortens the beginnings and ends to the characters that can be in a gram with another part.
-    fn shortened(mut self) -> Analysis {
+    fn shorten_affixes(mut self) -> Analysis {
         let start = |text: &String| text.chars().take(LONGEST - 1).collect();
         self.prefixes = self.prefixes.iter().map(start).collect();
         let end = |text: &String| {
@@ -420,27 +402,26 @@ impl Analysis {
     }
 
     fn into_query(self) -> RunQuery {
-        let Analysis { prefixes, suffixes, query, .. } = self.inexact();
-        RunQuery::all(vec![query, runs_of(&prefixes), runs_of(&suffixes)])
+        let Analysis { prefixes, suffixes, query, .. } = self.into_inexact();
+        RunQuery::conjunction(vec![query, require_any(&prefixes), require_any(&suffixes)])
     }
 }
 
 /// Returns all concatenations of a text of the first set and a text of the second set.
-fn joined(these: &Texts, those: &Texts) -> Texts {
+fn cross_product(these: &Texts, those: &Texts) -> Texts {
     these.iter().flat_map(|this| those.iter().map(move |that| format!("{this}{that}"))).collect()
 }
 
-/// Returns the query that requires at least one of these texts.
-fn runs_of(texts: &Texts) -> RunQuery {
+fn require_any(texts: &Texts) -> RunQuery {
     let is_needed = |text: &&String| {
         // Any text with the longer run also has the shorter run, so the longer run is not needed.
         !texts.iter().any(|other| other.len() < text.len() && text.contains(other.as_str()))
     };
     match texts.contains("") {
         true => RunQuery::Anything,
-        false => {
-            RunQuery::one_of(texts.iter().filter(is_needed).cloned().map(RunQuery::Run).collect())
-        }
+        false => RunQuery::disjunction(
+            texts.iter().filter(is_needed).cloned().map(RunQuery::Run).collect(),
+        ),
     }
 }
 
@@ -503,7 +484,7 @@ mod tests {
             (r"word\bword", "nothing"),
         ] {
             let hir = regex_syntax::parse(pattern).expect("it parses");
-            let query = RunQuery::of_expression(&hir, false).to_string();
+            let query = RunQuery::from_expression(&hir, false).to_string();
             let sorted = |text: &str| {
                 let mut parts: Vec<&str> = text.split(" and ").collect();
                 parts.sort_unstable();
@@ -519,14 +500,14 @@ mod tests {
             ("(?i)User", r#""user""#),
         ] {
             let hir = regex_syntax::parse(pattern).expect("it parses");
-            assert_eq!(RunQuery::of_expression(&hir, true).to_string(), expected, "{pattern}");
+            assert_eq!(RunQuery::from_expression(&hir, true).to_string(), expected, "{pattern}");
         }
         let long: Vec<String> =
             ('一'..).step_by(3).take(1_600).map(|letter| letter.to_string()).collect();
         let hir = regex_syntax::parse(&long.join(".")).expect("it parses");
-        assert!((1_600..=MAX_RUNS).contains(&RunQuery::of_expression(&hir, false).size()));
+        assert!((1_600..=MAX_RUNS).contains(&RunQuery::from_expression(&hir, false).size()));
         let names: Vec<String> = (0..1000).map(|n| format!("name{n:04}x")).collect();
         let hir = regex_syntax::parse(&names.join("|")).expect("it parses");
-        assert_ne!(RunQuery::of_expression(&hir, false), RunQuery::Anything);
+        assert_ne!(RunQuery::from_expression(&hir, false), RunQuery::Anything);
     }
 }

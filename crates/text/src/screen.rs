@@ -25,7 +25,7 @@ pub fn shown(output: &str) -> Cow<'_, str> {
         return Cow::Borrowed(output);
     }
     let mut screen = TerminalScreen::new(output.len());
-    parse(output, &mut |part| screen.add(part));
+    parse(output, &mut |part| screen.apply(part));
     Cow::Owned(screen.finish())
 }
 
@@ -44,14 +44,12 @@ pub fn written(text: &str) -> Cow<'_, str> {
     Cow::Owned(plain)
 }
 
-/// Returns whether a text has no control of a terminal.
 fn is_plain(text: &str) -> bool {
     let bytes = text.as_bytes();
     memchr3(ESCAPE, b'\r', 0x08, bytes).is_none()
         && !memchr_iter(FIRST_OF_C1, bytes).any(|at| is_introducer(bytes[at + 1]))
 }
 
-/// Cuts a text into plain texts and controls.
 fn parse<'t>(text: &'t str, add: &mut dyn FnMut(Control<'t>)) {
     let (mut from, mut at) = (0, 0);
     let bytes = text.as_bytes();

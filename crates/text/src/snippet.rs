@@ -7,8 +7,6 @@ pub fn trim(text: &str) -> &str {
     text.trim_matches(is_space)
 }
 
-/// Returns whether a character is white space in Python: Unicode's white space or one of four ASCII
-/// separators.
 fn is_space(character: char) -> bool {
     character.is_whitespace() || matches!(character, '\u{1c}'..='\u{1f}')
 }

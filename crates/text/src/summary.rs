@@ -15,24 +15,19 @@ use unicode_segmentation::UnicodeSegmentation;
 
 use super::{up_to, words::Tokenizer};
 
-/// The minimum length of a summary in characters, if the conversation has enough sentences.
 const MIN_CHARACTERS: usize = 160;
 
-/// The maximum length of a summary in characters.
 const MAX_CHARACTERS: usize = 300;
 
 /// The rule for joining short sentences of a paragraph into a passage.
 #[derive(Clone, Copy)]
 struct Joining {
-    /// A sentence with fewer characters than this is joined with the next sentence.
     below: usize,
-    /// The maximum length of a joined passage in characters.
     up_to: usize,
 }
 
 const PASSAGES: Joining = Joining { below: 80, up_to: 149 };
 
-/// The rule for titles: no joining.
 const SINGLE_SENTENCES: Joining = Joining { below: 0, up_to: 0 };
 
 const MAX_TITLE: usize = 70;
@@ -46,7 +41,6 @@ pub const BYTES_READ: usize = 2_000;
 /// The maximum number of candidate sentences. Later sentences are hardly ever chosen, but take as much time.
 const MAX_SENTENCES: usize = 64;
 
-/// The factor for the scores of the user's sentences.
 const USER_FACTOR: f32 = 1.25;
 
 /// The factor for each sentence further on, because conversations usually state their topic early.
@@ -55,7 +49,6 @@ const LATER_FACTOR: f32 = 0.985;
 /// The penalty for repeating a chosen sentence. It is multiplied by the cosine of the two sentences.
 const REPETITION_PENALTY: f32 = 0.6;
 
-/// The words of greetings, thanks and agreement.
 const GREETING_WORDS: &str = "hi hello hey there dear thanks thank you so much very sure \
     certainly absolutely of course great good question morning evening afternoon day ok okay yes no welcome \
     youre please sorry got it perfect awesome nice cool hallo danke bonjour merci hola \
@@ -73,7 +66,6 @@ pub struct SummaryTurn<'a> {
     pub text: &'a str,
 }
 
-/// A sentence that may become part of the summary.
 struct Sentence {
     text: String,
     /// The numbers of the sentence's words, ascending, and their weights.
@@ -129,7 +121,7 @@ pub fn summary(turns: &[SummaryTurn<'_>]) -> String {
     chosen.sort_unstable();
     let mut summary = String::new();
     for at in chosen {
-        add(&mut summary, &sentences[at].text);
+        append_sentence(&mut summary, &sentences[at].text);
     }
     summary
 }
@@ -161,11 +153,11 @@ pub fn title(turns: &[SummaryTurn<'_>]) -> String {
     let sentences = sentences(turns, SINGLE_SENTENCES);
     let first = sentences.iter().find(|(_, by_user)| *by_user).or(sentences.first());
     let text = first.map_or("", |(text, _)| text.as_str());
-    cut(text, MAX_TITLE).trim_end_matches(['.', '。', ' ', ':', '：']).to_owned()
+    truncate(text, MAX_TITLE).trim_end_matches(['.', '。', ' ', ':', '：']).to_owned()
 }
 
 /// Cuts a long text at the end of a word and adds an ellipsis.
-fn cut(text: &str, most: usize) -> String {
+fn truncate(text: &str, most: usize) -> String {
     let Some((end, _)) = text.char_indices().nth(most) else { return text.to_owned() };
     let (last, _) = text.char_indices().nth(most - 1).unwrap_or((end, ' '));
     let head = &text[..last];
@@ -185,12 +177,13 @@ fn sentences(turns: &[SummaryTurn<'_>], joining: Joining) -> Vec<(String, bool)>
         for block in prose(up_to(turn.text, BYTES_READ)) {
             let mut is_open = false;
             for sentence in block.unicode_sentences() {
-                let text = plain(sentence).filter(|text| says_something(text, &words(text)));
+                let text = plain_sentence(sentence)
+                    .filter(|text| says_something(text, &distinct_words(text)));
                 let Some(text) = text.filter(|text| known.insert(text.clone())) else {
                     is_open = false;
                     continue;
                 };
-                let text = cut(&text, MAX_CHARACTERS);
+                let text = truncate(&text, MAX_CHARACTERS);
                 let length = text.chars().count();
                 let last = all.last_mut().filter(|_| is_open).filter(|(last, _)| {
                     let before = last.chars().count();
@@ -198,7 +191,7 @@ fn sentences(turns: &[SummaryTurn<'_>], joining: Joining) -> Vec<(String, bool)>
                 });
                 is_open = true;
                 if let Some((last, _)) = last {
-                    add(last, &text);
+                    append_sentence(last, &text);
                 } else if all.len() == MAX_SENTENCES {
                     return all;
                 } else {
@@ -210,15 +203,13 @@ fn sentences(turns: &[SummaryTurn<'_>], joining: Joining) -> Vec<(String, bool)>
     all
 }
 
-/// Appends a sentence, after a space if the script uses spaces.
-fn add(text: &mut String, sentence: &str) {
+fn append_sentence(text: &mut String, sentence: &str) {
     if !text.is_empty() && !text.ends_with(['。', '！', '？']) {
         text.push(' ');
     }
     text.push_str(sentence);
 }
 
-/// Returns the paragraphs of prose in a text, without code, tables and data.
 fn prose(text: &str) -> Vec<String> {
     let mut blocks = vec![String::new()];
     let mut fence: Option<&str> = None;
@@ -289,7 +280,6 @@ fn is_prose(line: &str, trimmed: &str) -> bool {
     (!is_code || is_wordy) && !is_log && symbols(trimmed) < 0.1
 }
 
-/// Returns the share of a text's characters that are rare in prose.
 fn symbols(text: &str) -> f32 {
     /// Whether each ASCII character is rare in prose.
     const ODD: [bool; 128] = {
@@ -322,7 +312,7 @@ fn without_bullet(line: &str) -> &str {
 
 /// Returns a sentence on one line, without Markdown's emphasis and without a leading greeting; `None` if the
 /// rest is empty.
-fn plain(sentence: &str) -> Option<String> {
+fn plain_sentence(sentence: &str) -> Option<String> {
     let text: String = sentence.replace("**", "").replace('`', "");
     let words = text.split(|c: char| c.is_whitespace() || c.is_control());
     let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
@@ -334,7 +324,6 @@ fn plain(sentence: &str) -> Option<String> {
     (!text.is_empty()).then(|| text.to_owned())
 }
 
-/// Returns whether a text consists only of words of greeting, thanks or agreement.
 fn is_greeting(text: &str) -> bool {
     let bare = |word: &str| {
         let letters = word.chars().filter(|c| c.is_alphanumeric());
@@ -386,7 +375,7 @@ fn is_cjk(c: char) -> bool {
 
 /// Returns the words of a sentence in lower case without repeats. Chinese and Japanese words are pairs of
 /// characters.
-fn words(text: &str) -> Vec<String> {
+fn distinct_words(text: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     let mut before: Option<char> = None;
     for word in text.unicode_words() {
@@ -424,7 +413,8 @@ fn weighted(sentences: Vec<(String, bool)>) -> Vec<Sentence> {
     };
     let mut weighted: Vec<Sentence> = Vec::with_capacity(sentences.len());
     for (text, by_user) in sentences {
-        let mut words: Vec<(usize, f32)> = words(&text).into_iter().map(&mut number).collect();
+        let mut words: Vec<(usize, f32)> =
+            distinct_words(&text).into_iter().map(&mut number).collect();
         words.sort_unstable_by_key(|(number, _)| *number);
         weighted.push(Sentence { text, words, by_user });
     }

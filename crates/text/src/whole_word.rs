@@ -72,7 +72,7 @@ impl WordPattern {
             _ if most == 0 => {}
             Inner::Literal(pattern) => pattern.find_all(text, |span| {
                 if !boundaries.has_both(&span) {
-                    return ControlFlow::Continue(boundaries.after(span.start));
+                    return ControlFlow::Continue(boundaries.next_start_after(span.start));
                 }
                 let end = span.end;
                 spans.push(span);
@@ -90,11 +90,10 @@ impl WordPattern {
     }
 }
 
-/// Returns the next place where a match may begin, if none begins at `start`.
 fn next_start(text: &str, start: usize) -> usize {
     let rest = &text[start..];
     // There is no boundary within a run of letters and digits.
-    let run = rest.find(|it| !Class::of(it).is_of_word()).unwrap_or(rest.len());
+    let run = rest.find(|it| !Class::from_char(it).is_of_word()).unwrap_or(rest.len());
     start + run.max(rest.chars().next().map_or(0, char::len_utf8))
 }
 
@@ -147,7 +146,7 @@ impl<'t> Boundaries<'t> {
     }
 
     /// Returns the next place where a match may begin, if the match at `start` lacks a boundary.
-    fn after(&self, start: usize) -> usize {
+    fn next_start_after(&self, start: usize) -> usize {
         if let Some(next) = self.seen.get(self.seen.partition_point(|place| *place <= start)) {
             return *next;
         }

@@ -6,7 +6,6 @@
 
 use std::ops::Range;
 
-/// The classes of characters that the rules tell apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Class {
     /// The beginning or the end of the text.
@@ -15,22 +14,16 @@ pub(super) enum Class {
     Digit,
     /// `_`, which joins letters and digits.
     Joiner,
-    /// A character that joins the two letters beside it.
     BetweenLetters,
-    /// A character that joins the two digits beside it.
     BetweenDigits,
-    /// A character that joins the two letters or the two digits beside it.
     BetweenBoth,
     Space,
     Return,
     LineFeed,
-    /// A character that is a word of its own.
     Other,
-    /// A character that the rules here do not cover.
     Unknown,
 }
 
-/// The classes of the ASCII characters.
 const ASCII: [Class; 128] = {
     let mut classes = [Class::Other; 128];
     let mut code = 0;
@@ -54,7 +47,7 @@ const ASCII: [Class; 128] = {
 
 impl Class {
     #[inline]
-    pub(super) fn of(character: char) -> Class {
+    pub(super) fn from_char(character: char) -> Class {
         match character {
             '\0'..='\x7F' => ASCII[character as usize],
             '×' | '÷' => Class::Other,
@@ -69,7 +62,6 @@ impl Class {
         }
     }
 
-    /// Returns whether the character may join the letters or the digits beside it.
     pub(super) fn may_join(self) -> bool {
         matches!(self, Class::BetweenLetters | Class::BetweenDigits | Class::BetweenBoth)
     }
@@ -111,7 +103,7 @@ pub(super) fn is_boundary(before: [Class; 2], after: [Class; 2]) -> Option<bool>
 /// neighbours. `outside` is the class for characters beyond the ends of the text.
 #[inline]
 pub(super) fn is_boundary_at(text: &str, place: usize, outside: Class) -> Option<bool> {
-    let of = |character: Option<char>| character.map_or(outside, Class::of);
+    let of = |character: Option<char>| character.map_or(outside, Class::from_char);
     let (mut before, mut after) = (text[..place].chars(), text[place..].chars());
     let one = of(before.next_back());
     is_boundary([of(before.next_back()), one], [of(after.next()), of(after.next())])
@@ -185,7 +177,7 @@ mod tests {
     #[test]
     fn folded_characters_have_the_class_of_their_cases() {
         for character in '\0'..=char::MAX {
-            let class = Class::of(fold(character));
+            let class = Class::from_char(fold(character));
             if class == Class::Unknown {
                 continue;
             }
@@ -215,7 +207,7 @@ mod tests {
             let mut found = Vec::new();
             runs(
                 characters.len(),
-                |place| Class::of(characters[place]),
+                |place| Class::from_char(characters[place]),
                 |run, may_be_word| {
                     let word: String = characters[run].iter().collect();
                     found.push(if may_be_word() { word } else { word + "-" });

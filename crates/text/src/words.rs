@@ -83,7 +83,6 @@ pub fn tokens<'t>(text: &'t str, mut each: impl FnMut(Token<'t>)) {
     }
 }
 
-/// Returns the number of Base64 characters at the beginning of a text.
 fn encoded_run(text: &[u8]) -> usize {
     let is_letter = |byte: &u8| byte.is_ascii_alphanumeric() || b"+/=".contains(byte);
     text.iter().take_while(|byte| is_letter(byte)).count()
@@ -159,7 +158,7 @@ impl Tokenizer {
         let name = word.trim_matches(['_', '.', '\'']);
         let whole = normal(name);
         self.term(&whole, each);
-        let parts = parts(name);
+        let parts = name_parts(name);
         if parts.len() > 1 {
             for part in parts {
                 // A part of one letter is too frequent to be of use.
@@ -186,7 +185,7 @@ impl Tokenizer {
 
     /// Calls `each` with every term of a text. Returns the text's length: the number of words without stop
     /// words, plus the number of pairs of characters.
-    pub fn cut(&self, text: &str, mut each: impl FnMut(&str)) -> u32 {
+    pub fn tokenize(&self, text: &str, mut each: impl FnMut(&str)) -> u32 {
         let mut length = 0;
         tokens(text, |token| match token {
             Token::Word(word) => {
@@ -226,7 +225,7 @@ impl Tokenizer {
     /// Returns the terms of a question, without repeats.
     pub fn question(&self, text: &str) -> Vec<String> {
         let mut terms: Vec<String> = Vec::new();
-        self.cut(text, |term| {
+        self.tokenize(text, |term| {
             if !terms.iter().any(|known| known == term) {
                 terms.push(term.to_owned());
             }
@@ -273,8 +272,7 @@ pub fn grams(run: &str, each: &mut impl FnMut(&str)) -> u32 {
     pairs.max(1)
 }
 
-/// Returns the parts of a name, split at dots, underscores and changes of case.
-fn parts(name: &str) -> Vec<&str> {
+fn name_parts(name: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     for part in name.split(['_', '.']).filter(|part| !part.is_empty()) {
         let mut start = 0;
@@ -302,7 +300,7 @@ mod tests {
 
     fn terms(text: &str) -> Vec<String> {
         let mut terms = Vec::new();
-        Tokenizer::default().cut(text, |term| terms.push(term.to_owned()));
+        Tokenizer::default().tokenize(text, |term| terms.push(term.to_owned()));
         terms
     }
 
@@ -350,7 +348,7 @@ mod tests {
         let question = Tokenizer::default().question("日本語 日本 字");
         assert_eq!(question, ["日", "本", "日本", "語", "本語", "字"]);
         assert!(is_character("語") && !is_character("本語") && !is_character("a"));
-        assert_eq!(Tokenizer::default().cut("the fooBar 日本語", |_| ()), 3);
+        assert_eq!(Tokenizer::default().tokenize("the fooBar 日本語", |_| ()), 3);
     }
 
     #[test]

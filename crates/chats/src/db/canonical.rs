@@ -62,12 +62,15 @@ pub(super) const NEW_MESSAGE: &str = "INSERT INTO messages (id, conversation_id,
     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
 
 impl MessageRow<'_> {
-    /// Adds the message with the statement [`NEW_MESSAGE`].
+    /// Adds the message with the statement [`NEW_MESSAGE`]. Its id must be unused.
     pub(super) fn insert_new(&self, statement: &mut Statement<'_>) -> Result<()> {
+        self.insert_as(self.id, statement).map(drop)
+    }
+
+    fn insert_as(&self, id: &str, statement: &mut Statement<'_>) -> Result<usize> {
         let (created, updated) = (decimal(self.create_time), decimal(self.update_time));
-        let MessageRow { id, conversation, role, content, position, .. } = self;
-        let values = params![id, conversation, role, content, created, updated, position];
-        statement.execute(values).map(drop)
+        let MessageRow { conversation, role, content, position, .. } = self;
+        statement.execute(params![id, conversation, role, content, created, updated, position])
     }
 
     /// Adds the message; returns the id of its row.
@@ -78,19 +81,8 @@ impl MessageRow<'_> {
         let mut attempt = 1;
         let sql = format!("{NEW_MESSAGE} ON CONFLICT (id) DO NOTHING");
         let mut statement = connection.prepare_cached(&sql)?;
-        let (created, updated) = (decimal(self.create_time), decimal(self.update_time));
-        let MessageRow { conversation, role, content, position, .. } = self;
-        while statement.execute(params![
-            id,
-            conversation,
-            role,
-            content,
-            created,
-            updated,
-            position
-        ])? == 0
-        {
-            id = renamed(conversation, self.id);
+        while self.insert_as(&id, &mut statement)? == 0 {
+            id = renamed(self.conversation, self.id);
             if attempt > 1 {
                 id.push_str(&format!("#{attempt}"));
             }
@@ -111,29 +103,9 @@ impl MessageRow<'_> {
     }
 }
 
-/// Removes a conversation and its messages; returns whether the conversation existed.
 pub(super) fn delete_conversation(connection: &Connection, id: &str) -> Result<bool> {
     execute(connection, "DELETE FROM messages WHERE conversation_id = ?1", [id])?;
     Ok(execute(connection, "DELETE FROM conversations WHERE id = ?1", [id])? > 0)
-}
-
-/// Moves a message to another position in its conversation.
-pub(super) fn move_message(connection: &Connection, id: &str, position: i64) -> Result<()> {
-    let sql = "UPDATE messages SET position = ?2 WHERE id = ?1";
-    execute(connection, sql, params![id, position]).map(drop)
-}
-
-/// Replaces the content of the message at a position, if the message has this role.
-pub(super) fn replace_content(
-    connection: &Connection,
-    conversation: &str,
-    position: i64,
-    role: &str,
-    content: &str,
-) -> Result<()> {
-    let sql = "UPDATE messages SET content = ?4
-               WHERE conversation_id = ?1 AND position = ?2 AND role = ?3";
-    execute(connection, sql, params![conversation, position, role, content]).map(drop)
 }
 
 /// Appends text to the last message that [`MessageRow::insert`] added with this id.

@@ -5,7 +5,6 @@ use std::{io, path::PathBuf, time::Duration};
 use super::layout;
 use verbatim_text::expression::ExpressionError;
 
-/// The maximum wait for another program's lock.
 pub(super) const LOCK_WAIT: Duration = Duration::from_secs(5);
 
 /// The result of a call that fails with the error of this room.

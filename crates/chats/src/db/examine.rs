@@ -5,10 +5,8 @@ use rusqlite::{Connection, OptionalExtension, Row};
 use super::{Database, Result, functions};
 use verbatim_base::model::Instant;
 
-/// The maximum number of faults that SQLite's checks list.
 const MOST_FAULTS: u32 = 5;
 
-/// The size of SQLite's page cache during a check, in KiB.
 const CHECKED_KIB: i64 = 64 << 10;
 
 /// Returns the number of conversations with messages, and the number of messages. Conversations without

@@ -21,7 +21,7 @@ use verbatim_text::{content, date, matcher::Matcher};
 ///
 /// `verbatim_instant` returns a BLOB that sorts like the time. `verbatim_text` returns the text of JSON
 /// parts. Both return NULL if the argument is not a time, or not JSON parts.
-pub(super) fn add(connection: &Connection) -> Result<()> {
+pub(super) fn register(connection: &Connection) -> Result<()> {
     let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC;
     connection.create_scalar_function("verbatim_instant", 1, flags, |context| {
         Ok(instant(context.get_raw(0)).map(|instant| key(instant).to_vec()))
@@ -96,7 +96,6 @@ pub(super) fn instant(time: ValueRef<'_>) -> Option<Instant> {
     }
 }
 
-/// Returns twelve bytes that sort like the instant.
 pub(super) fn key(instant: Instant) -> [u8; 12] {
     let mut key = [0; 12];
     key[..8].copy_from_slice(&(instant.seconds ^ i64::MIN).to_be_bytes());

@@ -31,7 +31,7 @@ impl OpenDescriptor {
     /// Returns whether the path no longer names this file. While the path still names it, SQLite may hold
     /// locks on it.
     fn is_gone(&self) -> bool {
-        !Stamp::at(&self.path).is_ok_and(|there| there.identity == self.identity)
+        !Stamp::from_path(&self.path).is_ok_and(|there| there.identity == self.identity)
     }
 }
 
@@ -61,12 +61,12 @@ impl Identity {
 impl Stamp {
     /// Returns the stamp of the file at `path`.
     #[cfg(unix)]
-    pub fn at(path: &Path) -> io::Result<Stamp> {
+    pub fn from_path(path: &Path) -> io::Result<Stamp> {
         std::fs::metadata(path).map(|metadata| Stamp::new(&metadata))
     }
 
     #[cfg(unix)]
-    pub(crate) fn of(file: &File) -> io::Result<Stamp> {
+    pub(crate) fn from_file(file: &File) -> io::Result<Stamp> {
         file.metadata().map(|metadata| Stamp::new(&metadata))
     }
 
@@ -81,10 +81,9 @@ impl Stamp {
         }
     }
 
-    /// Returns the stamp of the file at `path`.
     #[cfg(windows)]
-    pub(crate) fn at(path: &Path) -> io::Result<Stamp> {
-        Stamp::of(winapi_util::Handle::from_path_any(path)?.as_file())
+    pub(crate) fn from_path(path: &Path) -> io::Result<Stamp> {
+        Stamp::from_file(winapi_util::Handle::from_path_any(path)?.as_file())
     }
 
     /// Returns the stamp of an open file.
@@ -92,7 +91,7 @@ impl Stamp {
     /// The time of creation does not identify a file: Windows gives a new file the time of the file that had
     /// the same name a few seconds before.
     #[cfg(windows)]
-    pub(crate) fn of(file: &File) -> io::Result<Stamp> {
+    pub(crate) fn from_file(file: &File) -> io::Result<Stamp> {
         let numbers = winapi_util::file::information(file)?;
         Ok(Stamp {
             identity: Identity(numbers.volume_serial_number(), numbers.file_index()),
@@ -108,22 +107,20 @@ impl Stamp {
     }
 }
 
-/// An open file that all readers share.
 #[derive(Clone, Debug)]
 pub(crate) struct SharedFile {
     file: Arc<File>,
     identity: Identity,
 }
 
-/// Returns the file at `path` for reading. All calls for one file share one descriptor.
 pub(crate) fn shared_file(path: &Path) -> io::Result<SharedFile> {
     let mut files = lock(&OPEN_FILES);
-    let identity = Stamp::at(path)?.identity;
+    let identity = Stamp::from_path(path)?.identity;
     if let Some(entry) = files.iter().find(|entry| entry.identity == identity) {
         return Ok(SharedFile { file: entry.file.clone(), identity });
     }
     let file = File::open(path)?;
-    let identity = Stamp::of(&file)?.identity;
+    let identity = Stamp::from_file(&file)?.identity;
     if let Some(entry) = files.iter_mut().find(|entry| entry.identity == identity) {
         entry.spare.push(file);
         return Ok(SharedFile { file: entry.file.clone(), identity });
@@ -162,13 +159,13 @@ impl SharedFile {
     }
 
     pub(crate) fn stamp(&self) -> io::Result<Stamp> {
-        Stamp::of(&self.file)
+        Stamp::from_file(&self.file)
     }
 }
 
 /// Returns the stamp of the file at `path`; `None` if there is no file.
 pub(crate) fn stamp_at(path: &Path) -> io::Result<Option<Stamp>> {
-    match private::until_free(|| Stamp::at(path)) {
+    match private::until_free(|| Stamp::from_path(path)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         stamp => stamp.map(Some),
     }
@@ -219,14 +216,14 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (path, aside) = (folder.path().join("a"), folder.path().join("b"));
         fs::write(&path, "old").unwrap();
-        let old = Stamp::at(&path).unwrap();
+        let old = Stamp::from_path(&path).unwrap();
         fs::rename(&path, &aside).unwrap();
         fs::write(&path, "new").unwrap();
-        let [new, renamed] = [&path, &aside].map(|path| Stamp::at(path).unwrap());
+        let [new, renamed] = [&path, &aside].map(|path| Stamp::from_path(path).unwrap());
         assert_eq!(renamed.identity, old.identity);
         assert_ne!(new.identity, old.identity);
         let file = File::open(&path).unwrap();
-        assert_eq!(Stamp::of(&file).unwrap(), new);
+        assert_eq!(Stamp::from_file(&file).unwrap(), new);
         assert_eq!(stamp_at(&folder.path().join("c")).unwrap(), None);
     }
 }

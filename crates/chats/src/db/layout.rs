@@ -16,7 +16,6 @@ const REQUIRED: [(&str, &[&str]); 2] = [
 pub(super) const LOOKED_FOR: &str = "messages(id, conversation_id, role, content, create_time) and \
                                      conversations(id, title), as ChatGPT Browser and verbatim import write them";
 
-/// The number of messages that are sampled to tell plain text from JSON parts.
 const SAMPLE: i64 = 500;
 
 /// The properties in which canonical databases differ.
@@ -88,7 +87,6 @@ fn has_bytewise_roles(connection: &Connection) -> bool {
     })
 }
 
-/// Returns whether at least half of the contents that are not empty are JSON parts.
 fn holds_parts(connection: &Connection, key: Option<&str>) -> rusqlite::Result<bool> {
     let (mut texts, mut parts) = (0, 0);
     let count = |content: ValueRef<'_>, texts: &mut u32, parts: &mut u32| {

@@ -2,7 +2,6 @@
 
 use rusqlite::Connection;
 
-/// The maximum size in bytes of a content that is read in one piece.
 pub(super) const LONGEST_WHOLE: usize = 4 << 20;
 
 /// The number of bytes that are checked at the beginning and at the end of a content.

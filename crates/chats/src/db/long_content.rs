@@ -18,7 +18,6 @@ use super::{
 use verbatim_base::{long_text::LongText, model::Hit};
 use verbatim_text::{content, matcher::Matcher, pieces::PieceMatcher};
 
-/// The number of bytes that are read at once.
 const PIECE: usize = 1 << 20;
 
 /// A `content` that is too long to be read in one piece.
@@ -39,7 +38,7 @@ pub struct LongTexts {
 }
 
 impl LongTexts {
-    pub(crate) fn shown(self) -> LongText {
+    pub(crate) fn into_shown(self) -> LongText {
         self.decoded.unwrap_or(self.stored)
     }
 }
@@ -70,7 +69,7 @@ impl<'d> LongContent<'d> {
     }
 
     /// Returns the content of a row if it is too long to be read in one piece.
-    pub(super) fn of(database: &'d Database, key: i64, length: Option<i64>) -> Option<Self> {
+    pub(super) fn if_long(database: &'d Database, key: i64, length: Option<i64>) -> Option<Self> {
         let length = u64::try_from(length?).ok()?;
         (length > LONGEST_WHOLE as u64).then_some(LongContent { database, key, length })
     }

@@ -5,7 +5,7 @@
 
 mod branches;
 mod canonical;
-mod carry;
+mod detect;
 mod error;
 mod examine;
 mod functions;
@@ -24,37 +24,30 @@ mod scrub;
 mod search;
 mod spill;
 mod state;
+mod stored_conversations;
 pub mod tally;
 mod temporary;
 pub mod threads;
 pub mod transcripts;
-mod whole;
 pub mod writer;
 
 pub use branches::branches;
-pub use carry::{carry, obstacle};
+pub use detect::{has_log, is_canonical, is_whole};
 pub use error::{Error, Result};
-pub use examine::newest_titles;
-pub use examine::{counts, faults, imports, is_imported, sample_keys, span, strays};
+pub use examine::{counts, faults, imports, is_imported, newest_titles, sample_keys, span, strays};
 pub use layout::Layout;
-pub use long_content::LongContent;
-pub use long_content::{LongContents, LongTexts};
-pub use open::beside;
-pub use open::{Database, open, open_again, read, read_tables};
-pub use outline::{Outline, origins, outline};
+pub use long_content::{LongContent, LongContents, LongTexts};
+pub use open::{Database, beside, open, open_again, read, read_tables};
 pub use outline::{
-    conversation_rows, last_changes, provenance, reader_of, reading_states, withheld,
+    Outline, conversation_rows, last_changes, origins, outline, provenance, reader_state,
+    reading_states, withheld,
 };
 pub use relocate::relocate;
-pub use row_reader::Scanned as ScannedRow;
-pub use row_reader::{ConversationEntry, Row, RowReader};
-pub use rows::Heading;
-pub use rows::conversation;
+pub use row_reader::{ConversationEntry, Row, RowReader, Scanned as ScannedRow};
+pub use rows::{Heading, conversation};
 pub use scan::{ScanFilter, ScanPlace, ScannedMessage, Skeleton, fetch, scan, skeletons, titles};
-pub use search::search;
-pub use search::search_without;
+pub use search::{search, search_without};
 pub use spill::Hits;
-pub use state::settled;
-pub use state::{Probe, State, state};
+pub use state::{Probe, State, settled, state};
+pub use stored_conversations::{each_conversation, obstacle};
 pub use temporary::{is_temporary, remove_abandoned, write_whole};
-pub use whole::{has_log, is_canonical, is_whole};

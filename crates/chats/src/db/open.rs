@@ -25,7 +25,6 @@ use super::{
 };
 use verbatim_base::{map_faults, model::Stop, private};
 
-/// The number of attempts to read while another program writes.
 const ATTEMPTS: u32 = 8;
 
 /// The first attempt that reads a private copy, unless the database has a WAL with a `-shm` file.
@@ -50,11 +49,9 @@ pub struct Database {
     files: DatabaseFiles,
     access: FileAccess,
     stop: Stop,
-    /// The count of map faults when the database was opened.
     faults: u64,
 }
 
-/// The way in which SQLite reads the files.
 #[derive(Debug)]
 enum FileAccess {
     /// The database is in rollback mode. SQLite's locks protect the read.
@@ -69,7 +66,6 @@ enum FileAccess {
     Copy { folder: TempDir },
 }
 
-/// A database with its journal, `-wal` and `-shm` files.
 #[derive(Debug)]
 struct DatabaseFiles {
     database: SharedFile,
@@ -170,7 +166,6 @@ impl Database {
         self.stop.requested()
     }
 
-    /// Returns the connection, for the other files of this module.
     pub(super) fn connection(&self) -> &Connection {
         &self.connection
     }
@@ -312,7 +307,7 @@ fn connect(real: &Path, stop: &Stop, access: &FileAccess) -> rusqlite::Result<Co
     if matches!(access, FileAccess::Log) {
         connection.query_row("PRAGMA locking_mode = EXCLUSIVE", [], |_| Ok(()))?;
     }
-    functions::add(&connection)?;
+    functions::register(&connection)?;
     Ok(connection)
 }
 
@@ -332,7 +327,6 @@ impl DatabaseFiles {
         Ok(DatabaseFiles { database, real, before })
     }
 
-    /// Returns the kind of access that the current state of the files allows.
     fn access(&self) -> FileAccess {
         // The state is read again, so that little time passes before SQLite itself reads the files.
         let now = self.now();
@@ -357,7 +351,6 @@ impl DatabaseFiles {
         FileState::of(&self.database, &self.real)
     }
 
-    /// Returns whether the path still names the file that was found.
     fn in_place(&self) -> bool {
         let there = header::stamp_at(&self.real);
         there.is_ok_and(|stamp| stamp.is_some_and(|s| s.identity == self.database.identity()))
@@ -432,7 +425,6 @@ impl FileState {
     }
 }
 
-/// The name of a private copy in its folder.
 const COPY_NAME: &str = "copy.db";
 
 /// Returns the path of a database's companion file, such as `-wal`.

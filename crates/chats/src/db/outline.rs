@@ -172,7 +172,7 @@ pub fn withheld(database: &Database) -> Result<Vec<String>> {
 }
 
 /// Returns the saved state of the reader of a conversation's transcript.
-pub fn reader_of(database: &Database, conversation: &str) -> Result<Option<String>> {
+pub fn reader_state(database: &Database, conversation: &str) -> Result<Option<String>> {
     database.query(|connection| {
         if !connection.table_exists(None, "verbatim_files")? {
             return Ok(None);

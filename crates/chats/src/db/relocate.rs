@@ -52,7 +52,6 @@ pub fn relocate(from: &Path, to: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Writes the database of a connection to an empty file.
 fn copy_by_sqlite(connection: &Connection, to: &Path) -> rusqlite::Result<()> {
     connection.execute("VACUUM INTO ?1", [to.to_string_lossy()]).map(drop)
 }

@@ -78,7 +78,6 @@ pub struct Scanned<'a> {
 /// The content as `LIKE` reads it.
 const CONTENT: &str = "CAST(content AS TEXT)";
 
-/// The number of keys in one query.
 const KEYS_AT_ONCE: usize = 500;
 
 /// Whether a role is a text or NULL. A BLOB or a number never equals a text.
@@ -90,7 +89,6 @@ pub struct RowReader<'d> {
     database: &'d Database,
     message: Statement<'d>,
     keys: (&'static str, &'static str),
-    /// Whether contents can be read piece by piece.
     by_pieces: bool,
     id: String,
     role: String,
@@ -99,7 +97,7 @@ pub struct RowReader<'d> {
 
 impl<'d> RowReader<'d> {
     /// Returns a row reader; `None` if the rows of the database have no keys.
-    pub fn of(database: &'d Database) -> Result<Option<RowReader<'d>>> {
+    pub fn open(database: &'d Database) -> Result<Option<RowReader<'d>>> {
         let layout = database.layout();
         let Some(keys) = layout.message_key.zip(layout.conversation_key) else { return Ok(None) };
         // With these settings, a sort that is larger than the cache uses temporary files and not memory.
@@ -163,7 +161,7 @@ impl<'d> RowReader<'d> {
 
     /// Returns the keys of messages with the keys of their conversations. Leaves out messages without a
     /// conversation.
-    pub fn conversations_of(&self, messages: &[i64]) -> Result<Vec<[i64; 2]>> {
+    pub fn with_conversations(&self, messages: &[i64]) -> Result<Vec<[i64; 2]>> {
         let (message, conversation) = self.keys;
         self.database.query(|connection| {
             let mut pairs = Vec::with_capacity(messages.len());
@@ -223,7 +221,7 @@ impl<'d> RowReader<'d> {
                     time: functions::instant(row.get_ref(3)?),
                     position,
                     stored: bytes(row.get_ref(5)?),
-                    long: LongContent::of(self.database, key, row.get(6)?),
+                    long: LongContent::if_long(self.database, key, row.get(6)?),
                     conversation_id: match conversation {
                         ValueRef::Text(id) => Some(id),
                         _ => None,
@@ -261,7 +259,7 @@ impl<'d> RowReader<'d> {
                 *decoded = text;
             }
             let (position, is_plain) = position(row.get_ref(3)?);
-            let long = LongContent::of(database, key, row.get(5)?);
+            let long = LongContent::if_long(database, key, row.get(5)?);
             Ok(Some(with(Row {
                 key,
                 id,

@@ -57,7 +57,6 @@ pub fn conversation(
     Ok((messages, contents))
 }
 
-/// Returns the select list that [`hit`] reads.
 pub(super) fn columns(database: &Database) -> Result<String> {
     let layout = database.layout();
     let position = if layout.position { "m.position" } else { "NULL" };
@@ -84,7 +83,7 @@ pub(super) fn long<'d>(
     from: usize,
 ) -> rusqlite::Result<Option<LongContent<'d>>> {
     let (length, key): (_, Option<i64>) = (row.get(from + 1)?, row.get(from + 2)?);
-    Ok(key.and_then(|key| LongContent::of(database, key, length)))
+    Ok(key.and_then(|key| LongContent::if_long(database, key, length)))
 }
 
 /// Reads a row of [`columns`]. Returns a long content separately. `parts` tells whether to decode JSON parts.
@@ -112,7 +111,7 @@ pub(super) fn hit(
     };
     let (hit, long) = read().map_err(|error| database.error(error))?;
     let texts = long.map(|long| long.texts(parts, None)).transpose()?;
-    Ok((hit, texts.map(LongTexts::shown)))
+    Ok((hit, texts.map(LongTexts::into_shown)))
 }
 
 /// Returns the text of a column: empty for NULL, with U+FFFD for invalid UTF-8.

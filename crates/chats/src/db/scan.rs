@@ -78,7 +78,7 @@ pub fn scan(
         let stored = bytes(4)?;
         let long = rows::long(database, row, 4).map_err(failed)?;
         let long = long.map(|long| long.texts(layout.parts, None)).transpose()?;
-        let long = long.map(LongTexts::shown);
+        let long = long.map(LongTexts::into_shown);
         let decoded = match layout.parts {
             true => content::decode_parts(&String::from_utf8_lossy(stored)),
             false => None,
@@ -111,7 +111,7 @@ pub fn fetch(
     let kept = |row: &Row<'_>| -> Result<Hit<'static>> {
         let (hit, long) = rows::hit(database, row, layout.parts)?;
         let content = long.as_ref().map_or(hit.content, LongText::text);
-        Ok(Hit { content, ..hit }.kept_around(find))
+        Ok(Hit { content, ..hit }.into_owned_around(find))
     };
     let mut found: HashMap<ScanPlace, Hit<'static>> = HashMap::new();
     if let Some((message, conversation)) = layout.message_key.zip(layout.conversation_key) {

@@ -94,10 +94,8 @@ CREATE TABLE IF NOT EXISTS verbatim_branches (
 ) WITHOUT ROWID;
 ";
 
-/// The tables that a database has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum SchemaState {
-    /// The database has no tables.
     #[default]
     Empty,
     /// The canonical tables, written by another program.
@@ -110,7 +108,6 @@ pub(super) enum SchemaState {
     Later(i64),
 }
 
-/// The columns that an import writes.
 const COLUMNS: [(&str, &[&str]); 2] = [
     ("conversations", &["id", "create_time", "update_time", "title"]),
     (
@@ -230,7 +227,6 @@ fn create_ours(connection: &Connection, found: SchemaState) -> rusqlite::Result<
     Ok(())
 }
 
-/// Stores the origin of a conversation.
 pub(super) fn set_origin(
     connection: &Connection,
     conversation: &str,

@@ -59,7 +59,7 @@ pub fn search_without(
         }
         return Ok(hits);
     };
-    let ids = found(database, request, (message_key, conversation_key), is_shown)?;
+    let ids = find_keys(database, request, (message_key, conversation_key), is_shown)?;
     let fetch = format!(
         "SELECT {columns} FROM messages AS m, conversations AS c \
          WHERE m.{message_key} = ?1 AND c.{conversation_key} = ?2"
@@ -77,7 +77,7 @@ pub fn search_without(
 
 /// Returns the keys of the hits like [`keys`]. Matches contents that are too long for memory piece by piece,
 /// if SQLite can read them in pieces.
-fn found(
+fn find_keys(
     database: &Database,
     request: &Request,
     keys: (&str, &str),
@@ -123,14 +123,13 @@ fn long_matches(
     let mut rows = statement.query([]).map_err(failed)?;
     while let Some(row) = rows.next().map_err(failed)? {
         let (key, length): (i64, i64) = row.try_into().map_err(failed)?;
-        let Some(long) = LongContent::of(database, key, Some(length)) else { continue };
+        let Some(long) = LongContent::if_long(database, key, Some(length)) else { continue };
         let parts = database.layout().parts && !request.raw_content;
         known.insert(key, long.matches(&matchers, &texts, parts)?);
     }
     Ok(known)
 }
 
-/// Returns the keys of the matching messages and of their conversations, in result order.
 pub(super) fn keys(
     database: &Database,
     request: &Request,
@@ -149,12 +148,9 @@ fn pairs(
     connection.prepare(sql)?.query_map(params_from_iter(values), pair)?.collect()
 }
 
-/// The columns that a statement selects.
 #[derive(Clone, Copy)]
 enum Selected<'a> {
-    /// Columns of the messages, if the tables have no keys.
     Columns(&'a str),
-    /// The keys of the messages and their conversations.
     Keys((&'a str, &'a str)),
     /// The keys of the messages and their conversations. The statement calls `verbatim_long` for contents
     /// that are too long for memory.

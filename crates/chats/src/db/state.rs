@@ -56,7 +56,7 @@ pub struct Probe {
 
 impl Probe {
     /// Returns a probe for the database at `path`. The probe keeps the database file open.
-    pub fn of(path: &Path) -> Result<Probe> {
+    pub fn new(path: &Path) -> Result<Probe> {
         let find = || {
             let real = dunce::canonicalize(path)?;
             Ok(Probe {
@@ -85,7 +85,7 @@ impl Probe {
     /// caller then needs a new probe.
     pub fn state(&self) -> Result<Option<State>> {
         let read = || {
-            let stamp = Stamp::at(&self.path)?;
+            let stamp = Stamp::from_path(&self.path)?;
             if stamp.identity != self.file.identity() {
                 return Ok(None);
             }
@@ -144,7 +144,7 @@ impl Probe {
 pub fn state(path: &Path) -> Result<State> {
     // Another file may replace the database between the two calls.
     loop {
-        if let Some(state) = Probe::of(path)?.state()? {
+        if let Some(state) = Probe::new(path)?.state()? {
             return Ok(state);
         }
     }
@@ -152,7 +152,7 @@ pub fn state(path: &Path) -> Result<State> {
 
 /// Waits until every later write will change the times of the files; returns the state.
 pub fn settled(path: &Path) -> Result<State> {
-    let probe = Probe::of(path)?;
+    let probe = Probe::new(path)?;
     let named = probe.file.stamp().and_then(|stamp| probe.name(&stamp));
     let (_, newest) = named.map_err(|source| explain(path, source))?;
     if let Some(newest) = newest {

@@ -45,7 +45,7 @@ pub fn models(database: &Database) -> Result<BTreeMap<String, u64>> {
 }
 
 /// Returns the counts of [`models`] for only the messages that pass `accepts`.
-pub fn models_of(
+pub fn models_where(
     database: &Database,
     accepts: &mut dyn FnMut(MessageFacts<'_>) -> bool,
 ) -> Result<BTreeMap<String, u64>> {

@@ -16,7 +16,7 @@ const SUFFIX: &str = ".tmp";
 
 /// A database under a temporary name. Dropping the value removes the file.
 ///
-/// The creator marks the file as in use ([`kept`]), so that other processes notice if the creator was
+/// The creator marks the file as in use ([`mark_in_use`]), so that other processes notice if the creator was
 /// killed.
 #[derive(Debug)]
 pub(super) struct TemporaryDatabase {
@@ -34,12 +34,12 @@ impl TemporaryDatabase {
         loop {
             let (file, path) = named.tempfile_in(folder)?.into_parts();
             // Another process could remove the file as abandoned before it is marked as in use.
-            let file = match kept(file, &path) {
+            let file = match mark_in_use(file, &path) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 file => file?,
             };
-            let ours = Stamp::of(&file)?.identity;
-            if Stamp::at(&path).is_ok_and(|there| there.identity == ours) {
+            let ours = Stamp::from_file(&file)?.identity;
+            if Stamp::from_path(&path).is_ok_and(|there| there.identity == ours) {
                 return Ok(TemporaryDatabase { file, path });
             }
         }
@@ -49,7 +49,6 @@ impl TemporaryDatabase {
         &self.path
     }
 
-    /// Waits until the content is on the disk.
     pub(super) fn sync(&self) -> io::Result<()> {
         self.file.sync_all()
     }
@@ -60,7 +59,6 @@ impl TemporaryDatabase {
         self.path.persist_noclobber(path)
     }
 
-    /// Renames the file to `path`, and replaces a file with this name.
     pub(super) fn replace(self, path: &Path) -> io::Result<()> {
         drop(self.file);
         private::replace(self.path, path)
@@ -72,17 +70,16 @@ impl TemporaryDatabase {
 /// On Unix the file is locked. On Windows a lock would also block SQLite, so the file is opened in a way
 /// that prevents its removal.
 #[cfg(unix)]
-fn kept(file: File, _: &Path) -> io::Result<File> {
+fn mark_in_use(file: File, _: &Path) -> io::Result<File> {
     file.lock().map(|()| file)
 }
 
 #[cfg(windows)]
-fn kept(file: File, path: &Path) -> io::Result<File> {
+fn mark_in_use(file: File, path: &Path) -> io::Result<File> {
     drop(file);
     private::until_free(|| private::open_unremovable(path))
 }
 
-/// Returns whether no process uses the file any more.
 fn is_abandoned(path: &Path) -> bool {
     // Windows needs no check, because it refuses to remove a file that is in use.
     cfg!(windows) || File::open(path).is_ok_and(|file| file.try_lock().is_ok())

@@ -35,16 +35,13 @@ use verbatim_text::{hash::fnv1a, screen};
 /// the index folder. Versions 4, 6, 7 and 8 changed texts. Version 5 changed the sessions of agents.
 const VERSION: i64 = 8;
 
-/// The first version whose stores are migrated.
 const MIGRATED_FROM: i64 = 3;
 
-/// The maximum wait for a reader that holds a lock.
 const LOCK_WAIT: Duration = Duration::from_secs(30);
 
 /// The suffixes of a store's files. The store itself has no suffix and comes last.
 const DATABASE_FILES: [&str; 4] = ["-wal", "-shm", "-journal", ""];
 
-/// The size of SQLite's page cache, in KiB.
 const CACHE_KIB: i64 = 16 << 10;
 
 /// The tables of the store that other canonical databases do not have.
@@ -379,7 +376,7 @@ impl TranscriptStore {
         let sql =
             "SELECT id, path, stamp, taken, ends, reader, conversation_id, transcript, unnamed, gone
                    FROM verbatim_files WHERE id = ?1";
-        let file = self.first(sql, [id], |row| {
+        let file = self.query_first(sql, [id], |row| {
             Ok(TranscriptFile {
                 id: row.get(0)?,
                 path: row.get(1)?,
@@ -420,7 +417,7 @@ impl TranscriptStore {
             file.unnamed as i64,
             file.gone.map(Instant::to_decimal)
         ];
-        let id = self.first(sql, values, |row| row.get(0));
+        let id = self.query_first(sql, values, |row| row.get(0));
         file.id = self.done(id)?.unwrap_or(file.id);
         Ok(())
     }
@@ -524,13 +521,13 @@ impl TranscriptStore {
     /// Returns whether a file belongs to the conversation with this id, even if the conversation was removed.
     pub fn has_file_of(&self, id: &str) -> Result<bool> {
         let sql = "SELECT 1 FROM verbatim_files WHERE conversation_id = ?1";
-        Ok(self.done(self.first(sql, [id], |_| Ok(())))?.is_some())
+        Ok(self.done(self.query_first(sql, [id], |_| Ok(())))?.is_some())
     }
 
     /// Returns whether the store contains the conversation with this id now.
     pub fn has_conversation(&self, id: &str) -> Result<bool> {
         let sql = "SELECT 1 FROM conversations WHERE id = ?1";
-        Ok(self.done(self.first(sql, [id], |_| Ok(())))?.is_some())
+        Ok(self.done(self.query_first(sql, [id], |_| Ok(())))?.is_some())
     }
 
     /// Adds a conversation without messages, or updates its data.
@@ -551,7 +548,7 @@ impl TranscriptStore {
     /// Returns the title of a conversation, empty if it has none; `None` if there is no such conversation.
     pub fn title(&self, id: &str) -> Result<Option<String>> {
         let sql = "SELECT coalesce(title, '') FROM conversations WHERE id = ?1";
-        self.done(self.first(sql, [id], |row| row.get(0)))
+        self.done(self.query_first(sql, [id], |row| row.get(0)))
     }
 
     /// Gives a conversation another title.
@@ -604,7 +601,7 @@ impl TranscriptStore {
             if canonical::execute(&self.connection, insert, params![fingerprint, file])? > 0 {
                 return Ok(true);
             }
-            if let Some(holder) = self.first(select, [fingerprint], |row| row.get(0))? {
+            if let Some(holder) = self.query_first(select, [fingerprint], |row| row.get(0))? {
                 self.record_repeat(file, holder)?;
             }
             Ok(false)
@@ -622,7 +619,7 @@ impl TranscriptStore {
     pub fn file_of(&self, transcript: &str, file: i64) -> Result<Option<i64>> {
         let sql = "SELECT id FROM verbatim_files WHERE transcript = ?1 AND id <> ?2
                    ORDER BY id LIMIT 1";
-        self.done(self.first(sql, params![transcript, file], |row| row.get(0)))
+        self.done(self.query_first(sql, params![transcript, file], |row| row.get(0)))
     }
 
     /// Returns whether an earlier file has the same message without an id at the same place. If so, records
@@ -643,7 +640,7 @@ impl TranscriptStore {
         let (place, fingerprint) = (place as i64, fingerprint as i64);
         self.done((|| {
             let values = params![earlier, place, fingerprint];
-            let found = self.first(select, values, |row| Ok((row.get(0)?, row.get(1)?)))?;
+            let found = self.query_first(select, values, |row| Ok((row.get(0)?, row.get(1)?)))?;
             let Some((holder, is_held)) = found else { return Ok(false) };
             let holder: i64 = holder;
             if is_held {
@@ -668,8 +665,7 @@ impl TranscriptStore {
         Ok(())
     }
 
-    /// Returns the first row of a query, if there is one.
-    fn first<T>(
+    fn query_first<T>(
         &self,
         sql: &str,
         values: impl Params,
@@ -726,7 +722,6 @@ fn aside(path: &Path, number: u32) -> PathBuf {
     path.with_extension(format!("damaged-{number}"))
 }
 
-/// Returns whether SQLite finds no fault in a store.
 fn is_sound(path: &Path) -> bool {
     let check = || -> rusqlite::Result<String> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;

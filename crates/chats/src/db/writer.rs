@@ -52,7 +52,6 @@ const CHECKPOINT_PAGES: i64 = 16 << 10;
 /// lock only for a moment between two batches.
 const LOCK_WAIT: Duration = Duration::from_secs(60);
 
-/// The wait for another writer after which the user is told.
 const TOLD_AFTER: Duration = Duration::from_secs(2);
 
 /// The result of a call that fails with the error of this room.
@@ -99,26 +98,21 @@ pub fn message_keys(conversation: &Conversation) -> Vec<String> {
 #[derive(Debug, Default)]
 pub struct Writer {
     path: PathBuf,
-    /// Called when the writer has waited a while for another program.
     on_wait: Option<fn()>,
     /// The connection; `None` before the first conversation if there is no database yet.
     connection: Option<Connection>,
     /// The new database, which has a temporary name until it is complete.
     fresh: Option<FreshDatabase>,
     found: SchemaState,
-    /// Whether `content` holds the JSON of ChatGPT's `parts` in this database.
     parts: bool,
     state: WriterState,
-    /// The number of bytes of text written since the last commit.
     pending: usize,
     /// The ids of the conversations merged in this run, and whether this run created each conversation.
     met: HashMap<String, bool>,
-    /// Whether the run merged a conversation twice.
     has_met_again: bool,
     /// The finished imports that the database lists; empty before the database is read.
     pub ledger: Ledger,
     changes: Changes,
-    /// The changes up to the last [`Writer::note`], and up to the last commit.
     noted: Changes,
     stored: Changes,
 }
@@ -270,7 +264,6 @@ impl Writer {
         Ok(self.changes)
     }
 
-    /// Opens the existing file.
     fn connect(&mut self) -> Result<()> {
         let path = &self.path;
         let foreign =
@@ -361,7 +354,7 @@ impl Writer {
         let connection =
             self.connection.as_ref().expect("there is a database once a conversation came");
         if connection.is_autocommit() {
-            self.ledger.look(connection)?;
+            self.ledger.check_for_writers(connection)?;
             if journal_mode(connection)? != "wal" {
                 // Waits here while another program writes. Otherwise the change of the mode would
                 // wait in vain, and then the transaction would wait again.
@@ -375,7 +368,7 @@ impl Writer {
             }
             failpoint::pass("transaction to begin");
             connection.execute_batch("BEGIN IMMEDIATE")?;
-            self.ledger.look(connection)?;
+            self.ledger.check_for_writers(connection)?;
         }
         self.state = WriterState::Writing;
         if self.found != SchemaState::Ours {

@@ -9,10 +9,8 @@ use std::{
 use super::{head, package::Package, sources::HEADING, tally::ImportTally, tool::joined};
 use verbatim_base::model::{AttachedContent, Conversation};
 
-/// The maximum length of a text that is added, in bytes.
 const LONGEST: u64 = 1 << 20;
 
-/// The number of bytes of a file that are read to detect whether it is a text.
 const BYTES_LOOKED_AT: u64 = 4 << 10;
 
 /// The phrase for texts that are longer than [`LONGEST`].
@@ -24,7 +22,6 @@ const NOT_PLAIN: [&str; 2] = ["%PDF", "{\\rtf"];
 /// The control characters that plain texts have: white space, and escape sequences of terminals.
 const CONTROLS: [char; 5] = ['\t', '\n', '\r', '\u{c}', '\u{1b}'];
 
-/// The texts in the attached files of an export.
 #[derive(Default)]
 pub(super) struct AttachedTexts {
     path: PathBuf,
@@ -36,11 +33,10 @@ pub(super) struct AttachedTexts {
 }
 
 impl AttachedTexts {
-    pub(super) fn of(path: &Path) -> AttachedTexts {
+    pub(super) fn new(path: &Path) -> AttachedTexts {
         AttachedTexts { path: path.to_owned(), ..AttachedTexts::default() }
     }
 
-    /// Adds to each message the texts of its files, below their names.
     pub(super) fn add_to(&mut self, conversation: &mut Conversation) {
         for file in &mut conversation.files {
             let AttachedContent::Id(id) = &file.content else { continue };
@@ -76,13 +72,13 @@ impl AttachedTexts {
         let mut bytes = Vec::new();
         let mut file = package.open_found(&found).ok()?;
         file.by_ref().take(BYTES_LOOKED_AT).read_to_end(&mut bytes).ok()?;
-        text_of(&bytes)?;
+        decode_text(&bytes)?;
         file.take(LONGEST + 1 - bytes.len() as u64).read_to_end(&mut bytes).ok()?;
         if bytes.len() as u64 > LONGEST {
             self.too_long += 1;
             return None;
         }
-        let mut text = text_of(&bytes).filter(|text| !text.trim().is_empty())?;
+        let mut text = decode_text(&bytes).filter(|text| !text.trim().is_empty())?;
         head::clean(&mut text);
         Some((if name.is_empty() { found.name } else { name.clone() }, text))
     }
@@ -90,7 +86,7 @@ impl AttachedTexts {
 
 /// Returns the text in the bytes of a file, or of its beginning, if it is plain text: UTF-8, or UTF-16 with a
 /// byte order mark.
-fn text_of(bytes: &[u8]) -> Option<String> {
+fn decode_text(bytes: &[u8]) -> Option<String> {
     let units = |unit: fn([u8; 2]) -> u16| {
         let units = bytes[2..].chunks_exact(2).map(|pair| unit([pair[0], pair[1]]));
         String::from_utf16_lossy(&units.collect::<Vec<_>>())
@@ -133,7 +129,7 @@ mod tests {
             (b"%PDF-1.7".to_vec(), None),
             (b"{\\rtf1 fig}".to_vec(), None),
         ] {
-            assert_eq!(text_of(&bytes).as_deref(), expected, "{bytes:?}");
+            assert_eq!(decode_text(&bytes).as_deref(), expected, "{bytes:?}");
         }
     }
 }

@@ -23,7 +23,6 @@ pub(super) const COWORK: &str = "cowork";
 const CODEX_NAMES: &str = "session_index.jsonl";
 const CODEX_FOLDERS: [&str; 2] = ["sessions", "archived_sessions"];
 
-/// The maximum number of bytes that are read of a file with names.
 const LONGEST: u64 = 64 << 20;
 
 /// Returns whether a transcript is of Claude Cowork.
@@ -31,7 +30,6 @@ pub fn is_of_cowork(transcript: &Path) -> bool {
     cowork_folder(transcript).is_some()
 }
 
-/// Returns the folder of the conversation of Claude Cowork that a path is in.
 fn cowork_folder(path: &Path) -> Option<&Path> {
     let inner = path.ancestors().find(|folder| folder.file_name() == Some(OsStr::new(".claude")));
     inner?.parent().filter(|folder| is_of_conversation(folder))

@@ -10,7 +10,6 @@ use wide::u8x16;
 
 const BLOCK: usize = 64;
 
-/// A position in a JSON text that is read in parts.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct BracketScan {
     pub(super) at: usize,

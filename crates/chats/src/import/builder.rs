@@ -21,15 +21,12 @@ use verbatim_base::model::{AttachedContent, AttachedFile, Base64Text, Conversati
 pub(super) struct ConversationBuilder<'a> {
     history: &'a mut ImportHistory,
     file: &'a Path,
-    /// The conversation's id, once it has a message.
     id: Option<String>,
     messages: Vec<Message>,
     /// The positions in `messages`, by the transcript's message ids.
     by_id: HashMap<String, usize>,
-    /// Fingerprints of the messages without ids.
     sequence: Vec<u64>,
     files: Vec<AttachedFile>,
-    /// A temporary file with the contents of `files`.
     spill: Option<Arc<File>>,
 }
 
@@ -64,7 +61,7 @@ impl<'a> ConversationBuilder<'a> {
             }
             TranscriptEvent::File { message, name, base64 } => {
                 if let Some(message) = self.by_id.get(&message).copied() {
-                    let content = AttachedContent::Base64(self.spilled(base64));
+                    let content = AttachedContent::Base64(self.spill_text(base64));
                     self.files.push(AttachedFile { message, name, content });
                 }
             }
@@ -73,7 +70,7 @@ impl<'a> ConversationBuilder<'a> {
     }
 
     /// Moves a text to the temporary file. Keeps the text in memory if the file cannot be written.
-    fn spilled(&mut self, text: String) -> Base64Text {
+    fn spill_text(&mut self, text: String) -> Base64Text {
         let spill = &mut self.spill;
         let written = (|| {
             let file = match spill {

@@ -12,7 +12,7 @@ use std::{
 use self::metadata::Metadata;
 use crate::import::{
     citations::{self, Author},
-    fields::{derived_id, own_id, time},
+    fields::{derive_id, own_id, time},
     format::{FileLayout, Format, ObjectFormat},
     json::{Damage, ObjectFields, Raw},
     tally::{Branches, ImportTally, Reason},
@@ -20,7 +20,6 @@ use crate::import::{
 use verbatim_base::model::{AttachedFile, Conversation, Instant, Message};
 use verbatim_text::parts::CALL;
 
-/// The format of ChatGPT's exports.
 pub(super) const SOURCE_FORMAT: Format = Format {
     name: "chatgpt",
     label: "ChatGPT",
@@ -46,13 +45,13 @@ fn conversation(
 ) -> Result<Conversation, Reason> {
     let mapping = fields.get("mapping").filter(|mapping| mapping.is_object() || mapping.is_array());
     let tree = Tree::read(mapping.ok_or(Reason::NoMessages("mapping"))?)?;
-    let shown = tree.shown(fields.text("current_node").as_deref())?;
+    let shown = tree.shown_path(fields.text("current_node").as_deref())?;
     if branches == Branches::Shown {
-        tally.leave_out_branches(tree.messages() - tree.messages_of(&shown));
+        tally.leave_out_branches(tree.messages() - tree.count_messages(&shown));
     }
     let mut order = shown.clone();
     if branches == Branches::All {
-        order.extend(tree.others(&shown));
+        order.extend(tree.unshown_nodes(&shown));
     }
     let mut messages: Vec<Message> = Vec::with_capacity(order.len());
     let mut files = Vec::new();
@@ -79,7 +78,7 @@ fn conversation(
     let title = fields.text("title").map(Cow::into_owned);
     Ok(Conversation {
         link: own_id.as_ref().map(|id| format!("https://chatgpt.com/c/{id}")),
-        id: own_id.unwrap_or_else(|| derived_id(create_time, title.as_deref(), &messages)),
+        id: own_id.unwrap_or_else(|| derive_id(create_time, title.as_deref(), &messages)),
         title,
         create_time,
         update_time: fields.get("update_time").and_then(time),
@@ -98,18 +97,19 @@ fn message(
     node: &str,
     tally: &mut ImportTally,
 ) -> Result<Option<(Message, Vec<AttachedFile>)>, Damage> {
-    let [author, own_role, metadata, recipient, content, id, created, updated] = raw.pick([
-        "author",
-        "role",
-        "metadata",
-        "recipient",
-        "content",
-        "id",
-        "create_time",
-        "update_time",
-    ])?;
+    let [author, own_role, metadata, recipient, content, id, created, updated] =
+        raw.last_fields([
+            "author",
+            "role",
+            "metadata",
+            "recipient",
+            "content",
+            "id",
+            "create_time",
+            "update_time",
+        ])?;
     let role = match author {
-        Some(author) if author.is_object() => author.pick(["role"])?[0],
+        Some(author) if author.is_object() => author.last_fields(["role"])?[0],
         Some(author) => Some(author),
         None => own_role,
     };
@@ -127,7 +127,7 @@ fn message(
             (text.unwrap_or_default(), content)
         }
     };
-    let files = files::of_message(&metadata, tree.as_ref());
+    let files = files::message_files(&metadata, tree.as_ref());
     let is_context = tree.as_ref().is_some_and(content::is_context);
     if let Some(instructions) = &metadata.instructions
         && content.trim().is_empty()
@@ -146,10 +146,10 @@ fn message(
     if let Some(Cow::Owned(stripped)) = author.map(|it| citations::strip(&content, it)) {
         content = stripped;
     }
-    if let Some(shown) = content::of_widget(&content, metadata.widget.as_deref(), tally) {
+    if let Some(shown) = content::with_widget(&content, metadata.widget.as_deref(), tally) {
         content = citations::strip(&shown, Author::Model).into_owned();
     }
-    let content = metadata.completed(content);
+    let content = metadata.add_to_text(content);
     if content.trim().is_empty() {
         return Ok(None);
     }
@@ -179,14 +179,11 @@ fn is_call(role: &str, recipient: &str) -> bool {
         && !recipient.contains([']', '\n'])
 }
 
-/// The time and the depth of a node.
 type Age = (Option<Instant>, usize);
 
-/// The nodes of a conversation, in any order.
 struct Tree<'a> {
     nodes: Vec<Node<'a>>,
     by_id: HashMap<Cow<'a, str>, usize>,
-    /// Pairs of a parent and a child. The children of each parent are in order.
     links: Vec<[usize; 2]>,
 }
 
@@ -194,7 +191,6 @@ struct Node<'a> {
     id: Cow<'a, str>,
     parent: Option<usize>,
     message: Option<Raw<'a>>,
-    /// Whether the node names a parent that is not in the tree.
     has_lost_parent: bool,
 }
 
@@ -203,7 +199,7 @@ impl<'a> Tree<'a> {
         let mut entries: Vec<(Cow<'a, str>, Raw<'a>)> = Vec::new();
         if mapping.is_array() {
             for item in mapping.items()? {
-                let id = item.pick(["id"])?[0].and_then(Raw::text);
+                let id = item.last_fields(["id"])?[0].and_then(Raw::text);
                 let id = id.unwrap_or_else(|| Cow::Owned(entries.len().to_string()));
                 entries.push((id, item));
             }
@@ -215,7 +211,8 @@ impl<'a> Tree<'a> {
         let mut tree = Tree { nodes, by_id, links: Vec::with_capacity(count) };
         let mut named = Vec::with_capacity(count);
         for (at, (id, node)) in entries.into_iter().enumerate() {
-            let [message, parent, children] = node.pick(["message", "parent", "children"])?;
+            let [message, parent, children] =
+                node.last_fields(["message", "parent", "children"])?;
             named.push((parent.and_then(Raw::string), children));
             tree.by_id.insert(id.clone(), at);
             let message = message.filter(|message| message.is_object());
@@ -269,17 +266,16 @@ impl<'a> Tree<'a> {
         self.nodes.iter().filter(|node| node.message.is_some()).count() as u64
     }
 
-    /// Returns how many of some nodes have a message.
-    fn messages_of(&self, nodes: &[usize]) -> u64 {
+    fn count_messages(&self, nodes: &[usize]) -> u64 {
         nodes.iter().filter(|at| self.nodes[**at].message.is_some()).count() as u64
     }
 
     /// Returns the nodes that the service shows, first to last. If their path to the root is broken, puts the
     /// newest path of each other part of the tree before them.
-    fn shown(&self, current: Option<&str>) -> Result<Vec<usize>, Damage> {
+    fn shown_path(&self, current: Option<&str>) -> Result<Vec<usize>, Damage> {
         let current = current.and_then(|id| self.by_id.get(id));
         let path = current.map(|at| self.path_to(*at)).unwrap_or_default();
-        let is_usable = self.messages_of(&path) > 0;
+        let is_usable = self.count_messages(&path) > 0;
         if is_usable && !self.is_torn(&path) {
             return Ok(path);
         }
@@ -297,7 +293,7 @@ impl<'a> Tree<'a> {
         }
         let mut parts: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
         let mut roots = all;
-        for at in self.all() {
+        for at in self.all_nodes() {
             roots[at] = self.nodes[at].parent.map_or(at, |parent| roots[parent]);
             parts.entry(roots[at]).or_default().push(at);
         }
@@ -335,10 +331,11 @@ impl<'a> Tree<'a> {
     fn ages(&self) -> Result<Vec<Age>, Damage> {
         let mut ages = Vec::with_capacity(self.nodes.len());
         for node in &self.nodes {
-            let picked = node.message.map(|message| message.pick(["create_time"])).transpose()?;
+            let picked =
+                node.message.map(|message| message.last_fields(["create_time"])).transpose()?;
             ages.push((picked.and_then(|[created]| created).and_then(time), 0));
         }
-        for at in self.all() {
+        for at in self.all_nodes() {
             if let Some(parent) = self.nodes[at].parent {
                 let (time, depth) = ages[parent];
                 ages[at] = (ages[at].0.or(time), depth + 1);
@@ -356,13 +353,13 @@ impl<'a> Tree<'a> {
     }
 
     /// Returns the nodes that are not on the path, branch by branch.
-    fn others(&self, path: &[usize]) -> Vec<usize> {
+    fn unshown_nodes(&self, path: &[usize]) -> Vec<usize> {
         let shown: HashSet<usize> = path.iter().copied().collect();
-        self.all().into_iter().filter(|at| !shown.contains(at)).collect()
+        self.all_nodes().into_iter().filter(|at| !shown.contains(at)).collect()
     }
 
     /// Returns every node, branch by branch, parents before children.
-    fn all(&self) -> Vec<usize> {
+    fn all_nodes(&self) -> Vec<usize> {
         let mut starts: Vec<usize> = (0..self.nodes.len()).collect();
         // Roots come before nodes that are only in a cycle.
         starts.sort_by_key(|at| (self.nodes[*at].parent.is_some(), &self.nodes[*at].id));

@@ -54,7 +54,7 @@ pub fn strip(text: &str, author: Author) -> Cow<'_, str> {
             && let Some(end) = up_to(after, LONGEST_MARKER).find([CLOSE, MARKER_START])
             && after[end..].starts_with(CLOSE)
         {
-            Some((Cow::Owned(shown(&after[..end])), end + CLOSE.len_utf8()))
+            Some((Cow::Owned(marker_text(&after[..end])), end + CLOSE.len_utf8()))
         } else {
             None
         };
@@ -119,7 +119,7 @@ impl FenceState {
 
 /// Returns the text that a marker displays: the name of a thing, the text of a link, a formula, the words of a
 /// widget.
-fn shown(marker: &str) -> String {
+fn marker_text(marker: &str) -> String {
     let mut parts = marker.split(SEPARATOR);
     let kind = parts.next().unwrap_or_default();
     if kind.ends_with("cite") {

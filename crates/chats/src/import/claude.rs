@@ -8,7 +8,7 @@ use std::{
 };
 
 use crate::import::{
-    fields::{derived_id, names, own_id, time, with_files},
+    fields::{derive_id, names, own_id, time, with_files},
     format::{FileLayout, Format, ObjectFormat},
     json::{Damage, ObjectFields, Raw, Value},
     plain::plain,
@@ -19,7 +19,6 @@ use crate::import::{
 use verbatim_base::model::{AttachedContent, AttachedFile, Conversation, Message};
 use verbatim_text::parts::{ANSWER, Artifact, CALL, RESULT, THINKING};
 
-/// The format of Claude.ai's exports.
 pub(super) const SOURCE_FORMAT: Format = Format {
     name: "claude",
     label: "Claude.ai",
@@ -50,7 +49,6 @@ fn is_design(fields: &ObjectFields<'_>) -> bool {
     is_list && ["uuid", "project", "created_at"].iter().all(|name| fields.get(name).is_some())
 }
 
-/// The field with the messages of a chat about a design.
 const DESIGN_MESSAGES: &str = "messages";
 
 fn conversation(
@@ -68,7 +66,7 @@ fn conversation(
     }
     let mut messages: Vec<Message> = Vec::with_capacity(turns.len());
     let mut files = Vec::new();
-    let parents = Parents::of(&turns);
+    let parents = Parents::new(&turns);
     let (order, shown) =
         parents.order(fields.text("current_leaf_message_uuid").as_deref(), branches);
     tally.leave_out_branches((turns.len() - order.len()) as u64);
@@ -95,7 +93,7 @@ fn conversation(
     let create_time = fields.get("created_at").and_then(time);
     let title = fields.text("name").or_else(|| fields.text("title")).map(Cow::into_owned);
     let link = own_id.as_ref().map(|id| format!("https://claude.ai/chat/{id}"));
-    let id = own_id.unwrap_or_else(|| derived_id(create_time, title.as_deref(), &messages));
+    let id = own_id.unwrap_or_else(|| derive_id(create_time, title.as_deref(), &messages));
     Ok(projects::with_whole_ids(Conversation {
         id,
         link,
@@ -111,7 +109,6 @@ fn conversation(
     }))
 }
 
-/// The parents of the messages of a list.
 struct Parents<'a> {
     by_id: HashMap<Cow<'a, str>, usize>,
     parents: Vec<Option<usize>>,
@@ -120,7 +117,7 @@ struct Parents<'a> {
 }
 
 impl<'a> Parents<'a> {
-    fn of(turns: &[ObjectFields<'a>]) -> Parents<'a> {
+    fn new(turns: &[ObjectFields<'a>]) -> Parents<'a> {
         let ids = turns.iter().enumerate();
         let by_id: HashMap<Cow<'_, str>, usize> =
             ids.filter_map(|(at, turn)| Some((turn.text("uuid")?, at))).collect();
@@ -133,8 +130,7 @@ impl<'a> Parents<'a> {
         Parents { by_id, parents, is_torn: named.len() > 1 }
     }
 
-    /// Returns the path from a message up to the first message.
-    fn up(&self, turn: usize) -> impl Iterator<Item = usize> {
+    fn ancestors(&self, turn: usize) -> impl Iterator<Item = usize> {
         let mut seen = HashSet::new();
         let up = std::iter::successors(Some(turn), |at| self.parents[*at]);
         up.take_while(move |at| seen.insert(*at))
@@ -145,7 +141,8 @@ impl<'a> Parents<'a> {
     /// chain of parents is broken. The other messages keep the list's order, but each comes after its parent.
     fn order(&self, current: Option<&str>, branches: Branches) -> (Vec<usize>, usize) {
         let leaf = current.and_then(|id| self.by_id.get(id));
-        let mut path: Vec<usize> = leaf.map(|leaf| self.up(*leaf).collect()).unwrap_or_default();
+        let mut path: Vec<usize> =
+            leaf.map(|leaf| self.ancestors(*leaf).collect()).unwrap_or_default();
         path.reverse();
         // A path of one message is used only if other messages name their parents.
         let all = self.parents.len();
@@ -183,7 +180,7 @@ fn message(
         let is_untyped = content.get("type").is_none();
         let blocks = blocks.or_else(|| content.get("content").filter(|_| is_untyped));
         for block in blocks.unwrap_or(&content).items() {
-            texts.add(text_of(block, tally));
+            texts.add(block_text(block, tally));
             has_text |= block.str("type") == "text" && !block.str("text").trim().is_empty();
             has_text |= block.as_str().is_some_and(|text| !text.trim().is_empty());
             cited.extend(block.get("citations").cloned());
@@ -222,7 +219,8 @@ fn message(
             attachments.extend(names.filter(|name| known.insert(name.clone())));
         }
     }
-    let content = sources::below(with_files(texts.texts.join("\n\n"), &attachments), &cited);
+    let content =
+        sources::append_sources(with_files(texts.texts.join("\n\n"), &attachments), &cited);
     if content.trim().is_empty() {
         return Ok(None);
     }
@@ -244,7 +242,6 @@ fn message(
     Ok(Some((message, contents)))
 }
 
-/// The texts of the blocks of a message.
 #[derive(Default)]
 struct PartTexts {
     texts: Vec<String>,
@@ -266,7 +263,7 @@ impl PartTexts {
 }
 
 /// Returns a text below its mark; nothing if the text is empty.
-fn below(mark: &str, text: &str) -> String {
+fn below_mark(mark: &str, text: &str) -> String {
     if text.trim().is_empty() { String::new() } else { format!("{mark}\n{text}") }
 }
 
@@ -291,7 +288,7 @@ fn attached(name: &str, content: AttachedContent) -> AttachedFile {
     AttachedFile { message: 0, name: name.to_owned(), content }
 }
 
-fn text_of(block: &Value, tally: &mut ImportTally) -> String {
+fn block_text(block: &Value, tally: &mut ImportTally) -> String {
     if let Some(text) = block.as_str() {
         return text.to_owned();
     }
@@ -305,7 +302,7 @@ fn text_of(block: &Value, tally: &mut ImportTally) -> String {
         "thinking" => {
             let summaries = block.at("summaries").items().iter().map(|it| it.str("summary"));
             let thoughts = ["thinking", "text"].map(|name| block.str(name));
-            below(THINKING, &lines(summaries.chain(thoughts)))
+            below_mark(THINKING, &lines(summaries.chain(thoughts)))
         }
         "tool_use" | "server_tool_use" => {
             let shown = block.get("display_content").map(|shown| plain(shown, true));
@@ -317,12 +314,12 @@ fn text_of(block: &Value, tally: &mut ImportTally) -> String {
         }
         "tool_result" => {
             let content = block.at("content").items();
-            let texts: Vec<String> = content.iter().map(|item| text_of(item, tally)).collect();
+            let texts: Vec<String> = content.iter().map(|item| block_text(item, tally)).collect();
             let shown = ["display_content", "structured_content", "message"];
             let shown = shown.iter().filter(|_| texts.iter().all(String::is_empty));
             let shown = shown.filter_map(|name| Some(plain(block.get(name)?, true)));
             let shown = shown.into_iter().find(|it| !it.is_empty());
-            below(RESULT, &shown.unwrap_or_else(|| lines(&texts)))
+            below_mark(RESULT, &shown.unwrap_or_else(|| lines(&texts)))
         }
         "image" => file("image", block),
         "document" | "file" | "local_resource" => file("file", block),

@@ -715,7 +715,7 @@ fn add_result(texts: &mut Vec<TextOfBlocks>, blocks: &[Value], more: Raw<'_>) {
             }
         }
         None => {
-            let text = more.value().map(|more| text::of_program(&more)).unwrap_or_default();
+            let text = more.value().map(|more| text::program_result(&more)).unwrap_or_default();
             if !text.trim().is_empty() {
                 texts.push(("tool", text, Vec::new()));
             }

@@ -352,7 +352,7 @@ impl RolloutRecord<'_> {
                 let text = fields.text("message").unwrap_or_default();
                 let images = value_of(fields, "images")?;
                 let images = images.items().iter().filter_map(Value::as_str);
-                let files = images.filter_map(InlineFile::of_url).collect();
+                let files = images.filter_map(InlineFile::from_data_url).collect();
                 let names = value_of(fields, "local_images")?;
                 // The first versions with events also wrote events for texts of Codex itself.
                 let is_typed = fields.text("kind").is_none_or(|kind| kind == "plain");

@@ -10,7 +10,6 @@ use std::{
 
 use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 
-/// The suffix of a compressed file, appended to the plain file's name.
 const ENDING: &str = ".zst";
 
 /// Returns whether a file has the name of a transcript, compressed or not.
@@ -38,7 +37,6 @@ pub fn unpacked<'r>(packed: impl Read + 'r) -> impl Read + 'r {
     Unpacked { packed: BufReader::new(packed), frame: FrameDecoder::new() }
 }
 
-/// A reader of a compressed file's content, frame by frame.
 struct Unpacked<R> {
     packed: BufReader<R>,
     frame: FrameDecoder,

@@ -11,7 +11,6 @@ use super::{
     package::is_json,
 };
 
-/// The maximum length of a manifest in bytes.
 const LONGEST: u64 = 16 << 20;
 
 /// The kinds of zips that an import does not need.
@@ -75,7 +74,6 @@ pub(super) fn is_here(path: &Path) -> bool {
     is_among(&names_beside(path), &name)
 }
 
-/// The zips that a manifest lists.
 struct DownloadList {
     /// The names of the zips, and whether an import needs them.
     names: Vec<(String, bool)>,

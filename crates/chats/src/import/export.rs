@@ -43,8 +43,8 @@ impl Export {
     }
 
     /// Works like [`Export::open`], but faster: does not unpack zips inside a zip.
-    pub fn glance(path: &Path) -> Result<Export, Error> {
-        Ok(Export { path: path.to_owned(), package: Package::glance(path)? })
+    pub fn open_outer(path: &Path) -> Result<Export, Error> {
+        Ok(Export { path: path.to_owned(), package: Package::open_outer(path)? })
     }
 
     /// Returns the total size of the JSON files in bytes.
@@ -62,9 +62,9 @@ impl Export {
             let (name, mut start) = (self.package.files()[at].name.clone(), Vec::new());
             let mut reader = self.package.reader(at).ok()?;
             transcript::read_start(&mut reader, &name, BYTES_LOOKED_AT, &mut start).ok()?;
-            file::format_of(&start)
+            file::detect_format(&start)
         });
-        format.or_else(|| self.package.look_inside(BYTES_LOOKED_AT, &file::format_of))
+        format.or_else(|| self.package.look_inside(BYTES_LOOKED_AT, &file::detect_format))
     }
 
     /// Returns whether there are files that [`Export::format`] does not look at, or that were refused.
@@ -93,7 +93,7 @@ impl Export {
         let mut unreadable = Vec::new();
         tally.damaged.extend(self.package.refused().iter().cloned());
         let names = self.names();
-        let mut attached = self.package.has_others().then(|| AttachedTexts::of(&self.path));
+        let mut attached = self.package.has_others().then(|| AttachedTexts::new(&self.path));
         let sink: &mut dyn FnMut(&'static Format, Conversation) -> Result<(), E> =
             &mut |format, mut conversation| {
                 if let Some(name) = names.get(&conversation.id).filter(|_| format.is_transcript()) {

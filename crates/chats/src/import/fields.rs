@@ -50,7 +50,7 @@ pub(super) fn with_files(mut text: String, names: &[String]) -> String {
 }
 
 /// Returns an id for a conversation without an id. Every import gets the same id.
-pub(super) fn derived_id(
+pub(super) fn derive_id(
     time: Option<Instant>,
     title: Option<&str>,
     messages: &[Message],

@@ -33,7 +33,6 @@ const VALUES_LOOKED_AT: usize = 20;
 pub(super) type ConversationSink<'a, E> =
     &'a mut dyn FnMut(&'static Format, Conversation) -> Result<(), E>;
 
-/// The content of a file of an export.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FileContents {
     /// A conversation, readable or not.
@@ -45,7 +44,6 @@ pub(super) enum FileContents {
     Foreign,
 }
 
-/// One file of an export while it is read.
 pub(super) struct ExportFile<'a> {
     name: &'a str,
     branches: Branches,
@@ -96,7 +94,8 @@ impl<'a> ExportFile<'a> {
             self.tally.leave_out(what, OTHER_PARTS, 1);
         } else {
             self.values(start.chain(reader), sink)?;
-            if let (false, Some(what)) = (self.is_recognised, foreign::named(self.name)) {
+            if let (false, Some(what)) = (self.is_recognised, foreign::describe_by_name(self.name))
+            {
                 self.is_known_as_empty = true;
                 self.tally.leave_out(what, OTHER_PARTS, 1);
             }
@@ -144,7 +143,7 @@ impl<'a> ExportFile<'a> {
             let (fields, damage) = brackets.value(bytes).fields_until_damage();
             let is_damaged = broken.is_some() || damage.is_some();
             let format = formats::of_conversation(&fields)
-                .or_else(|| if is_damaged { formats::of_damaged(bytes) } else { None });
+                .or_else(|| if is_damaged { formats::detect_damaged(bytes) } else { None });
             if let (false, Some(transcript)) = (is_damaged, format.and_then(Format::transcript)) {
                 self.recognise();
                 match self.records(transcript, &fields, sink) {
@@ -154,7 +153,7 @@ impl<'a> ExportFile<'a> {
                 continue;
             }
             if format.is_none()
-                && let Some(what) = formats::known_otherwise(&fields)
+                && let Some(what) = formats::describe_known_part(&fields)
             {
                 self.tally.leave_out(what, OTHER_PARTS, 1);
                 known += 1;
@@ -175,7 +174,7 @@ impl<'a> ExportFile<'a> {
                 }
                 Err(reason) => reason,
             };
-            let name = name_of(&fields);
+            let name = title_or_id(&fields);
             // A conversation without its closing bracket seems to contain the next conversation.
             let is_damaged = format.is_some() && matches!(reason, Reason::Damaged(_));
             let reason =
@@ -211,12 +210,12 @@ impl<'a> ExportFile<'a> {
         if let Some(reason) = failure {
             return Err(reason);
         }
-        let format = format.ok_or_else(formats::unknown)?;
+        let format = format.ok_or_else(formats::unknown_format)?;
         match &format.layout {
             FileLayout::Object(object) => {
                 Ok((format, (object.read)(fields, self.branches, self.tally)?))
             }
-            FileLayout::Transcript(_) => Err(formats::unknown()),
+            FileLayout::Transcript(_) => Err(formats::unknown_format()),
         }
     }
 
@@ -358,7 +357,7 @@ fn wide_encoding(start: &[u8]) -> Option<&'static str> {
 }
 
 /// Returns the format of the first conversation in a file that begins with these bytes.
-pub(super) fn format_of(start: &[u8]) -> Option<&'static Format> {
+pub(super) fn detect_format(start: &[u8]) -> Option<&'static Format> {
     if let Some(format) = transcript::format_of(start) {
         return Some(format);
     }
@@ -369,7 +368,9 @@ pub(super) fn format_of(start: &[u8]) -> Option<&'static Format> {
                 formats::of_conversation(&Raw::new(bytes).fields_until_damage().0)
             }
             // Conversations can be longer than the part of the file that was read.
-            ScannedValue::Broken(bytes) | ScannedValue::Cut(bytes) => formats::of_damaged(bytes),
+            ScannedValue::Broken(bytes) | ScannedValue::Cut(bytes) => {
+                formats::detect_damaged(bytes)
+            }
             ScannedValue::TooLong | ScannedValue::Garbage => return None,
         };
         if format.is_some() {
@@ -402,8 +403,7 @@ fn clean(conversation: &mut Conversation) {
     conversation.title.iter_mut().for_each(head::clean);
 }
 
-/// Returns the title or the id of a conversation.
-fn name_of(fields: &ObjectFields<'_>) -> Option<String> {
+fn title_or_id(fields: &ObjectFields<'_>) -> Option<String> {
     ["title", "name", "id", "uuid", "conversation_id"].into_iter().find_map(|name| {
         fields.text(name).filter(|text| !text.trim().is_empty()).map(Cow::into_owned)
     })

@@ -18,7 +18,7 @@ const BY_RECORD: [Recognised; 16] = [
     ("Qwen Code", |it| {
         is_one_of(it, "type", &["user", "assistant", "tool_result", "system"])
             && it.get("sessionId").is_some()
-            && (inner(it, "message", "parts") || it.get("systemPayload").is_some())
+            && (has_inner_field(it, "message", "parts") || it.get("systemPayload").is_some())
     }),
     ("iFlow", |it| {
         it.get("parentUuid").is_some()
@@ -26,8 +26,10 @@ const BY_RECORD: [Recognised; 16] = [
     }),
     ("Qoder", |it| {
         is_one_of(it, "type", &["runtime-config"])
-            || inner(it, "usage", "credits")
-            || it.object("message").is_ok_and(|message| inner(&message, "usage", "credits"))
+            || has_inner_field(it, "usage", "credits")
+            || it
+                .object("message")
+                .is_ok_and(|message| has_inner_field(&message, "usage", "credits"))
             || has(it, &["sessionId", "credits", "billable"])
     }),
     ("Gemini CLI", |it| {
@@ -36,14 +38,14 @@ const BY_RECORD: [Recognised; 16] = [
     }),
     ("Cursor", |it| {
         is_one_of(it, "role", &["user", "assistant"])
-            && inner(it, "message", "content")
+            && has_inner_field(it, "message", "content")
             && !["type", "uuid", "sessionId", "id"].iter().any(|name| it.get(name).is_some())
     }),
     ("GitHub Copilot", |it| {
         let kind = it.text("type").unwrap_or_default();
         let of_cli = ["session.", "user.", "assistant.", "tool.", "system."];
         of_cli.iter().any(|start| kind.starts_with(start)) && has(it, &["data", "id"])
-            || has(it, &["kind", "v"]) && inner(it, "v", "requests")
+            || has(it, &["kind", "v"]) && has_inner_field(it, "v", "requests")
     }),
     ("OpenCode", |it| {
         let id = it.text("id").unwrap_or_default();
@@ -54,7 +56,7 @@ const BY_RECORD: [Recognised; 16] = [
         has(it, &["created_at"]) && is_one_of(it, "source", &["USER_EXPLICIT", "MODEL"])
     }),
     ("Grok Build", |it| {
-        it.object("params").is_ok_and(|params| inner(&params, "update", "sessionUpdate"))
+        it.object("params").is_ok_and(|params| has_inner_field(&params, "update", "sessionUpdate"))
     }),
     ("Kimi Code", |it| {
         has(it, &["protocol_version"]) && is_one_of(it, "type", &["metadata"])
@@ -74,7 +76,9 @@ const BY_RECORD: [Recognised; 16] = [
 const BY_OBJECT: [Recognised; 9] = [
     ("DeepSeek", |it| has(it, &["mapping", "inserted_at"])),
     ("Grok", |it| has(it, &["conversation", "responses"])),
-    ("Open WebUI", |it| inner(it, "chat", "history") || inner(it, "chat", "messages")),
+    ("Open WebUI", |it| {
+        has_inner_field(it, "chat", "history") || has_inner_field(it, "chat", "messages")
+    }),
     ("LibreChat", |it| {
         has(it, &["conversationId", "messages"]) || has(it, &["conversationId", "endpoint"])
     }),
@@ -107,20 +111,20 @@ const DATABASES: [(&str, &str); 6] = [
 ];
 
 /// Returns the program that wrote a record of a transcript that is not read.
-pub(super) fn of_record(fields: &ObjectFields<'_>) -> Option<&'static str> {
+pub(super) fn detect_record(fields: &ObjectFields<'_>) -> Option<&'static str> {
     BY_RECORD.iter().find(|(_, is_of)| is_of(fields)).map(|(name, _)| *name)
 }
 
 /// Returns a description of an object in a file of another program, or in the export of another service.
-pub(super) fn of_object(fields: &ObjectFields<'_>) -> Option<String> {
+pub(super) fn describe_object(fields: &ObjectFields<'_>) -> Option<String> {
     let object = BY_OBJECT.iter().find(|(_, is_of)| is_of(fields));
     let object =
         object.map(|(name, _)| format!("conversations of {name}, whose export is not read yet"));
-    object.or_else(|| Some(transcript_of(of_record(fields)?)))
+    object.or_else(|| Some(transcript_phrase(detect_record(fields)?)))
 }
 
 /// Returns the phrase for a transcript that is not read.
-pub(super) fn transcript_of(program: &str) -> String {
+pub(super) fn transcript_phrase(program: &str) -> String {
     if [CLAUDE_HISTORY, CODEX_HISTORY].contains(&program) {
         return format!(
             "{program}, which is not read yet; transcripts have their prompts themselves"
@@ -130,7 +134,7 @@ pub(super) fn transcript_of(program: &str) -> String {
 }
 
 /// Describes a file by its name.
-pub(super) fn named(name: &str) -> Option<String> {
+pub(super) fn describe_by_name(name: &str) -> Option<String> {
     let name = Path::new(name).file_name()?.to_string_lossy().to_lowercase();
     let (_, program) = BY_NAME.iter().find(|(start, _)| name.starts_with(start))?;
     Some(format!("conversations of {program}, whose files are not read yet"))
@@ -151,7 +155,7 @@ fn is_one_of(fields: &ObjectFields<'_>, name: &str, values: &[&str]) -> bool {
 }
 
 /// Returns whether the object in a field has a field with this name.
-fn inner(fields: &ObjectFields<'_>, name: &str, inner: &str) -> bool {
+fn has_inner_field(fields: &ObjectFields<'_>, name: &str, inner: &str) -> bool {
     fields.get(name).is_some_and(Raw::is_object)
         && fields.object(name).is_ok_and(|object| object.get(inner).is_some())
 }

@@ -16,7 +16,6 @@ use verbatim_base::model::{Conversation, Message};
 pub struct Format {
     /// The name of the format in databases.
     pub(super) name: &'static str,
-    /// The name of the service or the program, for people.
     pub(super) label: &'static str,
     /// Returns whether a JSON object with these fields is a conversation in this format.
     pub(super) is_conversation: fn(&ObjectFields<'_>) -> bool,
@@ -25,7 +24,6 @@ pub struct Format {
 
 #[derive(Debug)]
 pub(super) enum FileLayout {
-    /// A conversation is one object.
     Object(ObjectFormat),
     /// A conversation is a list of records: the lines of a file, or the items of one object.
     Transcript(TranscriptFormat),
@@ -47,7 +45,6 @@ pub(super) struct ObjectFormat {
         fn(&ObjectFields<'_>, Branches, &mut ImportTally) -> Result<Option<Conversation>, Reason>,
 }
 
-/// A format with a list of records for each conversation.
 #[derive(Debug)]
 pub(super) struct TranscriptFormat {
     /// Returns whether a record has this format. The text argument is the record's `type`.
@@ -58,7 +55,6 @@ pub(super) struct TranscriptFormat {
     pub(super) id: fn(&Head, &str) -> String,
     /// Whether the folder of a file is named after the project.
     pub(super) has_project_folders: bool,
-    /// Returns a reader for a new transcript.
     pub(super) reader: fn() -> Box<dyn RecordReader>,
     /// Restores a reader from the text of [`RecordReader::save`]; `None` if another version wrote the text.
     pub(super) restore: fn(&str) -> Option<Box<dyn RecordReader>>,

@@ -23,7 +23,7 @@ pub(super) fn of_conversation(fields: &ObjectFields<'_>) -> Option<&'static Form
 }
 
 /// Returns the format of a conversation that is too damaged to be parsed.
-pub(super) fn of_damaged(bytes: &[u8]) -> Option<&'static Format> {
+pub(super) fn detect_damaged(bytes: &[u8]) -> Option<&'static Format> {
     let has = |name: &str| memmem::find(bytes, format!("\"{name}\"").as_bytes()).is_some();
     let is_marked =
         |object: &ObjectFormat| object.marks.iter().any(|names| names.iter().all(|name| has(name)));
@@ -31,21 +31,18 @@ pub(super) fn of_damaged(bytes: &[u8]) -> Option<&'static Format> {
     objects().find(|(_, object)| is_one(object)).map(|(format, _)| format)
 }
 
-/// Returns the names of the fields for messages and for lists of conversations.
 pub(super) fn field_names() -> FieldNames {
     let lists = objects().map(|(_, object)| object.list).collect();
     FieldNames { messages: objects().map(|(_, object)| object.messages).collect(), lists }
 }
 
-/// Returns the reason that an object is not a conversation in any format.
-pub(super) fn unknown() -> Reason {
+pub(super) fn unknown_format() -> Reason {
     let names: Vec<String> =
         objects().map(|(_, object)| format!("`{}`", object.messages)).collect();
     Reason::Unknown(names.join(" nor "))
 }
 
-/// Returns a phrase that names the formats that files are searched for.
-pub(super) fn looked_for() -> String {
+pub(super) fn searched_formats() -> String {
     let labels = |are_transcripts| {
         let formats = ALL.into_iter().filter(|format| format.is_transcript() == are_transcripts);
         formats.map(|format| format.label).collect::<Vec<_>>().join(" and ")
@@ -57,7 +54,7 @@ pub(super) fn looked_for() -> String {
     )
 }
 
-pub(super) fn of_record(
+pub(super) fn detect_record(
     fields: &ObjectFields<'_>,
 ) -> Option<(&'static Format, &'static TranscriptFormat)> {
     let kind = fields.text("type").unwrap_or_default();
@@ -66,7 +63,7 @@ pub(super) fn of_record(
 }
 
 /// Describes an object that is not a readable conversation, but a known part of an export.
-pub(super) fn known_otherwise(fields: &ObjectFields<'_>) -> Option<String> {
+pub(super) fn describe_known_part(fields: &ObjectFields<'_>) -> Option<String> {
     let has = |names: &[&str]| names.iter().all(|name| fields.get(name).is_some());
     if fields.get("chats").and_then(|it| it.items().ok()).is_some_and(|it| !it.is_empty()) {
         Some("group chats of ChatGPT, which are not read yet".to_owned())
@@ -76,7 +73,7 @@ pub(super) fn known_otherwise(fields: &ObjectFields<'_>) -> Option<String> {
     {
         Some("comments on ChatGPT's answers".to_owned())
     } else {
-        listed_downloads(fields).or_else(|| foreign::of_object(fields))
+        listed_downloads(fields).or_else(|| foreign::describe_object(fields))
     }
 }
 
@@ -101,7 +98,7 @@ fn listed_downloads(fields: &ObjectFields<'_>) -> Option<String> {
     ))
 }
 
-pub(super) fn named(name: &str) -> Option<&'static Format> {
+pub(super) fn find_by_name(name: &str) -> Option<&'static Format> {
     ALL.into_iter().find(|format| format.name == name)
 }
 

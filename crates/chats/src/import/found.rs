@@ -13,7 +13,6 @@ use super::{
     package::{self, is_json, is_named_as_conversations, is_zip},
 };
 
-/// The number of files of an export that are checked.
 const FILES_LOOKED_AT: usize = 8;
 
 /// An export that was found.
@@ -44,7 +43,7 @@ pub fn exports_in(folder: &Path) -> io::Result<(Vec<FoundExport>, Vec<Error>, Ve
             false => None,
         };
         let Some(looked_at) = looked_at else { continue };
-        let format = match Export::glance(&looked_at) {
+        let format = match Export::open_outer(&looked_at) {
             Ok(mut export) => {
                 let format = export.format(FILES_LOOKED_AT);
                 let part = export.part_left_out().filter(|_| is_zip && format.is_none());
@@ -59,7 +58,7 @@ pub fn exports_in(folder: &Path) -> io::Result<(Vec<FoundExport>, Vec<Error>, Ve
         let is_chat = |format: &&Format| matches!(format.layout, FileLayout::Object(_));
         let Some(format) = format.filter(is_chat) else { continue };
         let bytes = match metadata.is_dir() {
-            true => Export::glance(&path).map_or(0, |export| export.size()),
+            true => Export::open_outer(&path).map_or(0, |export| export.size()),
             false => metadata.len(),
         };
         let (service, modified) = (format.label, metadata.modified().ok());
@@ -105,10 +104,10 @@ pub fn expanded(path: &Path) -> ExpandedPath {
     let (mut exports, others): (Vec<PathBuf>, Vec<PathBuf>) =
         zips.partition(|zip| may_have_chats(zip));
     exports.sort();
-    let part = |zip: &PathBuf| Some(line_of(zip, Export::glance(zip).ok()?.part_left_out()?));
+    let part = |zip: &PathBuf| Some(line_of(zip, Export::open_outer(zip).ok()?.part_left_out()?));
     let mut left_out: Vec<String> = others.iter().filter_map(part).collect();
     left_out.sort();
-    let has_chats = || Export::glance(path).is_ok_and(|mut it| it.format(usize::MAX).is_some());
+    let has_chats = || Export::open_outer(path).is_ok_and(|mut it| it.format(usize::MAX).is_some());
     if exports.is_empty() || has_chats() {
         exports.push(path.to_owned());
     }
@@ -117,7 +116,7 @@ pub fn expanded(path: &Path) -> ExpandedPath {
 
 /// Returns whether a zip has chats; true if it cannot be checked, so that an import shows the error.
 fn may_have_chats(zip: &Path) -> bool {
-    match Export::glance(zip) {
+    match Export::open_outer(zip) {
         Ok(mut export) => export.has_more() || export.format(usize::MAX).is_some(),
         Err(_) => true,
     }

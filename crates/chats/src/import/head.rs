@@ -13,7 +13,6 @@ use super::{
 use verbatim_base::model::{Instant, Message};
 use verbatim_text::screen;
 
-/// The maximum length of a title that is made from a prompt, in characters.
 const LONGEST_TITLE: usize = 100;
 
 /// The maximum number of unknown kinds that are counted separately, and the maximum number of
@@ -21,7 +20,6 @@ const LONGEST_TITLE: usize = 100;
 const MOST_UNKNOWN: usize = 20;
 const LONGEST_KIND: usize = 60;
 
-/// The maximum number of later working folders that are kept.
 const MOST_FOLDERS: usize = 100;
 
 /// The fields with the text of a record. Agents write many records without text for their own use.
@@ -51,7 +49,6 @@ pub enum TranscriptEvent {
 }
 
 impl TranscriptEvent {
-    /// Takes escape sequences out of the event's text.
     pub(super) fn clean(&mut self) {
         match self {
             TranscriptEvent::Message(Message { content: text, .. })
@@ -72,7 +69,6 @@ impl TranscriptEvent {
     }
 }
 
-/// Takes escape sequences out of a text.
 pub(super) fn clean(text: &mut String) {
     if let Cow::Owned(plain) = screen::written(text) {
         *text = plain;
@@ -84,13 +80,11 @@ pub(super) fn clean(text: &mut String) {
 pub(super) struct Head {
     /// The first session that the transcript names.
     pub(super) session: Option<String>,
-    /// The id of the agent, if this is the transcript of an agent that a session started.
     pub(super) agent: Option<String>,
     /// The parent session. The transcript may repeat its beginning.
     pub(super) parent: Option<String>,
     /// The session that started this transcript's session as an agent.
     pub(super) spawner: Option<String>,
-    /// The first working folder of the session.
     pub(super) folder: Option<String>,
     /// The working folders to which the session changed later, each once.
     #[serde(default)]
@@ -99,15 +93,12 @@ pub(super) struct Head {
     pub(super) branch: Option<String>,
     /// The model that answered last.
     pub(super) model: Option<String>,
-    /// The title that the user gave.
     pub(super) given_title: Option<String>,
     /// The title that a program gave.
     pub(super) made_title: Option<String>,
-    /// The first line of the first prompt.
     prompt: Option<String>,
     /// A title that is used only if there is no other. It may belong to another conversation.
     pub(super) last_resort: Option<String>,
-    /// The time of the last record that has one.
     #[serde(with = "instant")]
     pub(super) time: Option<Instant>,
     /// Unknown kinds of records and other content with text, with their counts.
@@ -157,7 +148,6 @@ impl Head {
         *self.unknown.entry(if is_counted { kind } else { "others".to_owned() }).or_default() += 1;
     }
 
-    /// Adds a working folder of the session.
     pub(super) fn folder(&mut self, folder: &str) {
         match &self.folder {
             _ if folder.is_empty() => {}
@@ -169,7 +159,6 @@ impl Head {
         }
     }
 
-    /// Counts content that is left out on purpose.
     pub(super) fn left_out(&mut self, what: &str) {
         *self.left_out.entry(what.to_owned()).or_default() += 1;
     }

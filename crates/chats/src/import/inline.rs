@@ -11,7 +11,7 @@ pub(super) struct InlineFile {
 
 impl InlineFile {
     /// Returns the file in a `data:` URL; `None` for any other URL.
-    pub(super) fn of_url(url: &str) -> Option<InlineFile> {
+    pub(super) fn from_data_url(url: &str) -> Option<InlineFile> {
         let (_, base64) = url.strip_prefix("data:")?.split_once(";base64,")?;
         Some(InlineFile { name: String::new(), base64: base64.to_owned() })
     }
@@ -37,7 +37,7 @@ pub(super) fn files(block: &Value) -> Vec<InlineFile> {
     let url = block.get("image_url").map(|url| url.as_str().unwrap_or_else(|| url.str("url")));
     let file = [url, Some(base64)].into_iter().flatten().find_map(|text| {
         let plain = || InlineFile { name: String::new(), base64: base64.to_owned() };
-        InlineFile::of_url(text).or_else(|| (!base64.is_empty()).then(plain))
+        InlineFile::from_data_url(text).or_else(|| (!base64.is_empty()).then(plain))
     });
     match file {
         Some(file) => {

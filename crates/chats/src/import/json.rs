@@ -28,7 +28,6 @@ const MOST_PAIRS: usize = 4 << 20;
 /// value is not searched again.
 #[derive(Debug, Default)]
 pub(super) struct Brackets {
-    /// The pairs in the order of their opening brackets.
     pairs: Vec<Pair>,
     /// The pairs that are still open during the pass.
     open: Vec<usize>,
@@ -80,7 +79,6 @@ impl Brackets {
     }
 }
 
-/// One JSON value that has not been parsed yet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Raw<'a> {
     bytes: &'a [u8],
@@ -148,7 +146,7 @@ impl<'a> Raw<'a> {
 
     /// Returns the last field with each of these names; no fields if the value is not an object. This is
     /// faster than [`Raw::fields`].
-    pub(super) fn pick<const N: usize>(
+    pub(super) fn last_fields<const N: usize>(
         self,
         names: [&str; N],
     ) -> Result<[Option<Raw<'a>>; N], Damage> {
@@ -248,7 +246,6 @@ const MAX_NESTING: usize = 48;
 pub(super) struct ObjectFields<'a>(Vec<(Cow<'a, str>, Raw<'a>)>);
 
 impl<'a> ObjectFields<'a> {
-    /// Returns the last field with this name.
     pub(super) fn get(&self, name: &str) -> Option<Raw<'a>> {
         self.0.iter().rev().find(|(key, _)| key == name).map(|(_, raw)| *raw)
     }
@@ -302,7 +299,6 @@ impl Value {
         self.at(name).as_str().unwrap_or_default()
     }
 
-    /// Returns the text of a string or scalar.
     pub(super) fn as_str(&self) -> Option<&str> {
         match self {
             Value::String(text) | Value::Scalar(text) => Some(text),
@@ -336,7 +332,6 @@ impl Value {
     }
 }
 
-/// A position in a JSON text.
 struct Parser<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -461,7 +456,6 @@ fn texts_in(bytes: &[u8]) -> Vec<Value> {
     texts
 }
 
-/// Returns whether a bare word is a value in JSON, Python or JavaScript.
 fn is_scalar(word: &[u8]) -> bool {
     match word {
         b"true" | b"false" | b"null" | b"NaN" | b"nan" | b"Infinity" | b"-Infinity" => true,
@@ -494,7 +488,6 @@ fn nested_end(bytes: &[u8], start: usize) -> Option<usize> {
     end.break_value()
 }
 
-/// Decodes the bytes of a string, with U+FFFD for invalid bytes.
 fn decode(bytes: &[u8]) -> Cow<'_, str> {
     let Some(first) = memchr(b'\\', bytes) else { return lossy(bytes) };
     let mut text = String::with_capacity(bytes.len());
@@ -596,9 +589,9 @@ mod tests {
         assert_eq!(fields.get("b").unwrap().items().unwrap().len(), 3);
         assert!(fields.get("n").unwrap().is_null());
         assert!(fields.get("c").is_none());
-        let picked = raw.pick(["n", "c", "a"]).unwrap().map(|raw| raw.map(Raw::bytes));
+        let picked = raw.last_fields(["n", "c", "a"]).unwrap().map(|raw| raw.map(Raw::bytes));
         assert_eq!(picked, [Some(&b"NaN"[..]), None, Some(&b"2"[..])]);
-        let escaped = Raw::new(br#"{"\u0061": 3}"#).pick(["a"]).unwrap();
+        let escaped = Raw::new(br#"{"\u0061": 3}"#).last_fields(["a"]).unwrap();
         assert_eq!(escaped[0].map(Raw::bytes), Some(&b"3"[..]));
         assert_eq!(Raw::new(b"7").fields().unwrap().into_iter().count(), 0);
     }
@@ -646,7 +639,7 @@ mod tests {
             r#"{"a": 1"#,
         ] {
             assert!(Raw::new(json.as_bytes()).fields().is_err(), "{json}");
-            assert!(Raw::new(json.as_bytes()).pick(["b"]).is_err(), "{json}");
+            assert!(Raw::new(json.as_bytes()).last_fields(["b"]).is_err(), "{json}");
         }
     }
 

@@ -20,7 +20,7 @@ use zip::{
 
 use crate::import::{
     Error, compressed, foreign,
-    formats::looked_for,
+    formats::searched_formats,
     json::{Raw, Value},
     repeats::ReadingOrder,
 };
@@ -31,7 +31,6 @@ const RATIO: u64 = 400;
 /// A zip that unpacks to at most this size is accepted, whatever its ratio.
 const HARMLESS: u64 = 16 << 20;
 
-/// The maximum number of zips inside a zip that are read.
 const MAX_INNER_ZIPS: usize = 16;
 
 /// The files in which an export lists its files, and their maximum length in bytes.
@@ -54,10 +53,8 @@ const MIN_ID: usize = 8;
 
 const MAX_FOLDER_DEPTH: usize = 12;
 
-/// The message for a file without conversations.
 const NO_CONVERSATION: &str = "it holds no conversation";
 
-/// The files of one export.
 #[derive(Debug, Default)]
 pub(super) struct Package {
     zips: Vec<ZipArchive<File>>,
@@ -66,9 +63,7 @@ pub(super) struct Package {
     /// service.
     others: Vec<OtherFile>,
     refused: Vec<String>,
-    /// The entry numbers of zips in the first zip that were not opened.
     unopened: Vec<usize>,
-    /// A description of the path, for errors.
     kind: &'static str,
     /// The length of the zip, and the unpacked size of the files to read; both 0 if the export is not a zip.
     length: u64,
@@ -79,7 +74,6 @@ pub(super) struct Package {
 pub(super) struct PackagedFile {
     /// The name for reports.
     pub(super) name: String,
-    /// The unpacked size in bytes.
     pub(super) size: u64,
     location: Location,
 }
@@ -87,7 +81,6 @@ pub(super) struct PackagedFile {
 /// A file of an export that may be an attachment of a message.
 #[derive(Debug)]
 struct OtherFile {
-    /// The name without its folders.
     name: String,
     location: Location,
 }
@@ -108,21 +101,20 @@ enum Location {
     Entry(usize, usize),
 }
 
-/// A zip inside a zip: its entry number, its name and its size.
 type InnerZip = (usize, String, u64);
 
 impl Package {
     /// Lists the JSON files of the zip, the folder or the file at `path`.
     pub(super) fn open(path: &Path) -> Result<Package, Error> {
-        Package::found(path, true)
+        Package::collect_files(path, true)
     }
 
     /// Works like [`Package::open`], but does not open zips inside a zip.
-    pub(super) fn glance(path: &Path) -> Result<Package, Error> {
-        Package::found(path, false)
+    pub(super) fn open_outer(path: &Path) -> Result<Package, Error> {
+        Package::collect_files(path, false)
     }
 
-    fn found(path: &Path, with_inner: bool) -> Result<Package, Error> {
+    fn collect_files(path: &Path, with_inner: bool) -> Result<Package, Error> {
         let failed = |source| Error::Open { path: path.to_owned(), source };
         let metadata = fs::metadata(path).map_err(failed)?;
         if metadata.is_dir() {
@@ -168,13 +160,16 @@ impl Package {
     }
 
     fn open_zip(path: &Path, file: File, with_inner: bool) -> Result<Package, Error> {
-        let damaged =
-            |error: ZipError| Error::Zip { path: path.to_owned(), reason: reason_of(&error) };
+        let damaged = |error: ZipError| Error::Zip {
+            path: path.to_owned(),
+            reason: zip_error_reason(&error),
+        };
         let failed = |source| Error::Open { path: path.to_owned(), source };
         let length = file.metadata().map_err(failed)?.len();
         let mut zip = ZipArchive::new(file).map_err(damaged)?;
         let directory = File::open(path).map_err(failed)?;
-        let mut refused = repeated(directory, zip.central_directory_start()).map_err(failed)?;
+        let mut refused =
+            repeated_names(directory, zip.central_directory_start()).map_err(failed)?;
         let mut package = Package::empty("the zip");
         let inner = package.list(&mut zip, "").map_err(damaged)?;
         refused.append(&mut package.refused);
@@ -185,7 +180,7 @@ impl Package {
         } else {
             package.unopened = inner.into_iter().map(|(at, _, _)| at).collect();
         }
-        let unpacked = size_of(&package.files);
+        let unpacked = total_size(&package.files);
         if is_bomb(unpacked, length) {
             return Err(Error::Bomb { path: path.to_owned(), unpacked, ratio: RATIO });
         }
@@ -256,7 +251,7 @@ impl Package {
         let before = self.files.len();
         let deeper = self.unpack_inner(at, name, size);
         let (zip, deeper) = deeper.map_err(|error| format!("cannot be read: {error}"))?;
-        bomb(size_of(&self.files[before..]), size)?;
+        bomb(total_size(&self.files[before..]), size)?;
         self.zips.push(zip);
         let line = |(_, name, _)| format!("{name}: a zip that is nested so deeply is not read");
         self.refused.extend(deeper.into_iter().map(line));
@@ -273,12 +268,12 @@ impl Package {
         let entry = self.zips[0].by_index(at)?;
         let mut file = tempfile::tempfile()?;
         io::copy(&mut BoundedReader { inner: entry, left: size }, &mut file)?;
-        let mut zip = ZipArchive::new(file).map_err(|error| io::Error::other(reason_of(&error)))?;
+        let mut zip =
+            ZipArchive::new(file).map_err(|error| io::Error::other(zip_error_reason(&error)))?;
         let deeper = self.list(&mut zip, &format!("{name}/"))?;
         Ok((zip, deeper))
     }
 
-    /// Returns whether the zip contains zips that were not opened.
     pub(super) fn has_unopened(&self) -> bool {
         !self.unopened.is_empty()
     }
@@ -366,7 +361,7 @@ impl Package {
                     return (number_aware(&name), None);
                 }
                 let content = self.reader(at).ok();
-                (Vec::new(), Some(ReadingOrder::of(Path::new(&name), size, content)))
+                (Vec::new(), Some(ReadingOrder::new(Path::new(&name), size, content)))
             })
             .collect();
         let mut keyed: Vec<_> = keys.into_iter().zip(std::mem::take(&mut self.files)).collect();
@@ -410,7 +405,6 @@ impl Package {
         missing
     }
 
-    /// Returns whether there are files that may be attachments of messages.
     pub(super) fn has_others(&self) -> bool {
         !self.others.is_empty()
     }
@@ -466,7 +460,6 @@ impl Package {
         self.open_at(&file.location, file.size)
     }
 
-    /// Returns the JSON files in reading order.
     pub(super) fn files(&self) -> &[PackagedFile] {
         &self.files
     }
@@ -484,9 +477,9 @@ impl Package {
                 format!("{} holds no .json or .jsonl file that can be read", self.kind)
             }
             ("the zip" | "the folder", _) => {
-                format!("no conversation in {}; {}", names.join(", "), looked_for())
+                format!("no conversation in {}; {}", names.join(", "), searched_formats())
             }
-            (NO_CONVERSATION, _) => format!("{NO_CONVERSATION}; {}", looked_for()),
+            (NO_CONVERSATION, _) => format!("{NO_CONVERSATION}; {}", searched_formats()),
             (kind, _) => kind.to_owned(),
         };
         for refused in self.refused.iter().take(3) {
@@ -558,7 +551,7 @@ impl<R: Read> Read for BoundedReader<R> {
 }
 
 /// Returns the reason why a zip cannot be read, in the user's words.
-fn reason_of(error: &ZipError) -> String {
+fn zip_error_reason(error: &ZipError) -> String {
     match error {
         // The directory is at the end of a zip, so a zip that is cut off has none, or a part of it.
         ZipError::InvalidArchive(what)
@@ -573,7 +566,7 @@ fn reason_of(error: &ZipError) -> String {
 
 /// Returns a sentence about each name that several JSON files of a zip share. `ZipArchive` keeps only the
 /// last entry of a name, so this function reads the zip's directory itself. The directory begins at `start`.
-fn repeated(zip: File, start: u64) -> io::Result<Vec<String>> {
+fn repeated_names(zip: File, start: u64) -> io::Result<Vec<String>> {
     /// The first bytes of an entry of the directory.
     const ENTRY: &[u8] = b"PK\x01\x02";
     /// The length of an entry's fixed part, and the offsets in this part of three lengths: of the name, of
@@ -605,13 +598,11 @@ fn repeated(zip: File, start: u64) -> io::Result<Vec<String>> {
         .collect())
 }
 
-/// Returns whether an entry of a zip would be unpacked outside the target folder.
 fn leads_out(name: &str) -> bool {
     let drive = name.as_bytes().get(1) == Some(&b':');
     drive || name.starts_with(SEPARATORS) || name.split(SEPARATORS).any(|part| part == "..")
 }
 
-/// Returns whether a zip would unpack to a size far beyond that of any export.
 fn is_bomb(unpacked: u64, length: u64) -> bool {
     unpacked > HARMLESS && unpacked > length.saturating_mul(RATIO)
 }
@@ -622,8 +613,7 @@ fn ends_with(path: &Path, extensions: &[&str]) -> bool {
     path.extension().is_some_and(is_one)
 }
 
-/// Returns the total unpacked size of files in bytes.
-fn size_of(files: &[PackagedFile]) -> u64 {
+fn total_size(files: &[PackagedFile]) -> u64 {
     files.iter().fold(0, |sum, file| sum.saturating_add(file.size))
 }
 
@@ -636,7 +626,6 @@ pub(super) fn is_zip(name: &str) -> bool {
     ends_with(Path::new(name), &["zip"])
 }
 
-/// Returns the name of a file without its folders.
 fn last_part(name: &str) -> String {
     name.rsplit(SEPARATORS).next().unwrap_or_default().to_owned()
 }
@@ -671,7 +660,7 @@ pub(super) fn is_json(path: &Path) -> bool {
 /// Returns the names of the parts that are missing between numbered parts of the conversations.
 pub(super) fn missing_between<'n>(names: impl Iterator<Item = &'n str>) -> Vec<String> {
     let mut parts: BTreeMap<[&str; 2], BTreeSet<u32>> = BTreeMap::new();
-    for (around, number) in names.filter_map(part) {
+    for (around, number) in names.filter_map(numbered_part) {
         parts.entry(around).or_default().insert(number);
     }
     let mut missing = Vec::new();
@@ -686,7 +675,7 @@ pub(super) fn missing_between<'n>(names: impl Iterator<Item = &'n str>) -> Vec<S
 
 /// Returns the number of a part of the conversations, and the name around [`PART`] and the number. A part may be
 /// a zip or a file in a zip; browsers add a number to a name that is there already.
-fn part(name: &str) -> Option<([&str; 2], u32)> {
+fn numbered_part(name: &str) -> Option<([&str; 2], u32)> {
     let (before, rest) = name.split_at(name.find(PART)?);
     let digits = rest.get(PART.len()..PART.len() + PART_DIGITS)?;
     let after = &rest[PART.len() + PART_DIGITS..];
@@ -712,7 +701,6 @@ fn paths_in<'v>(value: &'v Value, paths: &mut Vec<&'v str>) {
     }
 }
 
-/// Returns whether the name of a file is a path, or ends with it.
 fn is_at(name: &str, path: &str) -> bool {
     let name = name.replace('\\', "/");
     name.strip_suffix(path).is_some_and(|before| before.is_empty() || before.ends_with('/'))

@@ -62,7 +62,7 @@ const LONGEST_WORD: usize = 1000;
 /// unknown type, returns all strings except those in fields with technical names.
 pub(super) fn plain(content: &Value, is_unknown: bool) -> String {
     let Value::Object(fields) = content else {
-        return part(content, is_unknown).unwrap_or_default();
+        return part_text(content, is_unknown).unwrap_or_default();
     };
     let known = fields.iter().map(|(name, value)| {
         let last = name.rsplit(['_', '-']).next().unwrap_or_default();
@@ -75,9 +75,11 @@ pub(super) fn plain(content: &Value, is_unknown: bool) -> String {
             Value::String(text) if is_shown(text) => text.clone(),
             Value::Array(items) if name != "assets" => lines(items.iter().map(|item| match item {
                 Value::String(text) if !is_shown(text) => String::new(),
-                item => part(item, is_unknown).unwrap_or_default(),
+                item => part_text(item, is_unknown).unwrap_or_default(),
             })),
-            Value::Object(_) if name != "metadata" => part(value, is_unknown).unwrap_or_default(),
+            Value::Object(_) if name != "metadata" => {
+                part_text(value, is_unknown).unwrap_or_default()
+            }
             _ => String::new(),
         }
     });
@@ -91,11 +93,13 @@ pub(super) fn is_encoded(text: &str) -> bool {
 
 /// Returns the text of one part, or a placeholder for an image, sound or file; `None` for an empty part.
 /// `is_in_unknown` tells whether the part is in content of an unknown type.
-pub(super) fn part(part: &Value, is_in_unknown: bool) -> Option<String> {
+pub(super) fn part_text(part: &Value, is_in_unknown: bool) -> Option<String> {
     match part {
         Value::String(text) | Value::Scalar(text) => return Some(text.clone()),
         Value::Array(items) => {
-            return Some(lines(items.iter().filter_map(|item| self::part(item, is_in_unknown))));
+            return Some(lines(
+                items.iter().filter_map(|item| self::part_text(item, is_in_unknown)),
+            ));
         }
         Value::Null => return None,
         Value::Object(_) => {}

@@ -108,7 +108,7 @@ pub struct ReadingOrder {
 
 impl ReadingOrder {
     /// Returns the sort key of the transcript at `path`. `size` is the length of the file in bytes.
-    pub fn of(path: &Path, size: u64, content: Option<impl Read>) -> ReadingOrder {
+    pub fn new(path: &Path, size: u64, content: Option<impl Read>) -> ReadingOrder {
         let mut start = Vec::new();
         // If reading fails, the key is made from the bytes before the failure.
         content.map(|content| content.take(START).read_to_end(&mut start));

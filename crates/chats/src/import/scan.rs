@@ -25,7 +25,6 @@ const SUSPICIOUS: usize = 32 << 20;
 /// The maximum number of searches for conversations that a missing bracket hides.
 const RESCUES: usize = 100;
 
-/// The next value of a stream.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ScannedValue<'a> {
     /// One complete value: an element of the outermost array, or the outermost object itself.
@@ -40,7 +39,6 @@ pub(super) enum ScannedValue<'a> {
     Garbage,
 }
 
-/// The names of the fields by which conversations are recognised.
 #[derive(Debug, Default)]
 pub(super) struct FieldNames {
     /// The possible names of a conversation's field for its messages.
@@ -49,13 +47,10 @@ pub(super) struct FieldNames {
     pub(super) lists: Vec<&'static str>,
 }
 
-/// A scanner that splits a stream of JSON into its values.
 pub(super) struct Scanner<R> {
     input: R,
     buffer: Vec<u8>,
-    /// The place where the next value is searched.
     at: usize,
-    /// Whether the input has been read to its end.
     ended: bool,
     /// Whether a bracket has opened an array or an object.
     has_begun: bool,
@@ -63,40 +58,32 @@ pub(super) struct Scanner<R> {
     names: FieldNames,
     level: Level,
     rescues: usize,
-    /// The place of the last returned value in the buffer.
     last: Range<usize>,
-    /// The error that stopped reading before the end of the stream.
     failure: Option<io::Error>,
 }
 
-/// The place of the scanner in the outermost array or object.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Level {
     /// The scanner is before, between or after outermost values.
     Outside,
-    /// The scanner is in the array of conversations.
     Array,
     /// The scanner is in the object that contains the array, after the array.
     Wrapper,
 }
 
-/// The end of a value, relative to the start of the buffer.
 enum ValueEnd {
     At(usize),
     /// The value ends at this place, but with a closing bracket of the wrong kind.
     Mismatched(usize),
-    /// The input ends before the value does.
     Missing,
     /// The value is longer than any conversation.
     TooFar,
 }
 
-/// The state of a search for the end of a value. The end may come after the bytes read so far.
 struct EndSearch {
     start: usize,
     scan: BracketScan,
     depth: usize,
-    /// Whether the value is a string.
     is_string: bool,
 }
 
@@ -240,14 +227,14 @@ impl<R: Read> Scanner<R> {
                 ScannedValue::Value(&self.buffer[start..end])
             }
             ValueEnd::TooFar => ScannedValue::TooLong,
-            ValueEnd::Mismatched(end) => match self.rescue(start, end) {
+            ValueEnd::Mismatched(end) => match self.skip_to_inner(start, end) {
                 Some(next) => ScannedValue::Broken(&self.buffer[start..next]),
                 None => {
                     self.at = end - 1;
                     ScannedValue::Broken(&self.buffer[start..end - 1])
                 }
             },
-            ValueEnd::Missing => match self.rescue(start, self.buffer.len()) {
+            ValueEnd::Missing => match self.skip_to_inner(start, self.buffer.len()) {
                 Some(next) => ScannedValue::Broken(&self.buffer[start..next]),
                 None => {
                     self.at = self.buffer.len();
@@ -263,11 +250,11 @@ impl<R: Read> Scanner<R> {
     /// A damaged value can have balanced brackets: one is missing in one place, another is one too many.
     pub(super) fn reconsider(&mut self) -> bool {
         let last = std::mem::take(&mut self.last);
-        !last.is_empty() && self.rescue(last.start, last.end).is_some()
+        !last.is_empty() && self.skip_to_inner(last.start, last.end).is_some()
     }
 
     /// Moves to a conversation inside the value from `start` to `end`, if there is one.
-    fn rescue(&mut self, start: usize, end: usize) -> Option<usize> {
+    fn skip_to_inner(&mut self, start: usize, end: usize) -> Option<usize> {
         self.rescues = self.rescues.checked_sub(1)?;
         let next = start + similar_start(&self.buffer[start..end])?;
         self.at = next;
@@ -375,7 +362,6 @@ impl<R: Read> Scanner<R> {
         }
     }
 
-    /// Reads more of the input; returns whether there was more.
     fn fill(&mut self) -> bool {
         let filled = self.buffer.len();
         while !self.ended && self.buffer.len() == filled {

@@ -4,7 +4,6 @@ use std::collections::HashSet;
 
 use super::{json::Value, tool::joined};
 
-/// The line above the sources of an answer.
 pub(super) const HEADING: &str = "[sources]";
 
 /// The endings that ChatGPT adds to addresses.
@@ -22,7 +21,7 @@ const DETAILS: [&str; 3] = ["price", "address", "rationale"];
 
 /// Returns a text with the titles and addresses of the sources in `lists` below it, a line for each source. A
 /// source without an address that the text names has no line.
-pub(super) fn below(text: String, lists: &[Value]) -> String {
+pub(super) fn append_sources(text: String, lists: &[Value]) -> String {
     let mut sources = SourceList::default();
     lists.iter().for_each(|list| sources.add(list, &text));
     match (sources.lines.is_empty(), text.trim().is_empty()) {
@@ -32,7 +31,6 @@ pub(super) fn below(text: String, lists: &[Value]) -> String {
     }
 }
 
-/// The lines of the sources, without repeats.
 #[derive(Default)]
 struct SourceList {
     lines: Vec<String>,
@@ -86,9 +84,9 @@ mod tests {
         let lists = lists.map(|list| Raw::new(list.as_bytes()).value().unwrap());
         let sources = "[sources]\n- A page https://a.org/\n- B https://b.org/x?y=1\n\
                        - In the news\n- report.pdf\n- https://c.org";
-        assert_eq!(below(String::new(), &lists), sources);
-        assert_eq!(below("Said.\n".to_owned(), &lists), format!("Said.\n\n{sources}"));
-        assert_eq!(below("Said.\n".to_owned(), &[]), "Said.\n");
+        assert_eq!(append_sources(String::new(), &lists), sources);
+        assert_eq!(append_sources("Said.\n".to_owned(), &lists), format!("Said.\n\n{sources}"));
+        assert_eq!(append_sources("Said.\n".to_owned(), &[]), "Said.\n");
         let places = r#"[{"type": "businesses_map", "businesses": [{"name": "The Oven", "id": "b1",
             "address": "1 Mill Road", "website_url": "https://oven.example"}]},
             {"type": "products", "alt": "[A lamp](https://l.example)", "products": [
@@ -97,7 +95,7 @@ mod tests {
             {"type": "entity", "name": "Mary Somerville"}, {"type": "alt_text", "alt": "A chart"}]"#;
         let places = Raw::new(places.as_bytes()).value().unwrap();
         assert_eq!(
-            below("By Ada Lovelace.".to_owned(), &[places]),
+            append_sources("By Ada Lovelace.".to_owned(), &[places]),
             "By Ada Lovelace.\n\n[sources]\n- The Oven 1 Mill Road https://oven.example\n\
              - A lamp $9 It is bright.\n- Mary Somerville\n- A chart"
         );

@@ -42,7 +42,6 @@ pub struct ImportTally {
     pub malformed: u64,
     /// Bytes of JSON read.
     pub bytes: u64,
-    /// The messages of the transcripts read so far.
     pub(super) history: ImportHistory,
 }
 
@@ -50,7 +49,6 @@ impl ImportTally {
     /// The maximum number of listed conversations that could not be read.
     pub const NAMED: usize = 100;
 
-    /// Counts content of an unknown type.
     pub(super) fn unknown(&mut self, kind: &str, count: u64) {
         let kind: String = kind.chars().take(60).collect();
         *self.unknown.entry(kind).or_default() += count;
@@ -65,14 +63,12 @@ impl ImportTally {
         *self.left_out.entry(what).or_default() += count;
     }
 
-    /// Counts messages that are not on the shown branch.
     pub(super) fn leave_out_branches(&mut self, count: u64) {
         if count > 0 {
             self.leave_out(OTHER_BRANCHES.to_owned(), OTHER_BRANCHES, count);
         }
     }
 
-    /// Counts a conversation that could not be read.
     pub(super) fn skip(&mut self, skipped: Skipped) {
         self.skipped_count += 1;
         if self.skipped.len() < ImportTally::NAMED {
@@ -94,7 +90,6 @@ pub struct Skipped {
     pub reason: String,
 }
 
-/// The reason why one conversation could not be read.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Reason {
     #[error("{0}")]
@@ -115,7 +110,6 @@ pub(super) enum Reason {
 /// The messages of all transcripts of an import so far; see [`super::repeats`].
 #[derive(Clone, Debug, Default)]
 pub(super) struct ImportHistory {
-    /// Fingerprints of messages with ids.
     pub(super) fingerprints: HashSet<u64>,
     /// Fingerprints of the messages without ids, by the id of the transcript. If several transcripts have the
     /// same id, only the first counts.

@@ -99,7 +99,7 @@ impl TranscriptReader {
         let saved: SavedReader = serde_json::from_str(saved).ok()?;
         let format = match saved.format {
             Some((name, state)) => {
-                let format = formats::named(&name)?;
+                let format = formats::find_by_name(&name)?;
                 TranscriptKind::Known(format, (format.transcript()?.restore)(&state)?)
             }
             None if saved.is_foreign => TranscriptKind::Foreign,
@@ -138,7 +138,7 @@ impl TranscriptReader {
 
     /// Returns what the file is, if it turned out not to be a transcript and its program is known.
     pub fn foreign(&self) -> Option<String> {
-        self.position.program.as_deref().map(foreign::transcript_of)
+        self.position.program.as_deref().map(foreign::transcript_phrase)
     }
 
     /// Returns the number of lines so far that are not blank.
@@ -326,10 +326,10 @@ impl TranscriptReader {
             return Ok(());
         };
         if matches!(self.format, TranscriptKind::Unknown) {
-            if let Some(program) = foreign::of_record(&fields) {
+            if let Some(program) = foreign::detect_record(&fields) {
                 self.position.program = Some(program.to_owned());
                 self.format = TranscriptKind::Foreign;
-            } else if let Some((format, transcript)) = formats::of_record(&fields) {
+            } else if let Some((format, transcript)) = formats::detect_record(&fields) {
                 self.format = TranscriptKind::Known(format, (transcript.reader)());
             } else if self.position.lines >= FOREIGN_AFTER_LINES {
                 self.format = TranscriptKind::Foreign;
@@ -415,7 +415,7 @@ pub(super) fn format_of(start: &[u8]) -> Option<&'static Format> {
 
 /// Returns what a file is that begins with these bytes, if it is a transcript of another program.
 pub(super) fn foreign_transcript(start: &[u8]) -> Option<String> {
-    first_record(start)?.err().map(foreign::transcript_of)
+    first_record(start)?.err().map(foreign::transcript_phrase)
 }
 
 /// Returns the format of the first record that is known, or the other program that writes such records.
@@ -426,10 +426,10 @@ fn first_record(start: &[u8]) -> Option<Result<&'static Format, &'static str>> {
         if formats::of_conversation(&fields).is_some() {
             return None;
         }
-        if let Some(program) = foreign::of_record(&fields) {
+        if let Some(program) = foreign::detect_record(&fields) {
             return Some(Err(program));
         }
-        if let Some((format, _)) = formats::of_record(&fields) {
+        if let Some((format, _)) = formats::detect_record(&fields) {
             return Some(Ok(format));
         }
     }

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use super::{Line, layout::Rank};
 
-/// The first `limit` lines by rank among all lines that were added.
 #[derive(Debug)]
 pub(super) struct Best {
     limit: usize,

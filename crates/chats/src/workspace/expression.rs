@@ -24,7 +24,6 @@ const MAX_STATES_BYTES: usize = 1 << 20;
 /// The lock that each search with a large expression holds.
 static LARGE: Mutex<()> = Mutex::new(());
 
-/// The time between two attempts to get the lock.
 const WAIT: Duration = Duration::from_millis(5);
 
 pub(super) struct Expression {
@@ -37,19 +36,19 @@ impl Expression {
     /// Compiles a pattern. Waits until no other pattern is compiled; a large expression also waits
     /// until no other large expression is searched.
     pub(super) fn new(pattern: &str, stop: &Stop) -> Result<Expression, Error> {
-        check_size(pattern).map_err(Error::of_expression)?;
+        check_size(pattern).map_err(Error::from_expression)?;
         match compiled(pattern, LARGE_PROGRAM_BYTES, stop) {
             Err(Error::Large { .. }) => {}
             small => return Ok(Expression { matcher: small?, _turn: None }),
         }
-        let turn = locked(&LARGE, stop)?;
+        let turn = wait_for_lock(&LARGE, stop)?;
         let matcher = compiled(pattern, MAX_PROGRAM_BYTES, stop)?;
         Ok(Expression { matcher, _turn: Some(turn) })
     }
 }
 
 /// Waits for a lock, at most until the stop is requested.
-fn locked(lock: &'static Mutex<()>, stop: &Stop) -> Result<MutexGuard<'static, ()>, Error> {
+fn wait_for_lock(lock: &'static Mutex<()>, stop: &Stop) -> Result<MutexGuard<'static, ()>, Error> {
     loop {
         match lock.try_lock() {
             Ok(guard) => return Ok(guard),
@@ -61,7 +60,7 @@ fn locked(lock: &'static Mutex<()>, stop: &Stop) -> Result<MutexGuard<'static, (
 }
 
 fn compiled(pattern: &str, most: usize, stop: &Stop) -> Result<RegexMatcher, Error> {
-    let _alone = locked(&COMPILING, stop)?;
+    let _alone = wait_for_lock(&COMPILING, stop)?;
     RegexMatcherBuilder::new()
         .size_limit(most)
         .dfa_size_limit(MAX_STATES_BYTES)
@@ -74,7 +73,7 @@ fn compiled(pattern: &str, most: usize, stop: &Stop) -> Result<RegexMatcher, Err
         .ban_byte(Some(b'\0'))
         .build(pattern)
         .map_err(|error| {
-            let error = ExpressionError::of_compiler(pattern, &error.to_string(), most);
-            Error::of_expression(error)
+            let error = ExpressionError::from_compiler(pattern, &error.to_string(), most);
+            Error::from_expression(error)
         })
 }

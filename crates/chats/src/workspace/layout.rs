@@ -37,7 +37,6 @@ pub(super) enum Contents<'a> {
     Dates,
     /// The conversations of a date.
     Conversations(&'a str),
-    /// A folder that is not searched.
     Nothing,
 }
 
@@ -67,7 +66,7 @@ impl Dates {
 }
 
 impl Rank {
-    pub(super) fn of(place: ArchivePlace<'_>, path: &Path) -> Rank {
+    pub(super) fn new(place: ArchivePlace<'_>, path: &Path) -> Rank {
         // The order is reversed, so that a month sorts after its days: `2025-11` is a prefix of `2025-11-10`.
         Rank {
             date: Reverse(place.date.to_owned()),
@@ -83,7 +82,7 @@ impl<'a> WorkspaceLayout<'a> {
     }
 
     /// Returns the conversation of a file; `None` if the file is outside of all conversations.
-    pub(super) fn place<'p>(&self, path: &'p Path) -> Option<ArchivePlace<'p>> {
+    pub(super) fn locate<'p>(&self, path: &'p Path) -> Option<ArchivePlace<'p>> {
         let in_layout = |root: &Path| {
             let mut names = path.strip_prefix(root).ok()?.components().map(name);
             let (mut kind, mut date) = (names.next()??, names.next()??);
@@ -170,7 +169,6 @@ fn is_shaped(text: &str) -> bool {
     matches!(text.len(), 7 | 10) && text.bytes().enumerate().all(fits)
 }
 
-/// Returns the number at the start of a conversation's folder name; 0 if there is none.
 fn number(conversation: &str) -> u64 {
     let digits = conversation.len() - slug(conversation).len();
     let digits = conversation[..digits].trim_end_matches('-');
@@ -188,7 +186,7 @@ mod tests {
     use super::*;
 
     fn layout(folder: &Folder, kind: Option<&'static str>, path: &str) -> Option<String> {
-        let place = WorkspaceLayout::new(folder, kind).place(Path::new(path))?;
+        let place = WorkspaceLayout::new(folder, kind).locate(Path::new(path))?;
         Some(format!("{} {}", place.date, place.conversation))
     }
 
@@ -233,7 +231,7 @@ mod tests {
     #[test]
     fn newest_first() {
         let rank = |date, conversation| {
-            Rank::of(ArchivePlace { date, conversation }, Path::new(conversation))
+            Rank::new(ArchivePlace { date, conversation }, Path::new(conversation))
         };
         let order = [
             ("2025-12-01", "1000-a"),

@@ -13,7 +13,7 @@ const MAX_CHARACTER_BYTES: usize = 4;
 /// Returns a line without white space at its ends, cut around the match that begins at `at`.
 ///
 /// Only the shown part is read, because a line may be as long as a file.
-pub(super) fn shown(line: &[u8], at: usize) -> String {
+pub(super) fn excerpt(line: &[u8], at: usize) -> String {
     // In a line that is not UTF-8, an empty match may lie inside a character.
     let start = boundary(line, at.saturating_sub(MAX_CHARACTER_BYTES * MAX_SHOWN)).min(at);
     let end = boundary(line, line.len().min(at.saturating_add(MAX_CHARACTER_BYTES * MAX_SHOWN)));
@@ -33,7 +33,6 @@ pub(super) fn shown(line: &[u8], at: usize) -> String {
     format!("{first}{}{last}", snippet::trim(text))
 }
 
-/// Returns the next position at which a character may begin.
 fn boundary(line: &[u8], mut at: usize) -> usize {
     for _ in 0..MAX_CHARACTER_BYTES {
         match line.get(at) {
@@ -50,18 +49,18 @@ mod tests {
 
     #[test]
     fn short_lines_are_whole() {
-        assert_eq!(shown(b"  a red thing\r\n", 4), "a red thing");
-        assert_eq!(shown(b"", 0), "");
-        assert_eq!(shown(b"\xff x", 2), "\u{FFFD} x");
-        assert_eq!(shown(b"\xbfQu\xe9?", 0), "\u{FFFD}Qu\u{FFFD}?", "a match of nothing");
-        assert_eq!(shown("é".repeat(MAX_SHOWN).as_bytes(), 0), "é".repeat(MAX_SHOWN));
+        assert_eq!(excerpt(b"  a red thing\r\n", 4), "a red thing");
+        assert_eq!(excerpt(b"", 0), "");
+        assert_eq!(excerpt(b"\xff x", 2), "\u{FFFD} x");
+        assert_eq!(excerpt(b"\xbfQu\xe9?", 0), "\u{FFFD}Qu\u{FFFD}?", "a match of nothing");
+        assert_eq!(excerpt("é".repeat(MAX_SHOWN).as_bytes(), 0), "é".repeat(MAX_SHOWN));
     }
 
     #[test]
     fn long_lines_are_cut_around_the_match() {
         for filler in ["x", "é", "語", "😀"] {
             let line = format!("{}needle{}\n", filler.repeat(5000), filler.repeat(5000));
-            let text = shown(line.as_bytes(), filler.len() * 5000);
+            let text = excerpt(line.as_bytes(), filler.len() * 5000);
             let expected = format!(
                 "…{}needle{}…",
                 filler.repeat(SHOWN_BEFORE),
@@ -70,10 +69,10 @@ mod tests {
             assert_eq!(text, expected, "{filler}");
         }
         let start = format!("  needle {}", "y".repeat(5000));
-        let text = shown(start.as_bytes(), 2);
+        let text = excerpt(start.as_bytes(), 2);
         assert!(text.starts_with("needle") && text.ends_with("y…"), "{text}");
         let end = format!("{} needle  ", "y ".repeat(5000));
-        let text = shown(end.as_bytes(), 10_001);
+        let text = excerpt(end.as_bytes(), 10_001);
         assert!(text.starts_with('…') && text.ends_with("needle"), "{text}");
     }
 }

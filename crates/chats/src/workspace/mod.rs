@@ -68,7 +68,7 @@ pub enum Error {
 }
 
 impl Error {
-    fn of_expression(error: ExpressionError) -> Error {
+    fn from_expression(error: ExpressionError) -> Error {
         match error {
             ExpressionError::Syntax(text) => Error::Pattern(text),
             ExpressionError::Long { bytes, most } => Error::Long { bytes, most },

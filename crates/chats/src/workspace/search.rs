@@ -35,7 +35,6 @@ const STEP: usize = 16;
 /// The greatest depth of a date below the folder that is searched.
 const DATE_DEPTH: usize = 3;
 
-/// The maximum number of threads, the same as in `rg`.
 const MAX_THREADS: usize = 12;
 
 /// The maximum number of files that are reported as unreadable.
@@ -107,7 +106,6 @@ fn walk(folder: &Folder) -> WalkBuilder {
     walk
 }
 
-/// The state of a search that its threads share.
 struct Search<'a> {
     question: &'a WorkspaceQuestion,
     matcher: &'a RegexMatcher,
@@ -195,8 +193,8 @@ impl Search<'_> {
 
     /// Searches a file if it could still add a line to the result.
     fn file(&self, layout: &WorkspaceLayout<'_>, path: &Path, searcher: &mut Searcher) {
-        let Some(place) = layout.place(path) else { return };
-        let rank = Rank::of(place, path);
+        let Some(place) = layout.locate(path) else { return };
+        let rank = Rank::new(place, path);
         if !lock(&self.best).wants(&rank) {
             return;
         }
@@ -245,7 +243,6 @@ impl Search<'_> {
     }
 }
 
-/// Collects the matching lines of one file, up to the limit.
 struct LineSink<'s, 'a> {
     search: &'s Search<'a>,
     found: &'s mut Vec<(u64, String)>,
@@ -257,12 +254,11 @@ impl Sink for LineSink<'_, '_> {
     fn matched(&mut self, _: &Searcher, hit: &SinkMatch<'_>) -> Result<bool, io::Error> {
         let bytes = hit.bytes();
         let at = self.search.matcher.find(bytes).ok().flatten().map_or(0, |hit| hit.start());
-        self.found.push((hit.line_number().unwrap_or_default(), line::shown(bytes, at)));
+        self.found.push((hit.line_number().unwrap_or_default(), line::excerpt(bytes, at)));
         Ok(self.found.len() < self.search.question.limit)
     }
 }
 
-/// A file whose reads fail after the search was stopped or was too slow.
 struct StoppableFile<'a> {
     file: File,
     search: &'a Search<'a>,

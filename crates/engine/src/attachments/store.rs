@@ -193,7 +193,7 @@ impl AttachmentStore {
         }
         let path = self.folder.join(LOCK);
         let lock = loop {
-            match FileLock::take(&path, 1).map_err(failed(&path))? {
+            match FileLock::try_acquire(&path, 1).map_err(failed(&path))? {
                 Some(lock) => break lock,
                 None if wait(&self.folder) => {}
                 None => return Err(db::Error::Stopped.into()),

@@ -92,7 +92,7 @@ impl KnownImport {
         let now = SystemTime::now();
         let options = format!("{VERSION}\n{branches:?}\n{store:?}\n{decisions:?}\n");
         let file = |(path, _): &(PathBuf, Export)| {
-            let stamp = path.is_file().then(|| Stamp::at(path).ok())??;
+            let stamp = path.is_file().then(|| Stamp::from_path(path).ok())??;
             // The path is part of the key, because the path of a transcript contains its project.
             Some(KnownFile { path: path.clone(), real: dunce::canonicalize(path).ok()?, stamp })
         };
@@ -115,11 +115,11 @@ impl KnownImport {
                 Ok(())
             })?;
         }
-        let mut found = writer.ledger.found(&self.key);
-        if !self.is_settled || found.is_none() && writer.ledger.any_found(BY_CONTENT) {
+        let mut found = writer.ledger.earlier_result(&self.key);
+        if !self.is_settled || found.is_none() && writer.ledger.has_result(BY_CONTENT) {
             let key = self.key_of(|file, hash| hash_file(&file.path, hash))?;
             let key = format!("{BY_CONTENT}{key}");
-            found = writer.ledger.found(&key);
+            found = writer.ledger.earlier_result(&key);
             if !self.is_settled {
                 self.key = key;
             }
@@ -155,7 +155,8 @@ impl KnownImport {
         found: FoundBefore,
         store: Option<&AttachmentStore>,
     ) -> Option<FinishedImport> {
-        let is_same = |file: &KnownFile| Stamp::at(&file.path).is_ok_and(|now| now == file.stamp);
+        let is_same =
+            |file: &KnownFile| Stamp::from_path(&file.path).is_ok_and(|now| now == file.stamp);
         if self.key.is_empty() {
             return None;
         }
@@ -294,7 +295,7 @@ mod tests {
         let place = Place::new();
         place.write("a.json", &[("1", "red")]);
         assert!(place.is_read("a.json") && !place.is_read("a.json"), "by its content");
-        let stamp = || Stamp::at(&place.path("a.json")).unwrap();
+        let stamp = || Stamp::from_path(&place.path("a.json")).unwrap();
         while !is_settled(&stamp(), SystemTime::now()) {
             thread::sleep(Duration::from_millis(50));
         }

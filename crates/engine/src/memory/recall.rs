@@ -226,7 +226,7 @@ impl Topic {
         terms.sort_by_key(|term| std::cmp::Reverse(term.chars().count()));
         terms.truncate(TERMS);
         let model = Model::built_in();
-        let vector = (model.known(text) >= KNOWN).then(|| vector(&model, text));
+        let vector = (model.known_share(text) >= KNOWN).then(|| vector(&model, text));
         Topic { terms, vector, tokenizer }
     }
 
@@ -240,7 +240,7 @@ impl Topic {
     fn share(&self, title: &str, passage: &str) -> f64 {
         let mut missing: HashSet<&str> = self.terms.iter().map(String::as_str).collect();
         for text in [title, passage] {
-            self.tokenizer.cut(text, |term| {
+            self.tokenizer.tokenize(text, |term| {
                 missing.remove(term);
             });
         }

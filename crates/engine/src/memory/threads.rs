@@ -53,7 +53,7 @@ impl Memory {
         (role, text): (&str, &str),
         stop: &Stop,
     ) -> Result<Recorded> {
-        if self.reading(|threads| threads.continued(continuation))?.is_none() {
+        if self.reading(|threads| threads.find_continued(continuation))?.is_none() {
             return Err(ThreadsError::NoContinuation { id: continuation.to_owned() }.into());
         }
         stop.check(db::Error::Stopped)?;
@@ -107,12 +107,12 @@ impl Memory {
 
     /// Returns the latest threads whose topics contain at least one of the words.
     pub(crate) fn threads_titled(&self, words: &[String]) -> Result<Vec<Thread>> {
-        Ok(self.reading(|threads| threads.titled(words))?.unwrap_or_default())
+        Ok(self.reading(|threads| threads.find_by_topic(words))?.unwrap_or_default())
     }
 
     /// Returns the thread with an id. If there is none, returns the threads whose ids begin with `word`.
     pub fn threads_named(&self, word: &str) -> Result<Vec<Thread>> {
-        Ok(self.reading(|threads| threads.named(word))?.unwrap_or_default())
+        Ok(self.reading(|threads| threads.find_by_id(word))?.unwrap_or_default())
     }
 
     /// Returns the conversation that was saved under a key.

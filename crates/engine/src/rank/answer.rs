@@ -253,7 +253,7 @@ impl Ranker<'_> {
                     // Of a conversation, the best message is shown first or alone.
                     let may_encode = self.wanted == 0 || next == 0;
                     let (passage, place) = passages.best(&content, may_encode);
-                    let hit = scorer.hit(scored.doc_id).kept(place, MOST_KEPT);
+                    let hit = scorer.hit(scored.doc_id).into_owned_at(place, MOST_KEPT);
                     let turn = scorer.turn(scored.doc_id).unwrap_or(0) as usize;
                     matches.push(Match {
                         source: source.kind,

@@ -91,7 +91,7 @@ impl Ranker<'_> {
             other_words.filter(|word| !names.contains(&normalized(word))).collect();
         let nameless = other_words.join(" ");
         let text = if nameless.is_empty() { &concept.query.text } else { &nameless };
-        let known = model.known(text);
+        let known = model.known_share(text);
         if self.question.mode == Mode::Both {
             let share = (known - LEAST_KNOWN) / (WELL_KNOWN - LEAST_KNOWN);
             concept.known = share.clamp(0.0, 1.0) as f32;
@@ -99,7 +99,7 @@ impl Ranker<'_> {
         concept.is_encoded = sources.iter().any(|source| source.scorer.is_encoded());
         let mut is_known = known >= LEAST_KNOWN || !is_of_language(text);
         if let Some(encoder) = model.sentence_encoder().filter(|_| concept.is_encoded) {
-            let known = encoder.known(text);
+            let known = encoder.known_share(text);
             let is_known_to_encoder = known >= LEAST_KNOWN_TO_ENCODER;
             is_known |= is_known_to_encoder;
             if self.question.mode == Mode::Both {

@@ -17,7 +17,7 @@ pub(super) fn mark(matches: &mut [Match], concepts: &[Concept]) {
     let least = NEAR_SHARE * matches.first().map_or(0.0, |first| first.score);
     let has_word = |text: &str| {
         let mut is_found = false;
-        tokenizer.cut(text, |term| is_found |= terms.iter().any(|known| known == term));
+        tokenizer.tokenize(text, |term| is_found |= terms.iter().any(|known| known == term));
         is_found
     };
     let is_far = |it: &&mut Match| {

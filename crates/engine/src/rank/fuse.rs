@@ -11,7 +11,7 @@ use crate::{
     },
 };
 use verbatim_text::{
-    query::{PhraseSearch, Query, phrase_of},
+    query::{PhraseSearch, Query, normalise_phrase},
     snippet,
     words::is_unspaced,
 };
@@ -226,7 +226,7 @@ impl Ranker<'_> {
             return None;
         }
         let text = snippet::trim(text);
-        let phrase = phrase_of(text);
+        let phrase = normalise_phrase(text);
         let is_word = phrase.chars().all(|c| c.is_alphanumeric() && !is_unspaced(c));
         let least = if phrase.contains(is_unspaced) { LEAST_UNSPACED } else { LEAST_WHOLE };
         let is_wanted =

@@ -285,7 +285,7 @@ impl Ranker<'_> {
                 false => 0,
             };
             room.set(room.get().saturating_sub(length));
-            hit.kept(place, most)
+            hit.into_owned_at(place, most)
         };
         // For each conversation, the number of messages that were found by their texts. More
         // messages than an answer shows are left out, and so are all but the first of those found

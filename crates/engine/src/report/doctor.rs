@@ -83,7 +83,7 @@ impl Examination<'_> {
         self.examine_other_indexes(&present);
         self.report_excluded(&present);
         let unimported = maintainer::unimported(self.sources.config(), &present);
-        for path in unimported.filter(|path| Export::glance(path).is_ok()) {
+        for path in unimported.filter(|path| Export::open_outer(path).is_ok()) {
             let path = path.display().to_string();
             let mend = format!("verbatim import {}", quoted(&path));
             self.report(Finding::note(path, "an export that was not imported", &mend));

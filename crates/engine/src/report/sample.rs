@@ -79,10 +79,10 @@ pub(crate) fn compare(
 /// Returns the number of sampled messages, and those that differ between the index and the database.
 fn messages(source: &Source, snapshot: &Snapshot, stop: &Stop) -> db::Result<(usize, Vec<String>)> {
     db::read(source.path()?, stop, |database| {
-        let Some(mut feed) = RowReader::of(database)? else { return Ok((0, Vec::new())) };
+        let Some(mut feed) = RowReader::open(database)? else { return Ok((0, Vec::new())) };
         let keys = db::sample_keys(database, MESSAGES)?;
         let joined: Vec<i64> =
-            feed.conversations_of(&keys)?.into_iter().map(|[key, _]| key).collect();
+            feed.with_conversations(&keys)?.into_iter().map(|[key, _]| key).collect();
         let step = (snapshot.max_doc() as usize).div_ceil(MESSAGES).max(1);
         let mut doc_id_of: HashMap<i64, Option<u32>> =
             joined.into_iter().map(|key| (key, None)).collect();

@@ -192,7 +192,7 @@ pub fn status(sources: &Sources, stop: &Stop) -> Status {
         local: config.local_folder().map(Path::to_owned),
         missing: config.export_store().err().map(|error| error.to_string()),
         not_imported: maintainer::unimported(config, &present)
-            .filter(|path| Export::glance(path).is_ok())
+            .filter(|path| Export::open_outer(path).is_ok())
             .collect(),
         sources: present
             .iter()

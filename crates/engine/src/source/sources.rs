@@ -35,7 +35,7 @@ impl Sources {
     /// Returns the sources of a configuration. Opens nothing.
     pub(crate) fn new(config: Config) -> Sources {
         let config = Arc::new(config);
-        let model = Model::of(&config.embeddings);
+        let model = Model::new(&config.embeddings);
         let (tended, superseded) =
             (Arc::new(Tended::default()), Arc::new(SupersededIds::default()));
         let exclusions = Arc::new(CurrentExclusions::new(Arc::clone(&config)));

@@ -30,7 +30,7 @@ pub(crate) type ResultPlace = Reverse<(Option<model::Instant>, Option<i64>, i64)
 
 /// Returns a reader that fetches rows of a database by their keys.
 pub(crate) fn row_reader(database: &Database) -> Result<RowReader<'_>> {
-    RowReader::of(database)?.ok_or_else(|| Error::NoKeys { path: database.path().to_owned() })
+    RowReader::open(database)?.ok_or_else(|| Error::NoKeys { path: database.path().to_owned() })
 }
 
 /// The differences between a database and a snapshot.

@@ -182,7 +182,9 @@ impl PartWork<'_> {
             }
             let lock = segment.folder.join(LOCK);
             let failed = |error| index::Error::Write { path: lock.clone(), error };
-            let Some(_lock) = FileLock::take(&lock, 1).map_err(failed)? else { return Ok(done) };
+            let Some(_lock) = FileLock::try_acquire(&lock, 1).map_err(failed)? else {
+                return Ok(done);
+            };
             parts.extend(segment.folder, self.encoder.name());
             while !parts.is_complete() {
                 let kept =

@@ -281,7 +281,7 @@ fn lock(folder: &Path, patience: Duration, stop: &Stop) -> Result<Option<FileLoc
     loop {
         stop.check(index::Error::Stopped)?;
         let failed = |error| index::Error::Write { path: folder.to_owned(), error };
-        match FileLock::take(&folder.join(LOCK), ATTEMPTS).map_err(failed)? {
+        match FileLock::try_acquire(&folder.join(LOCK), ATTEMPTS).map_err(failed)? {
             None if begun.elapsed() < patience => {}
             taken => return Ok(taken),
         }
@@ -343,7 +343,7 @@ mod tests {
         let source = export.engine.sources().remove(0);
         let snapshot = source.latest_index(&Stop::never()).unwrap();
         let folder = snapshot.segments()[0].folder.to_owned();
-        let lock = FileLock::take(&folder.join(LOCK), 1).unwrap();
+        let lock = FileLock::try_acquire(&folder.join(LOCK), 1).unwrap();
         let mut maintainer = export.engine.upkeep().maintainer();
         let mut told = Vec::new();
         let (begun, stop) = (Instant::now(), Stop::never());

@@ -166,7 +166,7 @@ impl Maintainer {
     fn report_exports(&mut self, present: &[Source], report: &mut dyn FnMut(UpkeepEvent)) {
         for path in unimported(self.sources.config(), present) {
             if !self.reported.contains(&path) {
-                if Export::glance(&path).is_ok() {
+                if Export::open_outer(&path).is_ok() {
                     report(UpkeepEvent::NotImported { path: path.clone() });
                 }
                 self.reported.insert(path);

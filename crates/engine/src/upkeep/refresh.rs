@@ -406,7 +406,7 @@ impl Work<'_> {
         let rows = row_reader(&database)?;
         let keys: Vec<i64> = difference.fresh.iter().map(|place| place.0.2).collect();
         let conversation_of: HashMap<i64, i64> =
-            rows.conversations_of(&keys)?.into_iter().map(|[key, of]| (key, of)).collect();
+            rows.with_conversations(&keys)?.into_iter().map(|[key, of]| (key, of)).collect();
         let order: Vec<[i64; 2]> =
             keys.into_iter().filter_map(|key| Some([key, *conversation_of.get(&key)?])).collect();
         let mut used: Vec<i64> = conversation_of.into_values().collect();

@@ -186,7 +186,7 @@ fn model_of(form: &str, key: Option<&str>) -> Model {
     let Provider::Remote(mut remote) = provider.with_keys(key, None) else { panic!("{form}") };
     remote.first_wait = Duration::from_millis(5);
     remote.timeout = Duration::from_secs(30);
-    Model::of(&Provider::Remote(remote))
+    Model::new(&Provider::Remote(remote))
 }
 
 fn openai(server: &Server) -> Model {
@@ -347,7 +347,7 @@ fn slow_answers_end_with_the_time_or_the_stop() {
     let Provider::Remote(mut remote) = provider else { panic!() };
     remote.timeout = Duration::from_millis(200);
     remote.first_wait = Duration::from_millis(1);
-    let error = Model::of(&Provider::Remote(remote)).encode(&["a"], &Stop::never()).unwrap_err();
+    let error = Model::new(&Provider::Remote(remote)).encode(&["a"], &Stop::never()).unwrap_err();
     assert!(why(&error).contains("within 200ms"), "{error}");
 }
 

@@ -4,7 +4,6 @@ use serde::{Deserialize, Serialize};
 
 /// Flag: the stored text differs from the shown text, as in databases of JSON parts.
 pub(super) const HAS_STORED: u8 = 1;
-/// Flag: the message has a position.
 pub(super) const HAS_POSITION: u8 = 2;
 /// Flag: the message id is sixteen bytes, which are shown as a UUID.
 pub(super) const IS_UUID: u8 = 4;
@@ -22,21 +21,17 @@ pub(super) const PADDING: usize = 8;
 /// A bit that marks a NULL title. It is set in the stored end of the title.
 pub(super) const NO_TITLE: u64 = 1 << 63;
 
-/// The starts and sizes of the arrays in the two files.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct RowLayout {
     pub(super) messages: u32,
     /// The number of messages with a time; they come before the messages without one.
     pub(super) dated: u32,
-    /// The keys of the roles, by number.
     pub(super) roles: Vec<String>,
     /// The size of a role's number in bytes: 1, 2 or 4.
     pub(super) role_bytes: u32,
     pub(super) irregular: u32,
     pub(super) conversations: u32,
-    /// The earliest time in seconds.
     pub(super) earliest: i64,
-    /// The size of one message's fields in bytes.
     pub(super) entry: u32,
     pub(super) start: Field,
     pub(super) seconds: Field,
@@ -62,7 +57,6 @@ pub(super) struct Field {
 }
 
 impl Field {
-    /// Appends a field to an entry that has `entry` bytes.
     pub(super) fn append(entry: &mut u32, largest: u64) -> Field {
         let field = Field { at: *entry, bytes: (u64::BITS - largest.leading_zeros()).div_ceil(8) };
         *entry += field.bytes;

@@ -6,7 +6,6 @@
 
 use crate::varint::{push_varint, take_varint};
 
-/// Appends the messages of a conversation, in ascending order.
 pub(super) fn push_members(docs: &[u32], out: &mut Vec<u8>) {
     let (Some(first), Some(last)) = (docs.first(), docs.last()) else { return };
     push_varint(out, (*first).into());
@@ -16,7 +15,6 @@ pub(super) fn push_members(docs: &[u32], out: &mut Vec<u8>) {
     }
 }
 
-/// An iterator over the messages of a conversation, ascending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Members<'a> {
     doc: u32,

@@ -44,7 +44,7 @@ mod writer;
 use std::{borrow::Cow, cmp::Ordering, ops::Range};
 
 use super::{
-    role::{role_key, role_of},
+    role::{parse_role_key, role_key},
     uuid::{format_uuid, parse_uuid},
     varint::take_varint,
 };
@@ -64,7 +64,6 @@ pub(super) use members::Members;
 pub(super) use packed::{LONG, Text};
 pub(super) use writer::DocStoreWriter;
 
-/// The document store, open for reading.
 #[derive(Debug)]
 pub(super) struct DocStore {
     layout: RowLayout,
@@ -73,7 +72,6 @@ pub(super) struct DocStore {
     symbols: Symbols,
 }
 
-/// The texts of a message, and its flags.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RowTexts<'a> {
     pub(super) shown: Text<'a>,
@@ -81,7 +79,6 @@ pub(super) struct RowTexts<'a> {
     pub(super) stored: Text<'a>,
     pub(super) regular: bool,
     pub(super) differ: bool,
-    /// Both the text and the title are NULL.
     pub(super) nothing: bool,
 }
 
@@ -174,7 +171,6 @@ impl DocStore {
         field.get(&self.columns[at..])
     }
 
-    /// Returns the start of a message's record. It is also the end of the previous record.
     fn start(&self, doc: u32) -> u64 {
         self.field(self.layout.start, doc)
     }
@@ -224,7 +220,6 @@ impl DocStore {
         roles.map(|role| wanted.iter().any(|key| key == role)).collect()
     }
 
-    /// Returns the number of a message's role.
     #[inline]
     pub(super) fn role(&self, doc: u32) -> usize {
         let roles = self.layout.roles_at as usize;
@@ -245,19 +240,17 @@ impl DocStore {
 
     /// Returns the roles of all messages, each by its number.
     pub(super) fn role_names(&self) -> impl Iterator<Item = &str> {
-        self.layout.roles.iter().map(|role| role_of(role).0)
+        self.layout.roles.iter().map(|role| parse_role_key(role).0)
     }
 
-    /// Returns a message's role as text.
     pub(super) fn role_name(&self, doc: u32) -> &str {
-        role_of(&self.layout.roles[self.role(doc)]).0
+        parse_role_key(&self.layout.roles[self.role(doc)]).0
     }
 
     pub(super) fn position(&self, doc: u32) -> Option<i64> {
         self.record(doc).0.rest().position
     }
 
-    /// Returns the key of a message's row in the database.
     pub(super) fn key(&self, doc: u32) -> i64 {
         self.record(doc).0.rest().key
     }
@@ -281,11 +274,11 @@ impl DocStore {
         let rest = head.rest();
         let known = row.stored.unwrap_or_default();
         stored.len() == known.len()
-            && *stored.whole() == *known
+            && *stored.bytes() == *known
             && nothing == (head.flags & IS_NOTHING != 0)
             && self.time(doc) == row.time
             && rest.position == row.position
-            && role_of(&self.layout.roles[self.role(doc)]) == (row.role, row.is_text_role)
+            && parse_role_key(&self.layout.roles[self.role(doc)]) == (row.role, row.is_text_role)
             && match <&[u8; 16]>::try_from(rest.id) {
                 Ok(uuid) if head.flags & IS_UUID != 0 => {
                     parse_uuid(row.id).is_some_and(|id| id == *uuid)
@@ -294,7 +287,6 @@ impl DocStore {
             }
     }
 
-    /// Returns a message as it was added to the index.
     pub(super) fn document<'a>(
         &'a self,
         doc: u32,
@@ -304,7 +296,7 @@ impl DocStore {
         let texts = self.text(&head, texts).read(buffer);
         let (shown, stored) = texts.split_at(head.shown_length.unwrap_or(texts.len()));
         let rest = head.rest();
-        let (role, is_text_role) = role_of(&self.layout.roles[self.role(doc)]);
+        let (role, is_text_role) = parse_role_key(&self.layout.roles[self.role(doc)]);
         id.clear();
         id.push_str(&head.id());
         Document {
@@ -325,7 +317,6 @@ impl DocStore {
         self.id_or_title(2 * conversation)
     }
 
-    /// Returns the title of a conversation; empty for NULL.
     pub(super) fn title(&self, conversation: u32) -> &[u8] {
         self.id_or_title(2 * conversation + 1)
     }
@@ -371,7 +362,6 @@ impl DocStore {
         Members::read(self.columns.get(start..end)?)
     }
 
-    /// Returns the head and the packed texts of a message's record.
     fn record(&self, doc: u32) -> (FileHeader<'_>, &[u8]) {
         let (start, end) = (self.start(doc) as usize, self.start(doc + 1) as usize);
         let mut record = &self.rows[start..end];
@@ -383,7 +373,6 @@ impl DocStore {
         (FileHeader { flags, shown_length, rest: head }, texts)
     }
 
-    /// Returns the texts of a record as one text.
     fn text<'a>(&'a self, head: &FileHeader<'_>, texts: &'a [u8]) -> Text<'a> {
         self.symbols.text(head.flags >> TABLE_SHIFT, texts)
     }
@@ -410,7 +399,7 @@ impl DocStore {
         let texts = self.text(&head, texts);
         let (shown, stored) = texts.split_at(head.shown_length.unwrap_or(texts.len()));
         let content = if raw_content && head.shown_length.is_some() { stored } else { shown };
-        self.row(doc, &head, lossy_text(content.whole()))
+        self.row(doc, &head, lossy_text(content.bytes()))
     }
 
     /// Returns a message with `content` as its text, without reading the message's own text.

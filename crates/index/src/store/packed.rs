@@ -28,37 +28,29 @@ const MOST_OF_TEXT: usize = 4 << 10;
 /// best table.
 const ROUNDS: usize = 6;
 
-/// The number of bytes at the beginning of a text that are packed to find its best table.
 const TRIED: usize = 96;
 
-/// The number of possible pairs of bytes.
 const PAIRS: usize = 1 << 16;
 
 /// The number of occurrences that is added to each pair, so that an unseen pair has a finite cost.
 const UNSEEN: f32 = 0.1;
 
-/// The number of units of a cost per bit.
 const PER_BIT: f32 = 8.0;
 
 /// The length in bytes from which texts are not packed, so that reading them needs no copy.
 pub(crate) const LONG: usize = 2 << 10;
 
-/// The maximum length of a symbol in bytes.
 const SYMBOL: usize = 8;
 
 /// The maximum number of bytes of two characters and of a cut character before them.
 const TAIL: usize = 2 * 4 + 3;
 
-/// The code before a literal byte.
 const ESCAPE: u8 = 255;
 
-/// The number of codes of a table: all bytes except the escape code.
 const CODES: usize = ESCAPE as usize;
 
-/// The size of a table in a file, in bytes: the symbols, then their lengths.
 const TABLE_BYTES: usize = (SYMBOL + 1) * CODES;
 
-/// Packs the texts of a segment.
 pub(super) struct Packer {
     tables: Vec<Compressor>,
     /// The cost of each pair of bytes in each table, in units of [`PER_BIT`]. The rarer a pair is in the
@@ -102,7 +94,6 @@ impl Packer {
         packer
     }
 
-    /// Returns the place of the table that packs a text best.
     fn best(&self, text: &[u8]) -> usize {
         let begin = &text[..text.len().min(TRIED)];
         let tables = self.tables.iter().enumerate();
@@ -154,7 +145,6 @@ impl Packer {
         place as u8 + 1
     }
 
-    /// Returns the bytes of the tables for [`Symbols::read`].
     pub(super) fn tables(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(TABLE_BYTES * self.tables.len());
         for table in &self.tables {
@@ -173,7 +163,6 @@ fn pairs(text: &[u8]) -> impl Iterator<Item = usize> {
     text.windows(2).map(|pair| usize::from(u16::from_le_bytes([pair[0], pair[1]])))
 }
 
-/// The symbol tables of a segment.
 #[derive(Debug, Default)]
 pub(super) struct Symbols(Vec<PackTable>);
 
@@ -203,7 +192,6 @@ impl Symbols {
         tables.collect::<Option<Vec<PackTable>>>().map(Symbols)
     }
 
-    /// Returns a text that was packed by [`Packer::pack`] with the table `number`.
     #[inline]
     pub(super) fn text<'a>(&'a self, number: u8, mut bytes: &'a [u8]) -> Text<'a> {
         let Some(table) = number.checked_sub(1).and_then(|place| self.0.get(usize::from(place)))
@@ -216,7 +204,6 @@ impl Symbols {
     }
 }
 
-/// A text in a segment, which may be packed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Text<'a> {
     body: Body<'a>,
@@ -230,7 +217,6 @@ enum Body<'a> {
 }
 
 impl<'a> Text<'a> {
-    /// Makes a text from bytes that are not packed.
     pub(crate) fn plain(bytes: &'a [u8]) -> Text<'a> {
         Text { body: Body::Plain(bytes), range: (0, bytes.len()) }
     }
@@ -301,7 +287,6 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// Returns the text before offset `end`.
     pub(crate) fn until(&self, end: usize) -> Cow<'a, [u8]> {
         let range = self.range.0..(self.range.0 + end).min(self.range.1);
         match &self.body {
@@ -316,7 +301,7 @@ impl<'a> Text<'a> {
         }
     }
 
-    pub(crate) fn whole(&self) -> Cow<'a, [u8]> {
+    pub(crate) fn bytes(&self) -> Cow<'a, [u8]> {
         self.until(self.len())
     }
 }
@@ -422,7 +407,7 @@ mod tests {
                 (before, after) = (before + text.len(), after + bytes.len());
             }
             let packed = symbols.text(number, bytes);
-            assert_eq!((packed.len(), &*packed.whole()), (text.len(), text));
+            assert_eq!((packed.len(), &*packed.bytes()), (text.len(), text));
             assert_eq!(packed.read(&mut buffer), text);
             if let Ok(text) = str::from_utf8(text) {
                 let tail = str::from_utf8(packed.tail(&mut buffer)).expect("whole characters");
@@ -435,7 +420,7 @@ mod tests {
                 for end in places.into_iter().filter(|end| (start..=text.len()).contains(end)) {
                     assert_eq!(packed.part(start..end, &mut buffer), &text[start..end]);
                     let (one, other) = packed.split_at(start);
-                    assert_eq!((&*one.whole(), &*other.whole()), text.split_at(start));
+                    assert_eq!((&*one.bytes(), &*other.bytes()), text.split_at(start));
                     assert_eq!(other.part(0..end - start, &mut buffer), &text[start..end]);
                     assert_eq!(&*other.until(end - start), &text[start..end]);
                 }
@@ -471,7 +456,7 @@ mod tests {
             damaged[at] ^= 0x91;
             for bytes in [&damaged[..], &bytes[..at], &damaged[..at]] {
                 let text = symbols.text(number, bytes);
-                assert_eq!(text.whole().len(), text.len());
+                assert_eq!(text.bytes().len(), text.len());
                 text.part(text.len() / 2..text.len(), &mut Vec::new());
                 text.tail(&mut Vec::new());
             }

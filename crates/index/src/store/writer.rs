@@ -42,7 +42,6 @@ pub(crate) struct DocStoreWriter {
     packed: Vec<u8>,
 }
 
-/// The numbers of conversations, in the order of their first messages.
 #[derive(Debug)]
 struct Numbers {
     /// The number of each conversation of the plan that has a message.
@@ -60,7 +59,7 @@ impl Numbers {
     }
 
     /// Returns all conversations of the plan. Conversations without messages come last.
-    fn all(&self) -> impl Iterator<Item = usize> {
+    fn all_conversations(&self) -> impl Iterator<Item = usize> {
         let without = self.number_of.iter().enumerate().filter(|(_, number)| number.is_none());
         self.order.iter().map(|place| *place as usize).chain(without.map(|(place, _)| place))
     }
@@ -223,7 +222,6 @@ impl DocStoreWriter {
         }
     }
 
-    /// Writes the fields of all messages; returns their offset.
     fn put_fields(&self, layout: &RowLayout, out: &mut Columns) -> io::Result<u64> {
         let start = out.at;
         let mut entry = vec![0; layout.entry as usize];
@@ -253,7 +251,7 @@ impl DocStoreWriter {
     ) -> io::Result<(RowLayout, [WrittenFile; 2])> {
         let members = self.docs_by_conversation(conversations.len());
         let order: Vec<&ConversationTitle> =
-            self.conversations.all().map(|place| &conversations[place]).collect();
+            self.conversations.all_conversations().map(|place| &conversations[place]).collect();
         let mut out = Columns { file: ArtifactFile::begin(folder, columns)?, at: 0 };
         let role_bytes = match self.roles.len() {
             0..=0x100 => 1,
@@ -297,7 +295,7 @@ impl DocStoreWriter {
         let (mut starts, mut bytes) = (Vec::with_capacity(conversations.len() + 1), Vec::new());
         for number in 0..conversations.len() as u32 {
             starts.push(bytes.len() as u32);
-            push_members(members.of(number), &mut bytes);
+            push_members(members.members(number), &mut bytes);
         }
         starts.push(bytes.len() as u32);
         layout.members_at = out.put(starts.iter().map(|start| start.to_le_bytes()))?;
@@ -317,7 +315,7 @@ struct DocsByConversation {
 }
 
 impl DocsByConversation {
-    fn of(&self, conversation: u32) -> &[u32] {
+    fn members(&self, conversation: u32) -> &[u32] {
         let conversation = conversation as usize;
         let start = if conversation == 0 { 0 } else { self.ends[conversation - 1] };
         &self.docs[start as usize..self.ends[conversation] as usize]

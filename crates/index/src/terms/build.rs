@@ -19,7 +19,7 @@ use std::{
 
 use tantivy::postings::FieldSerializer;
 
-use super::{FOLDER, FORMAT, LENGTHS, TERMS, TermManifest, code_of, field, schema};
+use super::{FOLDER, FORMAT, LENGTHS, TERMS, TermManifest, encode_length, field, schema};
 use crate::{
     Error, Resources, Result, SegmentRef, Snapshot,
     artifact::{self, Unfinished},
@@ -39,7 +39,6 @@ const WORD_BYTES: usize = 90;
 /// The maximum number of term occurrences of a document that are counted at once.
 const MOST_SEEN: usize = 1 << 18;
 
-/// The maximum number of bytes of a text that are read at once.
 const PIECE: usize = 1 << 20;
 
 /// The maximum and minimum size in bytes of the buffer for reading a run.
@@ -102,7 +101,6 @@ pub fn build_terms(
 struct Inversion<'a> {
     snapshot: &'a Snapshot,
     doc_ids: Range<u32>,
-    /// The folder for the unnamed files of the runs.
     folder: &'a Path,
     stop: &'a Stop,
 }
@@ -165,21 +163,21 @@ impl Inversion<'_> {
                     if seen.len() >= MOST_SEEN || run.bytes > budget {
                         run.add(document, &mut seen);
                         if run.bytes > budget && spilled.is_ok() {
-                            spilled = run.spill(self.folder).map(|file| made.runs.push(file));
+                            spilled = run.write_run(self.folder).map(|file| made.runs.push(file));
                         }
                     }
                 });
                 spilled?;
             }
             run.add(document, &mut seen);
-            made.lengths.push(code_of(length));
+            made.lengths.push(encode_length(length));
             made.tokens += u64::from(length);
             if count % 1024 == 1023 {
                 done.fetch_add(1024, Ordering::Relaxed);
                 self.stop.check(io::ErrorKind::Interrupted)?;
             }
         }
-        made.runs.push(run.spill(self.folder)?);
+        made.runs.push(run.write_run(self.folder)?);
         Ok(made)
     }
 }
@@ -263,7 +261,7 @@ impl TermRun {
     }
 
     /// Writes the lists in term order and empties them.
-    fn spill(&mut self, folder: &Path) -> io::Result<File> {
+    fn write_run(&mut self, folder: &Path) -> io::Result<File> {
         let mut terms: Vec<(&str, u32)> =
             self.terms.iter().map(|(term, id)| (&**term, *id)).collect();
         terms.sort_unstable();

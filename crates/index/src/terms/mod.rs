@@ -49,7 +49,6 @@ const SHORTEST_SLIP: usize = 4;
 #[derive(Debug, Serialize, Deserialize)]
 struct TermManifest {
     format: u32,
-    /// The checksum of the segment's manifest.
     segment: u32,
     documents: u32,
     /// The sum of the lengths of all messages.
@@ -109,7 +108,7 @@ impl TermIndex {
     /// Returns the number of indexed words of a message, approximately.
     #[inline]
     pub fn length(&self, document: u32) -> u32 {
-        length_of(self.lengths[document as usize])
+        decode_length(self.lengths[document as usize])
     }
 
     /// Returns the document frequency of a term: the number of messages with it; 0 if unknown.
@@ -157,10 +156,10 @@ const EXACT: u32 = 64;
 
 /// Returns a length as rounded in term indexes.
 pub fn rounded_length(length: u32) -> u32 {
-    length_of(code_of(length))
+    decode_length(encode_length(length))
 }
 
-fn code_of(length: u32) -> u8 {
+fn encode_length(length: u32) -> u8 {
     if length < EXACT {
         return length as u8;
     }
@@ -168,7 +167,7 @@ fn code_of(length: u32) -> u8 {
     (f64::from(EXACT) + steps).round().min(255.0) as u8
 }
 
-fn length_of(code: u8) -> u32 {
+fn decode_length(code: u8) -> u32 {
     let steps = f64::from(code) - f64::from(EXACT);
     if steps < 0.0 { code.into() } else { (f64::from(EXACT) * 1.04f64.powf(steps)).round() as u32 }
 }
@@ -180,10 +179,10 @@ mod tests {
     #[test]
     fn lengths_come_back_nearly() {
         for length in (0..2000).chain([5_000, 20_000, 100_000]) {
-            let back = length_of(code_of(length));
+            let back = decode_length(encode_length(length));
             assert!((f64::from(back) - f64::from(length)).abs() <= f64::from(length) * 0.03);
         }
-        assert_eq!(code_of(u32::MAX), 255);
-        assert!((0..255).all(|code| length_of(code) < length_of(code + 1)));
+        assert_eq!(encode_length(u32::MAX), 255);
+        assert!((0..255).all(|code| decode_length(code) < decode_length(code + 1)));
     }
 }

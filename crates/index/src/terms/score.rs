@@ -9,7 +9,7 @@ use std::{cmp::Reverse, collections::BinaryHeap, ops::Range};
 
 use tantivy::postings::BlockSegmentPostings;
 
-use super::{TermIndex, length_of};
+use super::{TermIndex, decode_length};
 use crate::{Error, Result, scored::ScoredDoc};
 use verbatim_base::model::Stop;
 
@@ -49,7 +49,7 @@ impl Norms {
     /// Returns the length norm of each length code. BM25 adds the norm to the term frequency.
     fn table(&self) -> [f32; 256] {
         std::array::from_fn(|code| {
-            let share = length_of(code as u8) as f32 / self.average.max(1.0);
+            let share = decode_length(code as u8) as f32 / self.average.max(1.0);
             self.k1 * (1.0 - self.b + self.b * share)
         })
     }
@@ -64,7 +64,6 @@ pub enum DocSet<'a> {
     DocIds(&'a [u32]),
 }
 
-/// The best messages so far.
 struct TopScores {
     heap: BinaryHeap<Reverse<ScoredDoc>>,
     most: usize,
@@ -140,13 +139,13 @@ impl Bm25<'_> {
                     if let Some(interval) = inside {
                         let start = doc_ids.start;
                         let documents = interval.start - start..interval.end - start;
-                        scorer.all(cursors, documents, &mut best)?;
+                        scorer.score_all(cursors, documents, &mut best)?;
                     }
                 }
                 DocSet::DocIds(wanted) => {
                     let from = wanted.partition_point(|doc_id| *doc_id < doc_ids.start);
                     let to = wanted.partition_point(|doc_id| *doc_id < doc_ids.end);
-                    scorer.some(cursors, &wanted[from..to], &mut best)?;
+                    scorer.score_some(cursors, &wanted[from..to], &mut best)?;
                 }
             }
         }
@@ -156,7 +155,6 @@ impl Bm25<'_> {
         Ok(found.into_iter().map(|scored| (scored.doc_id, scored.score)).collect())
     }
 
-    /// Opens the lists of the terms that a segment has.
     fn cursors(&self, words: &TermIndex) -> Result<Vec<TermCursor>> {
         let mut cursors = Vec::new();
         for term in self.terms {
@@ -263,8 +261,7 @@ impl ListScorer<'_> {
         weight * frequency as f32 / (frequency as f32 + norm)
     }
 
-    /// Scores every document of an interval.
-    fn all(
+    fn score_all(
         &self,
         mut cursors: Vec<TermCursor>,
         documents: Range<u32>,
@@ -291,7 +288,7 @@ impl ListScorer<'_> {
             }
             touched.clear();
             for cursor in essential {
-                self.add(cursor, start..end, &mut sums, &mut touched);
+                self.add_window(cursor, start..end, &mut sums, &mut touched);
             }
             rest.cursors = inessential;
             self.offer(start, &mut touched, &mut sums, rest, best);
@@ -345,7 +342,7 @@ impl ListScorer<'_> {
         }
     }
 
-    fn add(
+    fn add_window(
         &self,
         cursor: &mut TermCursor,
         window: Range<u32>,
@@ -381,8 +378,7 @@ impl ListScorer<'_> {
         }
     }
 
-    /// Scores the documents with given doc ids, which must be ascending.
-    fn some(
+    fn score_some(
         &self,
         mut cursors: Vec<TermCursor>,
         doc_ids: &[u32],

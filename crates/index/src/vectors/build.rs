@@ -10,7 +10,6 @@ use super::{
 use crate::{Error, Result};
 use verbatim_base::model::Stop;
 
-/// Texts with at most this average length in bytes are short.
 const SHORT_TEXTS: u64 = 400;
 
 /// The options for building vectors.
@@ -81,7 +80,7 @@ impl VectorBuilder {
             },
             options,
             scales: Vec::with_capacity(count as usize),
-            spill: if is_written_at_once { None } else { Some(writer.spill()?) },
+            spill: if is_written_at_once { None } else { Some(writer.begin_spill()?) },
             mean: Mean::new(dimensions),
             writer,
         })
@@ -138,16 +137,15 @@ impl VectorBuilder {
     }
 }
 
-/// Writes every section of a file with clusters.
 fn write_by_cluster(
     writer: &mut FileWriter,
     rows: clusters::Rows<'_>,
     clusters: &clusters::Clusters,
     mut codes: Option<CodeWriter<'_>>,
 ) -> Result<()> {
-    let count = clusters.of.len();
+    let count = clusters.assignments.len();
     let mut starts = vec![0_u32; clusters.centres.scales.len() + 1];
-    for cluster in &clusters.of {
+    for cluster in &clusters.assignments {
         starts[*cluster as usize + 1] += 1;
     }
     for cluster in 1..starts.len() {
@@ -155,7 +153,7 @@ fn write_by_cluster(
     }
     let mut next = starts.clone();
     let (mut doc_ids, mut row_of) = (vec![0_u32; count], vec![0_u32; count]);
-    for (doc_id, cluster) in clusters.of.iter().enumerate() {
+    for (doc_id, cluster) in clusters.assignments.iter().enumerate() {
         let row = next[*cluster as usize];
         next[*cluster as usize] += 1;
         doc_ids[row as usize] = doc_id as u32;

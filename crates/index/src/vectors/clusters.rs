@@ -10,21 +10,17 @@ use super::kernel;
 use crate::{Error, Result};
 use verbatim_base::{int8::quantise, model::Stop};
 
-/// The number of sampled vectors per cluster.
 const SAMPLE_PER_CLUSTER: usize = 64;
 
-/// The number of rounds of k-means.
 const ROUNDS: usize = 8;
 
 /// The rows that a thread compares before it checks for a stop request.
 const SLICE: usize = 4096;
 
-/// Vectors divided into clusters.
 #[derive(Debug)]
 pub(super) struct Clusters {
     pub(super) centres: Centres,
-    /// The cluster of each row.
-    pub(super) of: Vec<u32>,
+    pub(super) assignments: Vec<u32>,
 }
 
 #[derive(Debug)]
@@ -34,7 +30,6 @@ pub(super) struct Centres {
     pub(super) scales: Vec<f32>,
 }
 
-/// Int8 rows with their scales.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rows<'a> {
     pub(super) rows: &'a [u8],
@@ -78,18 +73,18 @@ pub(super) fn divide(
         progress(done as f64 / work);
     };
     let assignment = Assignment { rows, threads: threads.max(1), stop };
-    let mut centres = Centres::of_sample(rows, &sample, clusters);
+    let mut centres = Centres::from_sample(rows, &sample, clusters);
     for _ in 0..ROUNDS {
         let of = assignment.nearest(&sample, &centres, &mut tell)?;
         centres.move_to_means(rows, &sample, &of);
     }
-    let of = assignment.nearest(&all, &centres, &mut tell)?;
-    Ok(Clusters { centres, of })
+    let assignments = assignment.nearest(&all, &centres, &mut tell)?;
+    Ok(Clusters { centres, assignments })
 }
 
 impl Centres {
     /// Returns the initial centres, taken evenly from the sample.
-    fn of_sample(rows: Rows<'_>, sample: &[u32], clusters: usize) -> Centres {
+    fn from_sample(rows: Rows<'_>, sample: &[u32], clusters: usize) -> Centres {
         let mut centres =
             Centres { rows: vec![0; clusters * rows.dimensions], scales: vec![0.0; clusters] };
         for (cluster, centre) in centres.rows.chunks_exact_mut(rows.dimensions).enumerate() {
@@ -123,7 +118,6 @@ impl Centres {
         }
     }
 
-    /// Returns the nearest centre of each row in `wanted`.
     fn nearest(&self, rows: Rows<'_>, wanted: &[u32]) -> Vec<u32> {
         let mut products = vec![0; self.scales.len()];
         let nearest = |row: &u32| {
@@ -142,7 +136,6 @@ impl Centres {
     }
 }
 
-/// The assignment of rows to their nearest centres, on several threads.
 struct Assignment<'a> {
     rows: Rows<'a>,
     threads: usize,

@@ -17,7 +17,6 @@ pub(super) struct CodeForm {
 }
 
 impl CodeForm {
-    /// Returns how many numbers a byte holds.
     fn planes(self) -> usize {
         (u8::BITS / self.bits) as usize
     }
@@ -73,7 +72,6 @@ impl Mean {
     }
 }
 
-/// An encoder of rows as differences from a mean.
 pub(super) struct CodeWriter<'a> {
     form: CodeForm,
     mean: &'a [f32],

@@ -32,7 +32,6 @@ use crate::{
 };
 use verbatim_base::map_faults::Mapped;
 
-/// The format version of both files.
 const FORMAT: u32 = 3;
 
 const ROWS: &str = "rows";
@@ -44,7 +43,6 @@ struct VectorManifest {
     files: Vec<FileRecord>,
 }
 
-/// The model and the sizes of a segment's vectors.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Shape {
     pub(super) model: String,
@@ -52,9 +50,7 @@ pub(super) struct Shape {
     pub(super) count: u32,
     /// 0 if every vector is compared.
     pub(super) clusters: u32,
-    /// The number of bits of a component.
     pub(super) bits: u32,
-    /// Whether the file has the hashes of the texts.
     #[serde(default)]
     pub(super) is_keyed: bool,
 }
@@ -95,7 +91,6 @@ impl Shape {
         (self.bits != BYTE).then_some(CodeForm { bits: self.bits, dimensions: self.dimensions })
     }
 
-    /// Returns the sections; `None` if the file would exceed the address space.
     pub(super) fn sections(&self) -> Option<Sections> {
         let count = self.count as usize;
         let clusters = self.clusters as usize;
@@ -121,7 +116,6 @@ impl Shape {
         })
     }
 
-    /// The prefix of the folders with vectors.
     pub(super) const PREFIX: &'static str = "vectors-";
 
     pub(super) fn folder(model: &str) -> String {
@@ -149,7 +143,6 @@ pub(super) fn open(segment: &Path, model: &str, count: Option<u32>) -> Option<(S
     Some((shape, map))
 }
 
-/// A writer of the file of a segment's vectors.
 #[derive(Debug)]
 pub(super) struct FileWriter {
     // This field comes first, so that the file is closed before its folder is removed.
@@ -159,7 +152,6 @@ pub(super) struct FileWriter {
 }
 
 impl FileWriter {
-    /// Begins a temporary file in the segment's folder.
     pub(super) fn begin(segment: &Path, model: &str) -> Result<FileWriter> {
         let failed = |error| failed(segment, error);
         let unfinished = Unfinished::begin(segment, &Shape::folder(model)).map_err(failed)?;
@@ -184,7 +176,7 @@ impl FileWriter {
     }
 
     /// Returns an unnamed file for rows that cannot be written yet.
-    pub(super) fn spill(&self) -> Result<VectorSpill> {
+    pub(super) fn begin_spill(&self) -> Result<VectorSpill> {
         let folder = self.unfinished.folder().to_owned();
         match tempfile::tempfile_in(&folder) {
             Ok(file) => Ok(VectorSpill { folder, file: BufWriter::with_capacity(1 << 20, file) }),
@@ -239,7 +231,6 @@ impl VectorSpill {
         Ok(())
     }
 
-    /// Maps the written rows into memory.
     pub(super) fn read(self) -> Result<Mapped> {
         let file = self.file.into_inner().map_err(io::IntoInnerError::into_error);
         file.and_then(|file| Mapped::new(&file)).map_err(|error| failed(&self.folder, error))

@@ -194,7 +194,6 @@ impl Vectors {
         compared
     }
 
-    /// Returns all clusters, the nearest to the query first.
     fn nearest_clusters(&self, query: &QueryVector) -> Vec<usize> {
         let clusters = self.shape.clusters as usize;
         let mut products = vec![0; clusters];
@@ -254,7 +253,6 @@ impl Vectors {
         }
     }
 
-    /// Returns the first row of a cluster.
     fn start(&self, cluster: usize) -> usize {
         u32_at(&self.map[self.sections.starts.clone()], cluster) as usize
     }
@@ -272,11 +270,9 @@ fn f32_at(bytes: &[u8], at: usize) -> f32 {
     f32::from_le_bytes(four_at(bytes, at))
 }
 
-/// The best results so far. The worst of these is on top of the heap.
 struct TopDocs {
     heap: BinaryHeap<Reverse<ScoredDoc>>,
     k: usize,
-    /// The lowest score that still enters the results.
     threshold: f32,
 }
 

@@ -8,7 +8,6 @@ use verbatim_base::int8::quantise;
 
 const BITS: u32 = 4;
 
-/// The size of the scale in bytes.
 const SCALE: usize = size_of::<f32>();
 
 fn form(dimensions: usize) -> CodeForm {

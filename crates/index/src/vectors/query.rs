@@ -2,7 +2,6 @@
 
 use verbatim_base::int8::quantise;
 
-/// The vector of a query, rounded to int8.
 pub(super) struct QueryVector {
     pub(super) numbers: Vec<i8>,
     pub(super) scale: f32,

@@ -105,7 +105,7 @@ impl Tool {
     /// Returns the stop for a call of this tool. A tool that writes must see its own changes.
     fn stop_of_call(&self, stop: &Stop) -> Stop {
         let stop = stop.waiting_for_locks(REQUEST_LOCK_WAIT);
-        if self.effect == Effect::Reads { stop.of_call() } else { stop }
+        if self.effect == Effect::Reads { stop.for_call() } else { stop }
     }
 
     /// Returns the answer for a run that succeeded, failed or panicked.

@@ -6,7 +6,7 @@ use maud::{Markup, html};
 
 use verbatim_text::{
     amount::grouped,
-    months::{self, number_of},
+    months::{self, month_number},
 };
 
 /// The minimum number of months in a chart. With fewer months, the columns would be too wide.
@@ -28,12 +28,12 @@ pub(super) struct Month<'a> {
 
 /// Returns the months in order, with the empty months between them. Messages without a time are left out.
 pub(super) fn months(counts: &BTreeMap<String, u64>) -> Vec<(String, u64)> {
-    months::filled(counts).into_iter().filter(|(name, _)| number_of(name).is_some()).collect()
+    months::fill_gaps(counts).into_iter().filter(|(name, _)| month_number(name).is_some()).collect()
 }
 
 /// Returns a month for people, such as `January 2025`.
 pub(super) fn month_name(month: &str) -> String {
-    match number_of(month) {
+    match month_number(month) {
         Some(number) => {
             let name = NAMES.split(' ').nth(number as usize % 12).unwrap_or_default();
             format!("{name} {}", number / 12)

@@ -38,7 +38,6 @@ const NUMBERS: [&str; 12] = [
 /// Words that change nothing, as in `the 3rd of November at 14:30`.
 const EMPTY_WORDS: [&str; 8] = ["st", "nd", "rd", "th", "of", "and", "the", "at"];
 
-/// A length of time: of the calendar, or exact.
 #[derive(Clone, Copy, Debug)]
 enum Unit {
     Months(u32),
@@ -127,7 +126,7 @@ fn before_now(words: &[&str], now: NaiveDateTime, edge: Edge) -> Option<Typed> {
     }
     let (mut months, mut exact) = (0_u32, TimeDelta::zero());
     for [number, name] in pairs {
-        let number = number_of(number)?;
+        let number = parse_number(number)?;
         match unit(name)? {
             Unit::Months(of_one) => months = months.checked_add(number.checked_mul(of_one)?)?,
             Unit::Exact(of_one) => {
@@ -142,7 +141,7 @@ fn before_now(words: &[&str], now: NaiveDateTime, edge: Edge) -> Option<Typed> {
     Some(Typed::Wall(wall))
 }
 
-fn number_of(word: &str) -> Option<u32> {
+fn parse_number(word: &str) -> Option<u32> {
     match NUMBERS.iter().position(|name| *name == word) {
         Some(at) => Some(at as u32 + 1),
         None if ["a", "an"].contains(&word) => Some(1),
@@ -164,7 +163,6 @@ fn unit(name: &str) -> Option<Unit> {
     })
 }
 
-/// Parses a time of day, such as `9:18` or `14:30:05`.
 fn clock(word: &str) -> Option<NaiveTime> {
     let formats = ["%H:%M", "%H:%M:%S"];
     formats.iter().find_map(|format| NaiveTime::parse_from_str(word, format).ok())
@@ -219,14 +217,14 @@ fn period(words: &[&str], today: NaiveDate) -> Option<(NaiveDate, NaiveDate)> {
             days(today.checked_sub_days(Days::new(if back == 0 { 7 } else { back.into() }))?, 1)
         }
         [name] if month(name).is_some() => months(latest(month(name)?, 1, today)?, 1),
-        [name, year] | [year, name] if month(name).is_some() && year_of(year).is_some() => {
-            months(NaiveDate::from_ymd_opt(year_of(year)?, month(name)?, 1)?, 1)
+        [name, year] | [year, name] if month(name).is_some() && parse_year(year).is_some() => {
+            months(NaiveDate::from_ymd_opt(parse_year(year)?, month(name)?, 1)?, 1)
         }
         [name, day] | [day, name] if month(name).is_some() => {
-            days(latest(month(name)?, day_of(day)?, today)?, 1)
+            days(latest(month(name)?, parse_day(day)?, today)?, 1)
         }
         [name, day, year] | [day, name, year] | [year, name, day] if month(name).is_some() => {
-            days(NaiveDate::from_ymd_opt(year_of(year)?, month(name)?, day_of(day)?)?, 1)
+            days(NaiveDate::from_ymd_opt(parse_year(year)?, month(name)?, parse_day(day)?)?, 1)
         }
         // The name of a day before a date must be that of the date.
         [name, date @ ..] if !date.is_empty() && weekday(name).is_some() => {
@@ -246,7 +244,6 @@ fn months(first: NaiveDate, count: u32) -> Option<(NaiveDate, NaiveDate)> {
     Some((first, first.checked_add_months(Months::new(count))?))
 }
 
-/// Returns the latest such day of a month that is not after `limit`.
 fn latest(month: u32, day: u32, limit: NaiveDate) -> Option<NaiveDate> {
     // The 29th of February may be up to eight years ago.
     let years = (0..=8).map(|back| limit.year() - back);
@@ -270,11 +267,11 @@ fn weekday(name: &str) -> Option<Weekday> {
     }
 }
 
-fn year_of(word: &str) -> Option<i32> {
+fn parse_year(word: &str) -> Option<i32> {
     word.parse().ok().filter(|_| word.len() == 4 && is_digits(word))
 }
 
-fn day_of(word: &str) -> Option<u32> {
+fn parse_day(word: &str) -> Option<u32> {
     word.parse().ok().filter(|_| word.len() <= 2 && is_digits(word))
 }
 

@@ -9,7 +9,6 @@ pub(super) const FIRST_OF_C1: u8 = 0xc2;
 /// such a character stands for a letter.
 const LONGEST_OF_C1: usize = 4096;
 
-/// A part of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Control<'t> {
     Text(&'t str),

@@ -4,17 +4,14 @@ use unicode_width::UnicodeWidthChar;
 
 use super::control::Control;
 
-/// The column up to which a sequence moves the cursor beyond the end of its line.
 const COLUMNS: usize = 400;
 
 /// The length from which on a line is not the line of a terminal, in bytes or in columns. Nothing in it is
 /// overwritten.
 const LONG: usize = 8 << 10;
 
-/// The distance between two stops of the tabulator.
 const TAB: usize = 8;
 
-/// The screen to which a program writes.
 #[derive(Debug)]
 pub(super) struct TerminalScreen {
     text: String,
@@ -28,7 +25,6 @@ pub(super) struct TerminalScreen {
     budget: usize,
 }
 
-/// A line and the column of the cursor.
 #[derive(Debug, Default)]
 struct TerminalLine {
     /// A character with its marks for each column. A column that belongs to the character before it is empty.
@@ -37,7 +33,6 @@ struct TerminalLine {
 }
 
 impl TerminalScreen {
-    /// Makes an empty screen for a text of a length.
     pub(super) fn new(length: usize) -> TerminalScreen {
         TerminalScreen {
             text: String::with_capacity(length),
@@ -49,18 +44,18 @@ impl TerminalScreen {
         }
     }
 
-    pub(super) fn add(&mut self, part: Control<'_>) {
+    pub(super) fn apply(&mut self, part: Control<'_>) {
         match part {
             Control::Text(text) => self.write(text),
             Control::LineEnd => self.end_line(),
             Control::Return if self.is_long => self.end_line(),
-            Control::Return => self.to(|_| 0),
-            Control::Back => self.to(|column| column.saturating_sub(1)),
+            Control::Return => self.move_to(|_| 0),
+            Control::Back => self.move_to(|column| column.saturating_sub(1)),
             Control::OtherLine => self.other_line(),
             Control::Save => self.saved = self.line().map(|line| line.column),
             Control::Restore => {
                 if let Some(saved) = self.saved {
-                    self.to(|_| saved);
+                    self.move_to(|_| saved);
                 }
             }
             Control::Sequence(last, numbers) => self.sequence(last, numbers),
@@ -76,21 +71,21 @@ impl TerminalScreen {
     fn sequence(&mut self, last: u8, [first, second]: [usize; 2]) {
         let count = first.clamp(1, COLUMNS);
         match last {
-            b'C' | b'a' => self.to(|column| column + count),
-            b'D' => self.to(|column| column.saturating_sub(count)),
-            b'G' | b'`' => self.to(|_| count - 1),
-            b'I' => self.to(|column| (column / TAB + count) * TAB),
-            b'Z' => self.to(|column| (column.div_ceil(TAB)).saturating_sub(count) * TAB),
-            b's' => self.add(Control::Save),
-            b'u' => self.add(Control::Restore),
+            b'C' | b'a' => self.move_to(|column| column + count),
+            b'D' => self.move_to(|column| column.saturating_sub(count)),
+            b'G' | b'`' => self.move_to(|_| count - 1),
+            b'I' => self.move_to(|column| (column / TAB + count) * TAB),
+            b'Z' => self.move_to(|column| (column.div_ceil(TAB)).saturating_sub(count) * TAB),
+            b's' => self.apply(Control::Save),
+            b'u' => self.apply(Control::Restore),
             b'A' | b'B' | b'd' | b'e' => self.other_line(),
             b'E' | b'F' => {
                 self.other_line();
-                self.to(|_| 0);
+                self.move_to(|_| 0);
             }
             b'H' | b'f' => {
                 self.other_line();
-                self.to(|_| second.clamp(1, COLUMNS) - 1);
+                self.move_to(|_| second.clamp(1, COLUMNS) - 1);
             }
             b'J' if first > 1 => self.other_line(),
             // The cursor is at the end of the line.
@@ -101,7 +96,7 @@ impl TerminalScreen {
                 let Some(line) = self.line() else { return };
                 match last {
                     b'K' | b'J' => line.erase_line(first),
-                    b'X' => line.blank(line.column, line.column + count),
+                    b'X' => line.blank_columns(line.column, line.column + count),
                     b'P' => line.delete(count),
                     _ => {
                         line.insert(allowed);
@@ -125,14 +120,14 @@ impl TerminalScreen {
                 self.text.push_str(&text[at..]);
                 return;
             }
-            line.put(c, &mut self.budget);
+            line.write_char(c, &mut self.budget);
         }
     }
 
     fn repeat(&mut self, count: usize) {
         let count = count.min(COLUMNS).min(self.budget);
         let last = match &self.line {
-            Some(line) => line.before().and_then(|at| line.cells[at].chars().next()),
+            Some(line) => line.previous_column().and_then(|at| line.cells[at].chars().next()),
             None => self.text[self.start..].chars().next_back(),
         };
         if let Some(last) = last {
@@ -141,8 +136,7 @@ impl TerminalScreen {
         }
     }
 
-    /// Moves the cursor in its line.
-    fn to(&mut self, column: impl Fn(usize) -> usize) {
+    fn move_to(&mut self, column: impl Fn(usize) -> usize) {
         if let Some(line) = self.line() {
             let most = line.cells.len().max(line.column).max(COLUMNS);
             line.column = column(line.column).min(most);
@@ -158,7 +152,7 @@ impl TerminalScreen {
             }
             let mut line = TerminalLine::default();
             for c in self.text[self.start..].chars() {
-                line.put(c, &mut 0);
+                line.write_char(c, &mut 0);
             }
             self.text.truncate(self.start);
             self.line = Some(line);
@@ -166,7 +160,6 @@ impl TerminalScreen {
         self.line.as_mut()
     }
 
-    /// Writes the line to the text. Blanks at its end may be left over from erasing.
     fn flush(&mut self) {
         if let Some(line) = self.line.take() {
             self.text.extend(line.cells);
@@ -196,7 +189,7 @@ impl TerminalScreen {
 
 impl TerminalLine {
     /// Writes a character at the cursor. Blanks before it are taken from the budget.
-    fn put(&mut self, c: char, budget: &mut usize) {
+    fn write_char(&mut self, c: char, budget: &mut usize) {
         let gap = self.column.saturating_sub(self.cells.len()).min(*budget);
         *budget -= gap;
         self.cells.extend((0..gap).map(|_| " ".to_owned()));
@@ -211,25 +204,24 @@ impl TerminalLine {
             return;
         }
         let width = c.width().unwrap_or(1);
-        if let (0, Some(before)) = (width, self.before()) {
+        if let (0, Some(before)) = (width, self.previous_column()) {
             self.cells[before].push(c);
             return;
         }
         let end = self.column + width.max(1);
-        self.blank(self.column, end);
+        self.blank_columns(self.column, end);
         self.cells.resize(end.max(self.cells.len()), String::new());
         self.cells[self.column..end].iter_mut().for_each(String::clear);
         self.cells[self.column].push(c);
         self.column = end;
     }
 
-    /// Returns the column of the character before the cursor.
-    fn before(&self) -> Option<usize> {
+    fn previous_column(&self) -> Option<usize> {
         self.cells.get(..self.column)?.iter().rposition(|cell| !cell.is_empty())
     }
 
     /// Replaces the characters in some columns by blanks, also those that are only partly there.
-    fn blank(&mut self, start: usize, end: usize) {
+    fn blank_columns(&mut self, start: usize, end: usize) {
         let end = end.min(self.cells.len());
         if start >= end {
             return;
@@ -247,10 +239,10 @@ impl TerminalLine {
     fn erase_line(&mut self, part: usize) {
         match part {
             0 => {
-                self.blank(self.column, self.column + 1);
+                self.blank_columns(self.column, self.column + 1);
                 self.cells.truncate(self.column);
             }
-            1 => self.blank(0, self.column + 1),
+            1 => self.blank_columns(0, self.column + 1),
             _ => self.cells.clear(),
         }
     }
@@ -258,7 +250,7 @@ impl TerminalLine {
     fn delete(&mut self, count: usize) {
         let end = (self.column + count).min(self.cells.len());
         if self.column < end {
-            self.blank(self.column, end);
+            self.blank_columns(self.column, end);
             self.cells.drain(self.column..end);
         }
     }
@@ -266,7 +258,7 @@ impl TerminalLine {
     fn insert(&mut self, count: usize) {
         if self.column < self.cells.len() {
             if self.cells[self.column].is_empty() {
-                self.blank(self.column, self.column + 1);
+                self.blank_columns(self.column, self.column + 1);
             }
             let blanks = (0..count).map(|_| " ".to_owned());
             self.cells.splice(self.column..self.column, blanks);

@@ -102,15 +102,15 @@ proptest! {
         prop_assume!(is_regular(text.as_bytes()));
         prop_assume!(LikePattern::parse(&pattern, false).matches(text.as_bytes()));
         let sample = others.iter().map(String::as_str).filter(|text| is_regular(text.as_bytes()));
-        for common in [CommonGrams::of_sample(sample), CommonGrams::from_packed(&[])] {
+        for common in [CommonGrams::from_sample(sample), CommonGrams::from_packed(&[])] {
             let mut held = Vec::new();
-            GramTokenizer::default().cut(&text, &common, |gram| held.push(gram));
+            GramTokenizer::default().tokenize(&text, &common, |gram| held.push(gram));
             for gram in query_grams(&Pattern::parse(&pattern), &common) {
                 prop_assert!(held.contains(&gram), "{} of {:?} in {:?}", gram, pattern, text);
             }
             for gap in wildcard_gaps(&Pattern::parse(&pattern)) {
                 let can_be = |character| {
-                    gap.filled(character, &common).iter().all(|gram| held.contains(gram))
+                    gap.grams_filled_with(character, &common).iter().all(|gram| held.contains(gram))
                 };
                 let fillings = text.chars().map(|c| c.to_ascii_lowercase());
                 prop_assert!(fillings.into_iter().any(can_be), "{gap:?} in {text:?}");

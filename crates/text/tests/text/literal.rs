@@ -91,11 +91,11 @@ proptest! {
         prop_assume!(is_regular(text.as_bytes()));
         prop_assume!(regex(&piece, false).is_match(&text));
         for common in [
-            CommonGrams::of_sample(others.iter().map(String::as_str)),
+            CommonGrams::from_sample(others.iter().map(String::as_str)),
             CommonGrams::from_packed(&[]),
         ] {
             let mut held = Vec::new();
-            GramTokenizer::default().cut(&text, &common, |gram| held.push(gram));
+            GramTokenizer::default().tokenize(&text, &common, |gram| held.push(gram));
             for gram in query_grams(&Pattern::literal(&piece), &common) {
                 prop_assert!(held.contains(&gram), "{} of {:?} in {:?}", gram, piece, text);
             }
@@ -109,7 +109,7 @@ proptest! {
                 continue;
             }
             let windows = loose::windows(text, |window| {
-                GramTokenizer::default().cut(window, &common, |gram| held.push(gram));
+                GramTokenizer::default().tokenize(window, &common, |gram| held.push(gram));
                 Ok::<(), ()>(())
             });
             prop_assert_eq!(windows, Ok(()));

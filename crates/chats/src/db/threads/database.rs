@@ -21,10 +21,8 @@ use crate::db::{
 use verbatim_base::private;
 use verbatim_text::snippet;
 
-/// The version of the thread tables, stored in `verbatim_meta`.
 const VERSION: i64 = 1;
 
-/// The migrations, from each version to the next.
 const STEPS: [&str; VERSION as usize] = ["
     CREATE TABLE verbatim_threads (
         conversation_id TEXT PRIMARY KEY REFERENCES conversations(id),
@@ -35,7 +33,6 @@ const STEPS: [&str; VERSION as usize] = ["
     ) WITHOUT ROWID;
     CREATE INDEX verbatim_threads_by_user ON verbatim_threads (user_id);"];
 
-/// The result of a call that fails with the error of this room.
 pub(super) type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// An error of recorded threads.

@@ -4,18 +4,16 @@ use rusqlite::OptionalExtension;
 
 use super::{
     database::{Result, Threads},
-    record::{IS_TURN, Thread, select, thread_of},
+    record::{IS_TURN, Thread, read_thread, select},
 };
 use crate::db::functions;
 use verbatim_base::model::Instant;
 
-/// The maximum number of users in the statistics.
 const MOST_USERS: i64 = 200;
 
 /// The maximum number of threads returned for one word in their topics.
 const MOST_TITLED: i64 = 200;
 
-/// The number of topics that count as recent.
 const RECENT: i64 = 10;
 
 /// One message of a thread.
@@ -83,7 +81,7 @@ impl Threads {
 
     /// Returns the thread whose id is `word`. If there is none, returns the threads whose ids begin with
     /// `word`, in either case of ASCII letters.
-    pub fn named(&self, word: &str) -> Result<Vec<Thread>> {
+    pub fn find_by_id(&self, word: &str) -> Result<Vec<Thread>> {
         if let Some(one) = self.thread(word)? {
             return Ok(vec![one]);
         }
@@ -97,7 +95,7 @@ impl Threads {
     }
 
     /// Returns the latest threads whose topics contain one of the words, in either case of ASCII letters.
-    pub fn titled(&self, words: &[String]) -> Result<Vec<Thread>> {
+    pub fn find_by_topic(&self, words: &[String]) -> Result<Vec<Thread>> {
         let mut found: Vec<Thread> = Vec::new();
         for word in words {
             let sql = format!(
@@ -149,7 +147,7 @@ impl Threads {
 
     fn select(&self, sql: &str, values: impl rusqlite::Params) -> Result<Vec<Thread>> {
         self.query(|connection| {
-            connection.prepare_cached(sql)?.query_map(values, thread_of)?.collect()
+            connection.prepare_cached(sql)?.query_map(values, read_thread)?.collect()
         })
     }
 }

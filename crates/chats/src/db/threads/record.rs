@@ -52,7 +52,7 @@ pub struct Start<'a> {
     pub turn: Option<(&'a str, &'a str)>,
 }
 
-/// Returns a query for the columns that [`thread_of`] reads; `rest` is the SQL after the FROM clause.
+/// Returns a query for the columns that [`read_thread`] reads; `rest` is the SQL after the FROM clause.
 pub(super) fn select(rest: &str) -> String {
     format!(
         "SELECT c.id, c.title, t.user_id, t.platform, t.session_key, c.create_time, t.next,
@@ -82,8 +82,8 @@ impl Threads {
     }
 
     /// Returns the thread that a continuation id continues.
-    pub fn continued(&self, continuation: &str) -> Result<Thread> {
-        self.query(|connection| continued(connection, continuation))?
+    pub fn find_continued(&self, continuation: &str) -> Result<Thread> {
+        self.query(|connection| resolve_continuation(connection, continuation))?
     }
 
     /// Records a turn of the thread that a continuation id continues.
@@ -95,7 +95,7 @@ impl Threads {
         now: Instant,
     ) -> Result<Thread> {
         self.write(|connection| {
-            let known = match continued(connection, continuation)? {
+            let known = match resolve_continuation(connection, continuation)? {
                 Ok(known) => known,
                 Err(refused) => return Ok(Err(refused)),
             };
@@ -135,7 +135,6 @@ impl Threads {
     }
 }
 
-/// Adds a conversation with a new id; returns the id.
 pub(super) fn insert(
     connection: &Connection,
     start: &Start<'_>,
@@ -154,8 +153,7 @@ pub(super) fn insert(
     Ok(id)
 }
 
-/// Adds a message at the end of a conversation.
-pub(super) fn add(
+pub(super) fn append_message(
     connection: &Connection,
     id: &str,
     role: &str,
@@ -187,7 +185,7 @@ fn add_turn(
     text: &str,
     now: Instant,
 ) -> rusqlite::Result<()> {
-    add(connection, id, role, text, now)?;
+    append_message(connection, id, role, text, now)?;
     let next = "UPDATE verbatim_threads SET next = next + 1 WHERE conversation_id = ?1";
     connection.prepare_cached(next)?.execute([id])?;
     Ok(())
@@ -195,10 +193,10 @@ fn add_turn(
 
 pub(super) fn thread(connection: &Connection, id: &str) -> rusqlite::Result<Option<Thread>> {
     let sql = select("WHERE c.id = ?1");
-    connection.prepare_cached(&sql)?.query_row([id], thread_of).optional()
+    connection.prepare_cached(&sql)?.query_row([id], read_thread).optional()
 }
 
-pub(super) fn thread_of(row: &Row<'_>) -> rusqlite::Result<Thread> {
+pub(super) fn read_thread(row: &Row<'_>) -> rusqlite::Result<Thread> {
     let id: String = row.get(0)?;
     let next: i64 = row.get(6)?;
     Ok(Thread {
@@ -214,8 +212,10 @@ pub(super) fn thread_of(row: &Row<'_>) -> rusqlite::Result<Thread> {
     })
 }
 
-/// Returns the thread that a continuation id continues, or the reason why the id is refused.
-fn continued(connection: &Connection, continuation: &str) -> rusqlite::Result<Result<Thread>> {
+fn resolve_continuation(
+    connection: &Connection,
+    continuation: &str,
+) -> rusqlite::Result<Result<Thread>> {
     let unknown = || Error::NoContinuation { id: continuation.to_owned() };
     let parsed = continuation.rsplit_once(NEXT).and_then(|(id, next)| {
         let number = next.parse::<i64>().ok().filter(|number| number.to_string() == next)?;

@@ -4,7 +4,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use super::{
     database::{Error, Result, Threads},
-    record::{Start, Thread, add, insert, thread},
+    record::{Start, Thread, append_message, insert, thread},
 };
 use crate::db::canonical::{self, ConversationRow};
 use verbatim_base::model::Instant;
@@ -40,7 +40,7 @@ impl Threads {
     /// Does not add turns again that the stored conversation already ends with.
     pub fn save(&mut self, save: &Save<'_>, now: Instant) -> Result<Saved> {
         let saved = self.write(|connection| {
-            let known = save.key.map(|key| id_of(connection, key)).transpose()?;
+            let known = save.key.map(|key| find_by_key(connection, key)).transpose()?;
             let id = match known.flatten() {
                 Some(id) => {
                     update(connection, &id, save)?;
@@ -55,13 +55,13 @@ impl Threads {
                         let sql = "UPDATE verbatim_threads SET session_key = ?2 WHERE conversation_id = ?1";
                         connection.execute(sql, params![id, key])?;
                     }
-                    add(connection, &id, "system", save.summary, now)?;
+                    append_message(connection, &id, "system", save.summary, now)?;
                     id
                 }
             };
-            let new = &save.turns[overlap(&ends(connection, &id, save.turns.len())?, save.turns)..];
+            let new = &save.turns[overlap(&last_turns(connection, &id, save.turns.len())?, save.turns)..];
             for (role, text) in new {
-                add(connection, &id, role, text, now)?;
+                append_message(connection, &id, role, text, now)?;
             }
             // Other holders of a continuation id must notice that the thread has continued.
             let next = "UPDATE verbatim_threads SET next = next + 1 WHERE conversation_id = ?1";
@@ -72,14 +72,16 @@ impl Threads {
     }
 }
 
-fn id_of(connection: &Connection, key: &str) -> rusqlite::Result<Option<String>> {
+fn find_by_key(connection: &Connection, key: &str) -> rusqlite::Result<Option<String>> {
     let sql = "SELECT conversation_id FROM verbatim_threads WHERE session_key = ?1";
     connection.query_row(sql, [key], |row| row.get(0)).optional()
 }
 
 /// Replaces the summary and the title of a conversation that was saved before.
 fn update(connection: &Connection, id: &str, save: &Save<'_>) -> rusqlite::Result<()> {
-    canonical::replace_content(connection, id, 1, "system", save.summary)?;
+    let sql = "UPDATE messages SET content = ?2
+               WHERE conversation_id = ?1 AND position = 1 AND role = 'system'";
+    canonical::execute(connection, sql, [id, save.summary])?;
     if let Some(title) = save.title {
         let title = Some(title);
         ConversationRow { id, title, ..ConversationRow::default() }.update(connection)?;
@@ -87,8 +89,11 @@ fn update(connection: &Connection, id: &str, save: &Save<'_>) -> rusqlite::Resul
     Ok(())
 }
 
-/// Returns the last turns of a conversation, without its summary.
-fn ends(connection: &Connection, id: &str, most: usize) -> rusqlite::Result<Vec<(String, String)>> {
+fn last_turns(
+    connection: &Connection,
+    id: &str,
+    most: usize,
+) -> rusqlite::Result<Vec<(String, String)>> {
     let mut statement = connection.prepare_cached(
         "SELECT role, content FROM messages WHERE conversation_id = ?1 AND position > 1
          ORDER BY position DESC LIMIT ?2",

@@ -44,7 +44,6 @@ impl Changes {
         self.unchanged_messages += other.unchanged_messages;
     }
 
-    /// Returns the changes since the state of `earlier`.
     pub(super) fn since(&self, earlier: Changes) -> Changes {
         Changes {
             new_conversations: self.new_conversations - earlier.new_conversations,

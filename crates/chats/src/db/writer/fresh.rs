@@ -13,7 +13,6 @@ use crate::db::{schema, temporary::TemporaryDatabase};
 /// The number of bytes of [`Details`] rows that are sorted at once: about 150,000 rows.
 const DETAIL_BYTES: usize = 16 << 20;
 
-/// The number of [`Details`] rows that one statement writes.
 const ROWS_AT_ONCE: usize = 16;
 
 /// The maximum number of message ids whose hashes are kept: 38 MB of hashes.
@@ -28,7 +27,6 @@ pub(super) struct FreshDatabase {
     late: LateParts,
 }
 
-/// The parts that are written late and in key order, because that is several times faster.
 #[derive(Debug)]
 pub(super) struct LateParts {
     details: RefCell<Details>,
@@ -37,11 +35,9 @@ pub(super) struct LateParts {
     hasher: RandomState,
 }
 
-/// Rows of `verbatim_messages`.
 #[derive(Debug, Default)]
 struct Details {
     rows: Vec<DetailRow>,
-    /// The texts of all rows' columns, one after another.
     texts: String,
 }
 
@@ -75,7 +71,6 @@ impl Details {
         })
     }
 
-    /// Returns the rows in the order of their keys.
     fn sorted(&mut self) -> Vec<DetailRow> {
         let mut rows = std::mem::take(&mut self.rows);
         rows.sort_unstable_by(|one, other| {

@@ -11,7 +11,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::db::header::shared_file;
 
-/// The name of the list in `verbatim_meta`.
 const NAME: &str = "imports";
 
 /// The maximum number of imports in a list. A further import removes the oldest one.
@@ -37,7 +36,6 @@ pub struct FinishedImport {
     pub found: String,
 }
 
-/// The list in its stored form.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct StoredLedger {
     counter: u32,
@@ -48,11 +46,9 @@ struct StoredLedger {
 #[derive(Debug, Default)]
 pub struct Ledger {
     imports: Vec<FinishedImport>,
-    /// The change counter when the list was read.
     counter: Option<u32>,
     /// The last value of SQLite's `data_version` that this connection read.
     seen: Option<i64>,
-    /// Whether another connection wrote during this import.
     is_disturbed: bool,
 }
 
@@ -73,17 +69,17 @@ impl Ledger {
 
     /// Returns the result of an earlier import, if the database is unchanged since, so that repeating the
     /// import would change nothing.
-    pub fn found(&self, key: &str) -> Option<&str> {
+    pub fn earlier_result(&self, key: &str) -> Option<&str> {
         self.imports.iter().find(|import| import.key == key).map(|import| import.found.as_str())
     }
 
     /// Returns whether the database holds the result of an import whose key begins with `start`.
-    pub fn any_found(&self, start: &str) -> bool {
+    pub fn has_result(&self, start: &str) -> bool {
         self.imports.iter().any(|import| import.key.starts_with(start))
     }
 
     /// Checks whether another connection wrote since the last call.
-    pub(super) fn look(&mut self, connection: &Connection) -> Result<()> {
+    pub(super) fn check_for_writers(&mut self, connection: &Connection) -> Result<()> {
         let now = data_version(connection)?;
         self.is_disturbed |= self.seen.is_some_and(|seen| seen != now);
         self.seen = Some(now);
@@ -100,7 +96,6 @@ impl Ledger {
         Ok(())
     }
 
-    /// Removes the list from a database.
     pub(super) fn remove(connection: &Connection) -> Result<()> {
         connection.execute("DELETE FROM verbatim_meta WHERE name = ?1", [NAME]).map(drop)
     }
@@ -128,16 +123,17 @@ impl Ledger {
         }
         self.imports.drain(..self.imports.len().saturating_sub(MOST));
         connection.execute_batch("BEGIN IMMEDIATE")?;
-        let written = self.look(connection).and_then(|()| match counter(path, ROLLBACK) {
-            Some(counter) if !self.is_disturbed => {
-                let stored =
-                    StoredLedger { counter: counter.wrapping_add(1), imports: self.imports };
-                let json = serde_json::to_string(&stored).unwrap_or_default();
-                let sql = "INSERT OR REPLACE INTO verbatim_meta (name, value) VALUES (?1, ?2)";
-                connection.execute(sql, [NAME, &json]).map(drop)
-            }
-            _ => Ok(()),
-        });
+        let written =
+            self.check_for_writers(connection).and_then(|()| match counter(path, ROLLBACK) {
+                Some(counter) if !self.is_disturbed => {
+                    let stored =
+                        StoredLedger { counter: counter.wrapping_add(1), imports: self.imports };
+                    let json = serde_json::to_string(&stored).unwrap_or_default();
+                    let sql = "INSERT OR REPLACE INTO verbatim_meta (name, value) VALUES (?1, ?2)";
+                    connection.execute(sql, [NAME, &json]).map(drop)
+                }
+                _ => Ok(()),
+            });
         let end = if written.is_ok() { "COMMIT" } else { "ROLLBACK" };
         connection.execute_batch(end).and(written)
     }

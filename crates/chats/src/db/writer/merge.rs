@@ -15,17 +15,14 @@ use crate::db::{
 use verbatim_base::model::{AttachedContent, AttachedFile, Conversation, Instant, Message, Origin};
 use verbatim_text::{content::decode_parts, date};
 
-/// Whether a merge writes changes, or only counts them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MergeMode {
     Compare,
     Write,
 }
 
-/// A merge of conversations into a database.
 pub(super) struct Merge<'a> {
     pub(super) connection: &'a Connection,
-    /// Whether content is stored as the JSON of parts.
     pub(super) parts: bool,
     pub(super) mode: MergeMode,
     /// The parts that are written late, if the database is new. Then it has no older conversations.
@@ -155,24 +152,24 @@ impl Merge<'_> {
         statement
             .query_row([id], |row| {
                 Ok(KnownConversation {
-                    create_time: text(row, 0)?,
-                    update_time: text(row, 1)?,
-                    title: text(row, 2)?,
-                    source: text(row, 3)?,
-                    model: text(row, 4)?,
-                    link: text(row, 5)?,
+                    create_time: text_column(row, 0)?,
+                    update_time: text_column(row, 1)?,
+                    title: text_column(row, 2)?,
+                    source: text_column(row, 3)?,
+                    model: text_column(row, 4)?,
+                    link: text_column(row, 5)?,
                     archived: row.get::<_, Option<bool>>(6)?.unwrap_or_default(),
                     starred: row.get::<_, Option<bool>>(7)?.unwrap_or_default(),
-                    origin: match text(row, 8)? {
+                    origin: match text_column(row, 8)? {
                         Some(file) => {
                             let origin = Origin {
                                 file: Some(file),
-                                session: text(row, 9)?,
-                                project: text(row, 10)?,
-                                branch: text(row, 12)?,
+                                session: text_column(row, 9)?,
+                                project: text_column(row, 10)?,
+                                branch: text_column(row, 12)?,
                                 ..Origin::default()
                             };
-                            Some(origin.with_folder_lines(text(row, 11)?.as_deref()))
+                            Some(origin.with_folder_lines(text_column(row, 11)?.as_deref()))
                         }
                         None => None,
                     },
@@ -200,8 +197,8 @@ impl Merge<'_> {
             let position = at as i64 + 1;
             match &mut new_message {
                 Some((late, statement)) if late.is_new(self.connection, &key)? => {
-                    self.row(&key, id, message, position).insert_new(statement)?;
-                    self.details(&key, &key, message)?;
+                    self.message_row(&key, id, message, position).insert_new(statement)?;
+                    self.write_details(&key, &key, message)?;
                 }
                 _ => self.insert_message(id, &key, message, position)?,
             }
@@ -276,7 +273,7 @@ impl Merge<'_> {
             let names = attachments.get(&row.id).map(Vec::as_slice).unwrap_or_default();
             if self.is_same(row, message) && names == message.attachments {
                 changes.unchanged_messages += 1;
-                has_moved |= self.place(row, position)?;
+                has_moved |= self.move_to(row, position)?;
             } else {
                 changes.updated_messages += 1;
                 self.update_message(row, message, position)?;
@@ -286,7 +283,7 @@ impl Merge<'_> {
             // Messages that are only in an earlier export are placed after the messages of this export.
             for (row, _) in rows.iter().zip(&is_exported).filter(|(_, exported)| !**exported) {
                 position += 1;
-                has_moved |= self.place(row, position)?;
+                has_moved |= self.move_to(row, position)?;
             }
         }
         Ok((changes, has_moved))
@@ -361,7 +358,6 @@ impl Merge<'_> {
         Ok(())
     }
 
-    /// Returns the messages of a conversation in reading order.
     fn stored_messages(&self, id: &str) -> Result<Vec<KnownMessage>> {
         let mut statement = self.prepare(
             "SELECT m.id, m.role, m.content, m.create_time, m.update_time, m.position, v.export_id, v.model,
@@ -371,16 +367,16 @@ impl Merge<'_> {
              WHERE m.conversation_id = ?1 ORDER BY m.position, m.rowid",
         )?;
         let rows = statement.query_map([id], |row| {
-            let id = text(row, 0)?.unwrap_or_default();
+            let id = text_column(row, 0)?.unwrap_or_default();
             Ok(KnownMessage {
-                role: text(row, 1)?,
-                content: text(row, 2)?,
-                create_time: text(row, 3)?,
-                update_time: text(row, 4)?,
+                role: text_column(row, 1)?,
+                content: text_column(row, 2)?,
+                create_time: text_column(row, 3)?,
+                update_time: text_column(row, 4)?,
                 position: row.get::<_, Option<i64>>(5).unwrap_or(None),
-                key: text(row, 6)?.unwrap_or_else(|| id.clone()),
-                model: text(row, 7)?,
-                follows: text(row, 8)?,
+                key: text_column(row, 6)?.unwrap_or_else(|| id.clone()),
+                model: text_column(row, 7)?,
+                follows: text_column(row, 8)?,
                 id,
             })
         })?;
@@ -403,7 +399,7 @@ impl Merge<'_> {
     /// Returns whether a stored message equals a new message. Ignores the position.
     fn is_same(&self, row: &KnownMessage, new: &Message) -> bool {
         row.role.as_deref().unwrap_or_default() == new.role
-            && row.content.as_deref() == Some(self.encoded(&new.content).as_ref())
+            && row.content.as_deref() == Some(self.encode_content(&new.content).as_ref())
             && !differs(new.create_time, &row.create_time)
             && !differs(new.update_time, &row.update_time)
             && (new.model.is_none() || new.model == row.model)
@@ -411,12 +407,13 @@ impl Merge<'_> {
     }
 
     /// Moves a message to a position; returns whether the message had another position.
-    fn place(&self, row: &KnownMessage, position: i64) -> Result<bool> {
+    fn move_to(&self, row: &KnownMessage, position: i64) -> Result<bool> {
         if row.position == Some(position) {
             return Ok(false);
         }
         if self.mode == MergeMode::Write {
-            canonical::move_message(self.connection, &row.id, position)?;
+            let sql = "UPDATE messages SET position = ?2 WHERE id = ?1";
+            canonical::execute(self.connection, sql, params![row.id, position])?;
         }
         Ok(true)
     }
@@ -425,11 +422,11 @@ impl Merge<'_> {
         if self.mode == MergeMode::Compare {
             return Ok(());
         }
-        self.row(&row.id, "", new, position).update(self.connection)?;
+        self.message_row(&row.id, "", new, position).update(self.connection)?;
         self.prepare("DELETE FROM verbatim_attachments WHERE message_id = ?1")?
             .execute([&row.id])?;
         self.prepare("DELETE FROM verbatim_branches WHERE message_id = ?1")?.execute([&row.id])?;
-        self.details(&row.id, &row.key, new)
+        self.write_details(&row.id, &row.key, new)
     }
 
     fn insert_message(
@@ -439,12 +436,12 @@ impl Merge<'_> {
         new: &Message,
         position: i64,
     ) -> Result<()> {
-        let id = self.row(key, conversation, new, position).insert(self.connection)?;
-        self.details(&id, key, new)
+        let id = self.message_row(key, conversation, new, position).insert(self.connection)?;
+        self.write_details(&id, key, new)
     }
 
     /// Stores the data for which the canonical tables have no columns.
-    fn details(&self, id: &str, key: &str, new: &Message) -> Result<()> {
+    fn write_details(&self, id: &str, key: &str, new: &Message) -> Result<()> {
         let export_id = (id != key).then_some(key);
         if let Some(late) = self.late.filter(|_| export_id.is_some() || new.model.is_some()) {
             late.add_details(self.connection, id, export_id, new.model.as_deref())?;
@@ -470,8 +467,7 @@ impl Merge<'_> {
         Ok(())
     }
 
-    /// Returns the row that stores a message under `id`.
-    fn row<'r>(
+    fn message_row<'r>(
         &self,
         id: &'r str,
         conversation: &'r str,
@@ -482,7 +478,7 @@ impl Merge<'_> {
             id,
             conversation,
             role: Some(message.role.as_str()).filter(|role| !role.is_empty()),
-            content: self.encoded(&message.content),
+            content: self.encode_content(&message.content),
             create_time: message.create_time,
             update_time: message.update_time,
             position,
@@ -490,7 +486,7 @@ impl Merge<'_> {
     }
 
     /// Returns a text in the form in which this database stores contents.
-    fn encoded<'t>(&self, content: &'t str) -> Cow<'t, str> {
+    fn encode_content<'t>(&self, content: &'t str) -> Cow<'t, str> {
         if self.parts { serde_json::json!([content]).to_string().into() } else { content.into() }
     }
 
@@ -529,7 +525,7 @@ fn differs(new: Option<Instant>, stored: &Option<String>) -> bool {
 }
 
 /// Returns a column of any type as text.
-fn text(row: &Row<'_>, column: usize) -> Result<Option<String>> {
+fn text_column(row: &Row<'_>, column: usize) -> Result<Option<String>> {
     Ok(match row.get_ref(column)? {
         ValueRef::Null => None,
         ValueRef::Integer(number) => Some(number.to_string()),

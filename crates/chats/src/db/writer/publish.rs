@@ -22,7 +22,6 @@ use crate::db::{
 };
 use verbatim_base::{failpoint, private};
 
-/// The columns of the history of imports.
 const HISTORY: &str = "time, path, conversations, messages, new_conversations, new_messages,
     updated_conversations, updated_messages, skipped";
 

@@ -2,13 +2,12 @@
 
 use crate::import::{
     json::{Raw, Value},
-    plain::{part, plain},
+    plain::{part_text, plain},
     sources,
     tally::ImportTally,
     tool::lines,
 };
 
-/// Known content types that [`plain`] can read.
 const PLAIN: [&str; 10] = [
     "execution_output",
     "reasoning_recap",
@@ -60,7 +59,7 @@ pub(super) fn is_context(content: &Value) -> bool {
 pub(super) fn text(content: &Value, recipient: &str, tally: &mut ImportTally) -> String {
     let kind = match content {
         Value::Object(_) => content.str("content_type"),
-        other => return parts(other),
+        other => return join_parts(other),
     };
     match kind {
         "text" | "code" if recipient.starts_with(CANVAS) => {
@@ -80,7 +79,7 @@ pub(super) fn text(content: &Value, recipient: &str, tally: &mut ImportTally) ->
             let assets = content.at("assets").items();
             let placeholders = assets
                 .iter()
-                .map(|asset| part(asset, false).unwrap_or_else(|| "[file]".to_owned()));
+                .map(|asset| part_text(asset, false).unwrap_or_else(|| "[file]".to_owned()));
             let texts = [content.str("result"), content.str("summary")].map(str::to_owned);
             lines(texts.into_iter().chain(placeholders))
         }
@@ -108,7 +107,7 @@ const WIDGET: &str = "The latest state of the widget is";
 
 /// Returns the text of a message together with the text of its widget, such as a report; `None` without a
 /// widget. The widget's state is in the metadata or in the text of the message.
-pub(super) fn of_widget(
+pub(super) fn with_widget(
     message: &str,
     state: Option<&str>,
     tally: &mut ImportTally,
@@ -126,20 +125,20 @@ fn report(state: &str, tally: &mut ImportTally) -> Option<String> {
     let message = state.get("report_message")?;
     let text = lines([plan, text(message.get("content")?, "", tally)]);
     let cited = message.get("metadata").and_then(|metadata| metadata.get("content_references"));
-    Some(sources::below(text, cited.map_or(&[], std::slice::from_ref))).filter(|it| !it.is_empty())
+    Some(sources::append_sources(text, cited.map_or(&[], std::slice::from_ref)))
+        .filter(|it| !it.is_empty())
 }
 
-/// Returns the text of `parts`, or of `text` if there are none.
 fn parts_or_text(content: &Value) -> String {
     match content.get("parts") {
-        Some(list) if *list != Value::Null => parts(list),
+        Some(list) if *list != Value::Null => join_parts(list),
         _ => plain(content, false),
     }
 }
 
-/// Joins the parts of a message with line breaks.
-fn parts(list: &Value) -> String {
-    let parts: Vec<String> = list.items().iter().filter_map(|item| part(item, false)).collect();
+fn join_parts(list: &Value) -> String {
+    let parts: Vec<String> =
+        list.items().iter().filter_map(|item| part_text(item, false)).collect();
     parts.join("\n")
 }
 

@@ -15,7 +15,7 @@ const TEXTS: [&str; 4] = ["text", "code", "thoughts", "execution_output"];
 
 /// Returns the files of a message without repeats: first the attachments, then the files that the content
 /// names, then charts. Their field `message` is 0.
-pub(super) fn of_message(metadata: &Metadata<'_>, content: Option<&Value>) -> Vec<AttachedFile> {
+pub(super) fn message_files(metadata: &Metadata<'_>, content: Option<&Value>) -> Vec<AttachedFile> {
     let mut files = FilesOfMessage::default();
     for file in metadata.attachments.as_ref().map(Value::items).unwrap_or_default() {
         let name = ["name", "file_name"].map(|field| file.str(field));
@@ -29,7 +29,6 @@ pub(super) fn of_message(metadata: &Metadata<'_>, content: Option<&Value>) -> Ve
     files.list
 }
 
-/// The files of a message, without repeats.
 #[derive(Default)]
 struct FilesOfMessage {
     list: Vec<AttachedFile>,

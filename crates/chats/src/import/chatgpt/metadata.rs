@@ -14,22 +14,16 @@ use verbatim_text::screen::shown;
 #[derive(Default)]
 pub(super) struct Metadata<'a> {
     pub(super) attachments: Option<Value>,
-    /// The names of the attachments.
     pub(super) names: Vec<String>,
     pub(super) model: Option<Cow<'a, str>>,
-    /// The state of a widget, such as a report.
     pub(super) widget: Option<Cow<'a, str>>,
-    /// The pointers of the charts that a program drew.
     pub(super) charts: Vec<String>,
     /// The custom instructions of the user. Exports of 2023 have them only here.
     pub(super) instructions: Option<String>,
-    /// The texts that the user replied to, or selected before writing the message.
     marked: [Option<Cow<'a, str>>; 2],
     /// The titles of a picture, of a report, of reasoning and of a document, and the plan of the report.
     titles: [Option<Cow<'a, str>>; 5],
-    /// The queries that a search had.
     queries: Vec<String>,
-    /// The output and the error of a program.
     output: String,
     /// Lists of the pages and files that an answer cites or that a search found.
     sources: [Option<Raw<'a>>; 5],
@@ -52,7 +46,7 @@ impl<'a> Metadata<'a> {
             plan,
             reasoning,
             sources @ ..,
-        ] = metadata.pick([
+        ] = metadata.last_fields([
             "attachments",
             "model_slug",
             "chatgpt_sdk",
@@ -72,7 +66,7 @@ impl<'a> Metadata<'a> {
             "image_results",
             "_cite_metadata",
         ])?;
-        let selected = within(canvas, &["selection_metadata", "selection_text"])?;
+        let selected = value_at(canvas, &["selection_metadata", "selection_text"])?;
         let instructions = context.map(Raw::value).transpose()?.map(|context| {
             lines(["about_user_message", "about_model_message"].map(|it| context.str(it)))
         });
@@ -80,11 +74,11 @@ impl<'a> Metadata<'a> {
         let program = program.map(Raw::value).transpose()?.unwrap_or(Value::Null);
         let messages = program.at("messages").items();
         let charts = messages.iter().filter(|it| it.str("message_type") == "image");
-        let queries = [within(searches, &["queries"])?, old_searches].into_iter().flatten();
+        let queries = [value_at(searches, &["queries"])?, old_searches].into_iter().flatten();
         let queries: Vec<Value> = queries.map(Raw::value).collect::<Result<_, _>>()?;
         let queries = queries.iter().flat_map(Value::items);
         let queries = queries.map(|query| query.as_str().unwrap_or_else(|| query.str("q")));
-        let title = within(canvas, &["title"])?;
+        let title = value_at(canvas, &["title"])?;
         Ok(Metadata {
             names: list
                 .map(|list| names(list, &["name", "file_name"]))
@@ -92,7 +86,7 @@ impl<'a> Metadata<'a> {
                 .unwrap_or_default(),
             attachments: list.map(Raw::value).transpose()?,
             model: model.and_then(Raw::text),
-            widget: within(sdk, &["widget_state"])?.and_then(Raw::string),
+            widget: value_at(sdk, &["widget_state"])?.and_then(Raw::string),
             charts: charts.map(|chart| chart.str("image_url").to_owned()).collect(),
             instructions,
             marked: [replied_to, selected].map(|marked| marked.and_then(Raw::string)),
@@ -105,7 +99,7 @@ impl<'a> Metadata<'a> {
     }
 
     /// Returns a message's text with the parts from the metadata.
-    pub(super) fn completed(&self, text: String) -> String {
+    pub(super) fn add_to_text(&self, text: String) -> String {
         let output = Some(&*self.output).filter(|_| text.trim().is_empty()).unwrap_or_default();
         let charts = vec!["[image]"; self.charts.len()].join("\n");
         let is_new = |more: &&str| !text.contains(*more);
@@ -121,7 +115,7 @@ impl<'a> Metadata<'a> {
         }
         let lists: Vec<Value> =
             self.sources.iter().flatten().flat_map(|list| list.value()).collect();
-        sources::below(with_files(text, &self.names), &lists)
+        sources::append_sources(with_files(text, &self.names), &lists)
     }
 }
 
@@ -138,9 +132,9 @@ fn output(program: &Value, messages: &[Value]) -> String {
 }
 
 /// Returns the value at a path of names within objects.
-fn within<'a>(raw: Option<Raw<'a>>, path: &[&str]) -> Result<Option<Raw<'a>>, Damage> {
+fn value_at<'a>(raw: Option<Raw<'a>>, path: &[&str]) -> Result<Option<Raw<'a>>, Damage> {
     path.iter().try_fold(raw, |raw, name| match raw {
-        Some(raw) => Ok(raw.pick([name])?[0]),
+        Some(raw) => Ok(raw.last_fields([name])?[0]),
         None => Ok(None),
     })
 }

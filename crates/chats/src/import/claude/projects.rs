@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use crate::import::{
-    fields::{derived_id, own_id, time},
+    fields::{derive_id, own_id, time},
     json::{ObjectFields, Raw, Value},
     plain::plain,
     tally::Reason,
@@ -70,7 +70,7 @@ pub(super) fn project(fields: &ObjectFields<'_>) -> Result<Conversation, Reason>
     let name = fields.text("name").filter(|name| !name.trim().is_empty());
     let title = name.map_or("Project".to_owned(), |name| format!("Project: {name}"));
     let link = own_id.as_ref().map(|id| link(id));
-    let id = own_id.unwrap_or_else(|| derived_id(create_time, Some(&title), &messages));
+    let id = own_id.unwrap_or_else(|| derive_id(create_time, Some(&title), &messages));
     let archived = fields.get("archived_at").is_some_and(|at| !at.is_null())
         || fields.get("is_archived").is_some_and(Raw::is_true);
     Ok(with_whole_ids(Conversation {
@@ -96,11 +96,11 @@ pub(super) fn memory(fields: &ObjectFields<'_>) -> Result<Conversation, Reason> 
     let of_projects = fields.get(PROJECT_MEMORIES).map(Raw::value).transpose()?;
     match &of_projects {
         Some(Value::Object(projects)) => {
-            texts.extend(projects.iter().map(|(id, memory)| of_project(id, memory)));
+            texts.extend(projects.iter().map(|(id, memory)| project_memory(id, memory)));
         }
         Some(list) => texts.extend(list.items().iter().map(|memory| {
             let id = ["project_uuid", "uuid"].map(|name| memory.str(name));
-            of_project(id.into_iter().find(|id| !id.is_empty()).unwrap_or_default(), memory)
+            project_memory(id.into_iter().find(|id| !id.is_empty()).unwrap_or_default(), memory)
         })),
         None => {}
     }
@@ -128,7 +128,7 @@ pub(super) fn memory(fields: &ObjectFields<'_>) -> Result<Conversation, Reason> 
 
 /// Returns the id and the text of a message with the memory of a project. An export names the project only by
 /// its id.
-fn of_project(id: &str, memory: &Value) -> (String, String) {
+fn project_memory(id: &str, memory: &Value) -> (String, String) {
     let text = plain(memory, true);
     if id.is_empty() || text.trim().is_empty() {
         return (format!("/project-{id}"), text);

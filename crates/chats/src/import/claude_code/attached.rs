@@ -7,7 +7,6 @@ use super::super::{
 };
 use super::text::shown;
 
-/// A text of an attachment, with its role and its files.
 pub(super) struct AttachedText {
     pub(super) role: &'static str,
     pub(super) text: String,

@@ -31,7 +31,7 @@ pub(super) fn shown(block: &Value) -> String {
         "document" | "file" => {
             let source = block.at("source");
             let data = if source.str("type") == "text" { source.str("data") } else { "" };
-            lines([&tool::placeholder("file", block), data, &within(source)])
+            lines([&tool::placeholder("file", block), data, &nested_text(source)])
         }
         "resource" => {
             let resource = block.at("resource");
@@ -43,13 +43,13 @@ pub(super) fn shown(block: &Value) -> String {
         "tool_reference" => block.str("tool_name").to_owned(),
         "search_result" | "web_search_result" => {
             let [title, url, source] = ["title", "url", "source"].map(|name| block.str(name));
-            lines([title, url, source, &within(block)])
+            lines([title, url, source, &nested_text(block)])
         }
         kind if kind.ends_with("tool_result") => result(block),
         _ => {
             let [title, text, out, errors] =
                 ["title", "text", "stdout", "stderr"].map(|name| block.str(name));
-            let text = lines([title, text, out, errors, &within(block)]);
+            let text = lines([title, text, out, errors, &nested_text(block)]);
             if text.is_empty() && block.str("type").is_empty() { structured(block) } else { text }
         }
     }
@@ -82,10 +82,10 @@ fn structured(value: &Value) -> String {
 }
 
 /// Returns the text of Claude Code's own record of a tool's result.
-pub(super) fn of_program(result: &Value) -> String {
+pub(super) fn program_result(result: &Value) -> String {
     let outputs = lines(["stdout", "stderr"].map(|name| result.str(name)));
     let file = result.at("file");
-    let texts = [outputs, within(result), file.str("content").to_owned()];
+    let texts = [outputs, nested_text(result), file.str("content").to_owned()];
     match texts.into_iter().find(|text| !text.trim().is_empty()) {
         Some(text) => text,
         None if file.get("base64").is_some() => String::new(),
@@ -152,7 +152,7 @@ pub(super) fn unknown(blocks: &[Value], found: &mut dyn FnMut(&str)) {
 
 /// Returns the text of a block's content, which is a text or a list of blocks. Recursion is safe, because the
 /// depth of a [`Value`] is bounded.
-fn within(block: &Value) -> String {
+fn nested_text(block: &Value) -> String {
     lines(block.at("content").items().iter().map(shown))
 }
 
@@ -179,13 +179,13 @@ pub(super) fn result(block: &Value) -> String {
 pub(super) fn typed(text: &str) -> (&'static str, String) {
     let start = text.trim_start();
     if start.starts_with("<command-name>") || start.starts_with("<command-message>") {
-        let name = inner(text, "command-name").unwrap_or_default().trim();
+        let name = inner_element(text, "command-name").unwrap_or_default().trim();
         let slash = if name.starts_with('/') || name.is_empty() { "" } else { "/" };
-        let arguments = inner(text, "command-args").unwrap_or_default().trim();
+        let arguments = inner_element(text, "command-args").unwrap_or_default().trim();
         return ("user", format!("{slash}{name} {arguments}").trim().to_owned());
     }
     if start.starts_with("<bash-input>")
-        && let Some((command, after)) = outer(start, "bash-input")
+        && let Some((command, after)) = outer_element(start, "bash-input")
     {
         let command = format!("! {}", command.trim());
         return ("user", lines([command, outputs(after, "bash")]));
@@ -278,20 +278,20 @@ pub(super) fn is_injected(text: &str) -> bool {
 
 /// Returns what a command wrote to standard output and to standard error.
 fn outputs(text: &str, kind: &str) -> String {
-    let (out, after) = outer(text, &format!("{kind}-stdout")).unwrap_or(("", text));
-    let (errors, _) = outer(after, &format!("{kind}-stderr")).unwrap_or_default();
+    let (out, after) = outer_element(text, &format!("{kind}-stdout")).unwrap_or(("", text));
+    let (errors, _) = outer_element(after, &format!("{kind}-stderr")).unwrap_or_default();
     lines([shown_on_screen(out.trim()), shown_on_screen(errors.trim())])
 }
 
 /// Returns the text from the first to the last tag of an element, which may have such tags in it, and the text
 /// after the element.
-fn outer<'t>(text: &'t str, name: &str) -> Option<(&'t str, &'t str)> {
+fn outer_element<'t>(text: &'t str, name: &str) -> Option<(&'t str, &'t str)> {
     let (_, rest) = text.split_once(&format!("<{name}>"))?;
     rest.rsplit_once(&format!("</{name}>"))
 }
 
 /// Returns the text between the tags of an element.
-fn inner<'t>(text: &'t str, name: &str) -> Option<&'t str> {
+fn inner_element<'t>(text: &'t str, name: &str) -> Option<&'t str> {
     let (_, rest) = text.split_once(&format!("<{name}>"))?;
     let end = rest.find(&format!("</{name}>"))?;
     Some(&rest[..end])

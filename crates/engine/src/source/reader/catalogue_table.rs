@@ -168,7 +168,7 @@ impl CatalogueTable {
         let mut doc_ids = Vec::with_capacity(self.turns(conversation) as usize);
         for (segment, number) in self.parts(conversation) {
             let start = doc_ids.len();
-            doc_ids.extend(self.snapshot.living_of(segment, number));
+            doc_ids.extend(self.snapshot.living_in_conversation(segment, number));
             doc_ids[start..].reverse();
         }
         doc_ids
@@ -255,7 +255,7 @@ fn made(snapshot: &Snapshot) -> Vec<u8> {
     for segment in 0..segments {
         let first_undated = snapshot.first_undated_in(segment);
         for number in 0..snapshot.conversations_in(segment) {
-            let mut messages = snapshot.living_of(segment, number);
+            let mut messages = snapshot.living_in_conversation(segment, number);
             let Some(newest) = messages.next() else {
                 numbers.push(DELETED);
                 continue;

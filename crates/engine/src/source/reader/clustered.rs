@@ -249,7 +249,7 @@ impl ScanStore for ClusterScan<'_> {
         let name = |place: &ScanPlace| self.names.get(usize::try_from(place.number()).ok()?);
         let names: Vec<&str> = places.iter().filter_map(name).map(String::as_str).collect();
         let hits = self.view.fetch(self.cluster.client()?, &names, self.stop)?;
-        Ok(hits.into_iter().map(|hit| hit.kept_around(find)).collect())
+        Ok(hits.into_iter().map(|hit| hit.into_owned_around(find)).collect())
     }
 
     fn titles(&mut self) -> Result<Vec<(String, String)>> {

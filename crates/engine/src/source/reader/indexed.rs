@@ -214,7 +214,7 @@ impl Reader for IndexedReader {
                 return db::read_tables(path, stop, db::tally::models);
             }
             let mut accepts = |message: MessageFacts<'_>| counter.accepts(message);
-            db::read(path, stop, |database| db::tally::models_of(database, &mut accepts))
+            db::read(path, stop, |database| db::tally::models_where(database, &mut accepts))
         })?;
         Ok(counter.finish(models))
     }

@@ -178,7 +178,7 @@ impl Reader for LiveReader {
             db::tally::messages(database, &mut |message| counter.take(message))?;
             let models = match scope.is_open() {
                 true => db::tally::models(database)?,
-                false => db::tally::models_of(database, &mut |it| counter.accepts(it))?,
+                false => db::tally::models_where(database, &mut |it| counter.accepts(it))?,
             };
             Ok(counter.finish(models))
         })

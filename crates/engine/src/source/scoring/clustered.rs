@@ -510,7 +510,7 @@ impl ClusterConceptScorer<'_> {
         let terms = &self.concept.terms;
         let mut frequencies = vec![0; terms.len()];
         for text in [index::speaker(&message.hit.role), &message.hit.content] {
-            self.tokenizer.cut(text, |cut| {
+            self.tokenizer.tokenize(text, |cut| {
                 if let Some(at) = terms.iter().position(|term| term.term == cut) {
                     frequencies[at] += 1;
                 }

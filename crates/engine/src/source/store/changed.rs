@@ -27,9 +27,9 @@ fn gone(
     stop: &Stop,
 ) -> db::Result<HashSet<u32>> {
     let mut gone: HashSet<u32> = doc_ids.iter().copied().collect();
-    let Some(reader) = RowReader::of(database)? else { return Ok(gone) };
+    let Some(reader) = RowReader::open(database)? else { return Ok(gone) };
     let keys: Vec<i64> = doc_ids.iter().map(|doc_id| snapshot.key(*doc_id)).collect();
-    let pairs = reader.conversations_of(&keys)?;
+    let pairs = reader.with_conversations(&keys)?;
     let kept: HashSet<i64> = pairs.into_iter().map(|[message, _]| message).collect();
     for (doc_id, key) in doc_ids.iter().zip(keys).filter(|(_, key)| kept.contains(key)) {
         stop.check(db::Error::Stopped)?;

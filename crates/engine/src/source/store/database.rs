@@ -147,7 +147,7 @@ impl Store for DatabaseStore {
     }
 
     fn forked_from(&self, source: &Source, id: &str, stop: &Stop) -> Result<Option<String>> {
-        let state = source.read_database(stop, |database| db::reader_of(database, id))?;
+        let state = source.read_database(stop, |database| db::reader_state(database, id))?;
         let reader = state.and_then(|state| TranscriptReader::restore(&state));
         Ok(reader.and_then(|reader| reader.parent().map(str::to_owned)))
     }

@@ -48,8 +48,8 @@ pub(crate) struct IndexHandle {
 
 impl IndexHandle {
     pub(crate) fn open(index_folder: &Path, path: &Path) -> db::Result<IndexHandle> {
-        let probe = Probe::of(path)?;
-        let index_dir = IndexDir::of(index_folder, probe.real());
+        let probe = Probe::new(path)?;
+        let index_dir = IndexDir::for_database(index_folder, probe.real());
         let stamp = index_dir.note();
         let opened = match index_dir.current().map(|commit| index_dir.open(&commit)) {
             None => Err(FallbackReason::NoIndex),

@@ -439,8 +439,8 @@ impl Source {
 
     /// Returns the index directory of the source's database.
     pub(crate) fn index_dir(&self) -> db::Result<IndexDir> {
-        let probe = Probe::of(self.path()?)?;
-        Ok(IndexDir::of(&self.state.config.index_folder(), probe.real()))
+        let probe = Probe::new(self.path()?)?;
+        Ok(IndexDir::for_database(&self.state.config.index_folder(), probe.real()))
     }
 
     /// Runs `work` on the database. If an export is replaced meanwhile, finds the new one and repeats.
@@ -498,7 +498,7 @@ mod tests {
     fn a_call_compares_the_index_with_the_database_once() {
         let export = TestExport::indexed(&["red"]);
         let source = export.engine.sources().remove(0);
-        let (call, later) = (Stop::never().of_call(), Stop::never().of_call());
+        let (call, later) = (Stop::never().for_call(), Stop::never().for_call());
         let snapshot = source.current_index(&call).unwrap();
         export.add(1, "blue");
         let again = source.current_index(&call.within(Duration::from_secs(60))).unwrap();

@@ -18,8 +18,8 @@ pub(crate) fn wipe_indexes(
     database: &Path,
     wait: &mut dyn FnMut(&Path) -> bool,
 ) -> Result<()> {
-    let probe = Probe::of(database)?;
-    let index_dir = IndexDir::of(&config.index_folder(), probe.real());
+    let probe = Probe::new(database)?;
+    let index_dir = IndexDir::for_database(&config.index_folder(), probe.real());
     let namesakes = index_dir.namesakes();
     namesakes.iter().chain([&index_dir]).try_for_each(|index_dir| wipe(index_dir, wait))
 }

@@ -120,7 +120,7 @@ impl<'a> Pass<'a> {
         }
         while let Some(name) = self.again.pop_first() {
             let path = Path::new(&name);
-            let Ok(stamp) = Stamp::at(path) else { continue };
+            let Ok(stamp) = Stamp::from_path(path) else { continue };
             self.total += stamp.size;
             let found = TranscriptPath::of(path, &name, &stamp);
             if let Some(earlier) = whole_again(&known, &found)
@@ -554,7 +554,7 @@ fn order(found: &TranscriptPath) -> ReadingOrder {
             None => Box::new(file),
         }
     });
-    ReadingOrder::of(&found.path, found.size, content)
+    ReadingOrder::new(&found.path, found.size, content)
 }
 
 /// Returns whether a file begins with no text: it is empty, or has only zeros and white space there.

@@ -207,7 +207,7 @@ fn remove_old(folder: &Path) {
 /// Removes the index of a store that is no longer read.
 fn remove_index_of(store: &Path, folder: &Path) {
     if let Ok(real) = dunce::canonicalize(store) {
-        drop(fs::remove_dir_all(IndexDir::of(folder, &real).folder()));
+        drop(fs::remove_dir_all(IndexDir::for_database(folder, &real).folder()));
     }
 }
 
@@ -218,5 +218,5 @@ fn lock(database: &Path) -> Result<Option<FileLock>, SyncError> {
     if let Some(folder) = path.parent() {
         private::create_dir_all(folder).map_err(failed)?;
     }
-    FileLock::take(&path, 1).map_err(failed)
+    FileLock::try_acquire(&path, 1).map_err(failed)
 }

@@ -70,7 +70,7 @@ pub(super) fn walk(config: &Config, report: &mut ArchiveReport) -> Walk {
     let names: BTreeSet<PathBuf> =
         walk.found.iter().filter_map(|found| beside::names_file(&found.path)).collect();
     let stamped = names.into_iter().filter_map(|file| {
-        let stamp = TranscriptPath::of(&file, "", &Stamp::at(&file).ok()?).stamp;
+        let stamp = TranscriptPath::of(&file, "", &Stamp::from_path(&file).ok()?).stamp;
         Some((file, stamp))
     });
     walk.names = stamped.collect();
@@ -90,7 +90,7 @@ impl Walk {
                 return;
             }
             match path.to_str() {
-                Some(name) => match Stamp::at(path) {
+                Some(name) => match Stamp::from_path(path) {
                     Ok(stamp) => self.found.push(TranscriptPath::of(path, name, &stamp)),
                     Err(error) => self.fail(path, &error, report),
                 },

@@ -29,7 +29,7 @@ pub fn obstacle(database: &Database) -> Result<Option<&'static str>> {
 
 /// Calls `each` with every wanted conversation and its messages, until `each` returns false. Keeps one
 /// conversation in memory at a time, and 16 bytes for each message of the database.
-pub fn carry(
+pub fn each_conversation(
     database: &Database,
     is_wanted: &mut dyn FnMut(&str) -> bool,
     each: &mut dyn FnMut(StoredConversation, Vec<StoredMessage>) -> bool,

@@ -1,4 +1,4 @@
-//! Checks whether a database file is complete.
+//! Detects whole database files with the canonical tables.
 
 use std::{
     path::{Path, PathBuf},
@@ -13,7 +13,6 @@ use super::{
 };
 use verbatim_base::{lock::lock, model::Stop};
 
-/// The first bytes of every database that is not empty.
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 
 /// Returns whether a file is a database with the length that its header records. A copy in progress is
