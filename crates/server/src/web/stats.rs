@@ -95,7 +95,7 @@ pub(super) fn page(site: &Site, ask: &Ask, stop: &Stop) -> Result<Markup, Proble
     };
     let of_month = |month: &str| {
         with(&|ask| {
-            (ask.filters.since, ask.filters.until) = (Some(month.into()), Some(month.into()))
+            (ask.filters.since, ask.filters.until) = (Some(month.into()), Some(month.into()));
         })
     };
     let of_hour = |hour: i64| with(&|ask| ask.hour = Some(hour));
