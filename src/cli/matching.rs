@@ -1,6 +1,6 @@
 //! `verbatim search -l`: the conversations that match.
 
-use std::{collections::HashMap, io::Write};
+use std::io::Write;
 
 use serde::Serialize;
 
@@ -9,9 +9,10 @@ use super::{
     found::{ConversationJson, Key, Page, conversations, place, title_line},
     output::{grouped, harmless, json_line},
 };
+use verbatim_answer::exact::{ExactSearch, GroupedConversation, Grouping};
 use verbatim_base::model::{Hit, Instant, Stop};
 use verbatim_engine::SourceKind;
-use verbatim_text::{matcher::Matchers, snippet};
+use verbatim_text::snippet;
 
 /// The number of conversations that are looked up in one step.
 const AT_ONCE: usize = 500;
@@ -24,19 +25,18 @@ pub(super) struct ListForm {
     pub(super) null: bool,
 }
 
-/// The conversations that match, in the order of their first matches.
+/// The conversations that match, in the order of their first matches; with their titles.
 #[derive(Default)]
 pub(super) struct MatchingConversations {
-    places: HashMap<Key, usize>,
-    found: Vec<MatchingConversation>,
+    grouping: Grouping<String>,
 }
 
-/// A conversation with its number of messages that match; 0 if only its title does.
-pub(super) struct MatchingConversation {
+/// A hit of a conversation.
+pub(super) struct MatchingHit {
     key: Key,
     title: String,
     time: Option<Instant>,
-    messages: usize,
+    is_title_only: bool,
 }
 
 #[derive(Serialize)]
@@ -51,33 +51,23 @@ struct JsonMatchingConversation<'a> {
 }
 
 impl MatchingConversations {
-    /// Returns the conversation of a hit.
-    pub(super) fn render(
-        matchers: &Matchers,
-        kind: SourceKind,
-        hit: &Hit<'_>,
-    ) -> MatchingConversation {
-        let is_title_only = matchers.has_only_title(&hit.content, &hit.title);
-        MatchingConversation {
+    pub(super) fn render(search: &ExactSearch<'_>, kind: SourceKind, hit: &Hit<'_>) -> MatchingHit {
+        MatchingHit {
             key: (kind, hit.conversation_id.clone().into_owned()),
             title: hit.title.clone().into_owned(),
             time: hit.time,
-            messages: usize::from(!is_title_only),
+            is_title_only: search.is_title_only(hit),
         }
     }
 
-    pub(super) fn take(&mut self, one: MatchingConversation) {
-        match self.places.get(&one.key) {
-            Some(place) => self.found[*place].messages += one.messages,
-            None => {
-                self.places.insert(one.key.clone(), self.found.len());
-                self.found.push(one);
-            }
-        }
+    pub(super) fn take(&mut self, MatchingHit { key, title, time, is_title_only }: MatchingHit) {
+        let place = self.grouping.add(key, (Vec::new(), time), is_title_only);
+        let kept = &mut self.grouping.conversations[place].kept;
+        kept.extend(kept.is_empty().then_some(title));
     }
 
     pub(super) fn len(&self) -> usize {
-        self.found.len()
+        self.grouping.conversations.len()
     }
 
     /// Writes the first `most` conversations; returns their number.
@@ -88,17 +78,18 @@ impl MatchingConversations {
         page: Page<'_>,
         out: &mut dyn Write,
     ) -> Result<usize> {
-        let shown = &self.found[..most.min(self.found.len())];
+        let shown = &self.grouping.conversations[..most.min(self.len())];
         for part in shown.chunks(AT_ONCE) {
             if form.null {
-                for MatchingConversation { key: (_, id), .. } in part {
+                for GroupedConversation { key: (_, id), .. } in part {
                     write!(out, "{id}\0")?;
                 }
                 continue;
             }
             let keys: Vec<Key> = part.iter().map(|one| one.key.clone()).collect();
             let described = conversations(page.engine, &keys, &Stop::never())?;
-            for MatchingConversation { key, title, time, messages } in part {
+            for GroupedConversation { key, kept, time, messages, .. } in part {
+                let title = kept.first().map_or("", String::as_str);
                 let conversation = &described[key];
                 if form.json {
                     let title = snippet::trim(title);

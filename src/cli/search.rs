@@ -31,15 +31,15 @@ use super::{
     ranked, settings, settings_file,
 };
 use verbatim_answer::{
+    exact::{ExactSearch, NothingFound},
     notes::{Audience, lines},
-    nothing,
 };
 use verbatim_base::model::{Hit, Request, Stop};
 use verbatim_engine::{
-    self as engine, Count, Engine, IndexError, Make, Note, Question, Scope, SearchPlan, Searched,
-    SourceKind, StoreAddress,
+    self as engine, Count, Engine, Make, Note, Question, Scope, SearchPlan, Searched, SourceKind,
+    StoreAddress,
 };
-use verbatim_text::{matcher::Matchers, snippet};
+use verbatim_text::snippet;
 
 /// The maximum number of highlighted matches in a message.
 const MOST_SPANS: usize = 100;
@@ -249,9 +249,9 @@ pub(super) fn run(
         let form = ranked::Form { flat, json, quiet, has_limit };
         return ranked::run(&args.question(mode, scope), form, page, Terminal { environment, out });
     }
-    let search = Exact::of(args, page, scope, stop)?;
+    let search = Exact::of(args, page, scope, &stop)?;
     let count = match () {
-        () if args.quiet => usize::from(search.finds()?),
+        () if args.quiet => usize::from(search.search.finds()?),
         () if args.count => search.count(args.json, environment.terminal, out)?,
         () if args.explain => search.explain(args.json, out)?,
         () if args.conversations || args.null => {
@@ -356,7 +356,7 @@ pub(super) fn answer(
     let page = Page { engine, look, clock, context, raw_content: args.is_raw() };
     let mut answer = match mode {
         Some(mode) => ranked::json(&args.question(mode, scope), page, stop, out)?,
-        None => Exact::of(&args, page, scope, stop.clone())?.json(out)?,
+        None => Exact::of(&args, page, scope, stop)?.json(out)?,
     };
     answer.notes.splice(..0, notes);
     if answer.is_cut || !answer.notes.is_empty() {
@@ -435,73 +435,39 @@ fn rank_by(args: &Args) -> Result<Option<engine::Mode>> {
 struct Exact<'a> {
     page: Page<'a>,
     filters: &'a FilterArgs,
-    scope: Scope,
-    request: Request,
-    matchers: Matchers,
+    search: ExactSearch<'a>,
     /// The maximum number of messages to show.
     limit: usize,
     /// Whether the user gave the limit.
     has_limit: bool,
-    is_oldest: bool,
-    stop: Stop,
 }
 
 impl<'a> Exact<'a> {
-    fn of(args: &'a Args, page: Page<'a>, scope: Scope, stop: Stop) -> Result<Exact<'a>> {
-        let request = args.request();
-        let matchers =
-            Matchers::of(&request).map_err(|error| engine::Error::from(IndexError::from(error)))?;
+    fn of(args: &'a Args, page: Page<'a>, scope: Scope, stop: &Stop) -> Result<Exact<'a>> {
+        let mut search = ExactSearch::new(page.engine, args.request(), scope, stop)?;
+        search.oldest_first = args.oldest;
         let (limit, has_limit) = (args.most(), args.limit.is_some());
-        let (filters, is_oldest) = (&args.filters, args.oldest);
-        Ok(Exact { page, filters, scope, request, matchers, limit, has_limit, is_oldest, stop })
+        Ok(Exact { page, filters: &args.filters, search, limit, has_limit })
     }
 
+    /// Searches, and prints the notes.
     fn all<T: Send>(
         &self,
         limit: Option<usize>,
-        render: Make<'_, T>,
+        make: Make<'_, T>,
         show: &mut dyn FnMut(T) -> ControlFlow<()>,
     ) -> Result<Searched> {
-        let searched = self.quietly(limit, render, show)?;
+        let searched = self.search.each(limit, make.into(), show)?;
         notes::print(&searched.notes);
         Ok(searched)
-    }
-
-    /// Searches without printing notes.
-    fn quietly<T: Send>(
-        &self,
-        limit: Option<usize>,
-        render: Make<'_, T>,
-        show: &mut dyn FnMut(T) -> ControlFlow<()>,
-    ) -> Result<Searched> {
-        let request = Request { limit, ..self.request.clone() };
-        let (sources, scope, stop) = (self.page.engine.all_sources(), &self.scope, &self.stop);
-        Ok(match self.is_oldest {
-            true => sources.search_oldest(&request, scope, stop, render, show)?,
-            false => sources.search(&request, scope, stop, render.into(), show)?,
-        })
     }
 
     fn at_most(&self) -> Option<usize> {
         Some(self.limit).filter(|most| *most < usize::MAX)
     }
 
-    fn finds(&self) -> Result<bool> {
-        let mut found = false;
-        let show = &mut |()| {
-            found = true;
-            ControlFlow::Break(())
-        };
-        let request = Request { limit: Some(1), ..self.request.clone() };
-        let make: Make<'_, ()> = &|_, _| Some(());
-        let sources = self.page.engine.all_sources();
-        sources.search(&request, &self.scope, &self.stop, make.into(), show)?;
-        Ok(found)
-    }
-
     fn count(&self, is_json: bool, is_terminal: bool, out: &mut dyn Write) -> Result<usize> {
-        let sources = self.page.engine.all_sources();
-        let (count, notes) = sources.count(&self.request, &self.scope, &self.stop)?;
+        let (count, notes) = self.search.count()?;
         notes::print(&notes);
         let Count { messages, conversations, titles } = count;
         let (of_messages, of_conversations, of_titles) = (
@@ -548,7 +514,7 @@ impl<'a> Exact<'a> {
     fn conversations(&self, form: ListForm, out: &mut dyn Write) -> Result<usize> {
         let mut found = MatchingConversations::default();
         let render = |kind: SourceKind, hit: Hit<'_>| {
-            Some(MatchingConversations::render(&self.matchers, kind, &hit))
+            Some(MatchingConversations::render(&self.search, kind, &hit))
         };
         self.all(None, &render, &mut |one| {
             found.take(one);
@@ -564,7 +530,7 @@ impl<'a> Exact<'a> {
         let mut lines = JsonLines::new(self.page, most, out);
         let clock = self.page.clock;
         let render = |kind, hit: Hit<'_>| {
-            let is_title_only = self.matchers.has_only_title(&hit.content, &hit.title);
+            let is_title_only = self.search.is_title_only(&hit);
             Some(JsonLines::render(kind, &hit, is_title_only, clock))
         };
         let (mut count, mut is_cut) = (0, false);
@@ -581,13 +547,14 @@ impl<'a> Exact<'a> {
             }
         };
         let limit = self.at_most().map(|most| most.saturating_add(1));
-        let notes = self.quietly(limit, &render, &mut show)?.notes;
+        let make: Make<'_, _> = &render;
+        let notes = self.search.each(limit, make.into(), &mut show)?.notes;
         Ok(JsonAnswer { count: lines.finish()?, is_cut, notes })
     }
 
     fn flat(&self, out: &mut dyn Write) -> Result<(usize, usize)> {
         let mut lines = FlatLines::new(self.page, self.limit, out);
-        let mark = |text: &str| self.matchers.first_spans(text, MOST_SPANS);
+        let mark = |text: &str| self.search.marks.spans(text, MOST_SPANS);
         let render = |kind, hit: Hit<'_>| Some(FoundHit::of(kind, &hit, self.page.look, &mark));
         self.all(self.limit_of_source(), &render, &mut |found| lines.show(found))?;
         lines.finish()
@@ -595,18 +562,19 @@ impl<'a> Exact<'a> {
 
     /// Returns the limit for each source; `None` if titles can match, because each title is shown only once.
     fn limit_of_source(&self) -> Option<usize> {
-        let has_text = !self.matchers.any.is_empty() || !self.matchers.all.is_empty();
+        let Request { text, or, and, .. } = &self.search.request;
+        let has_text = !text.is_empty() || !or.is_empty() || !and.is_empty();
         self.at_most().filter(|_| !has_text)
     }
 
     fn grouped(&self, is_terminal: bool, out: &mut dyn Write) -> Result<usize> {
-        let mark = |text: &str| self.matchers.first_spans(text, MOST_SPANS);
+        let mark = |text: &str| self.search.marks.spans(text, MOST_SPANS);
         let mut groups = Groups::new(self.limit);
         let is_full = AtomicBool::new(false);
         let mut outcome = Ok(());
         let most = self.most_counted();
         // Of all hits, the first ones are written while the search looks for the others.
-        let writes_begun = self.limit == usize::MAX && !self.is_oldest;
+        let writes_begun = self.limit == usize::MAX && !self.search.oldest_first;
         let mut show = |found: FoundHit| {
             let time = found.message.time();
             let taken = groups.take(found).and_then(|()| match writes_begun {
@@ -634,7 +602,7 @@ impl<'a> Exact<'a> {
             Some(match is_full.load(Ordering::Relaxed) {
                 false => FoundHit::of(kind, &hit, self.page.look, &mark),
                 true => {
-                    let is_title_only = self.matchers.has_only_title(&hit.content, &hit.title);
+                    let is_title_only = self.search.is_title_only(&hit);
                     FoundHit::counted(kind, &hit, is_title_only)
                 }
             })
@@ -672,10 +640,6 @@ impl<'a> Exact<'a> {
         Ok(())
     }
 
-    fn has_filters(&self) -> bool {
-        self.scope != Scope::default()
-    }
-
     /// Returns the number of searched messages and the time; empty if SQLite searched, or with filters.
     fn searched(&self, searched: &Searched) -> Result<String> {
         let mut took = Duration::ZERO;
@@ -686,10 +650,10 @@ impl<'a> Exact<'a> {
                 SearchPlan::ByLike { .. } => return Ok(String::new()),
             }
         }
-        if self.has_filters() {
+        if self.search.has_filters() {
             return Ok(String::new());
         }
-        let (messages, _) = self.page.engine.size(&self.stop)?;
+        let (messages, _) = self.page.engine.size(&Stop::never())?;
         let took = took.as_secs_f64() * 1e3;
         Ok(format!(" (of {} searched in {took:.1} ms)", grouped(messages)))
     }
@@ -698,13 +662,12 @@ impl<'a> Exact<'a> {
     /// that find something.
     fn nothing(&self) -> Result<String> {
         let engine = self.page.engine;
-        let (messages, conversations) = engine.size(&self.stop)?;
+        let (messages, conversations) = engine.size(&Stop::never())?;
         if notes::is_without_chats(engine, messages) {
             return Ok(notes::NO_CHATS.to_owned());
         }
-        let readings = engine.readings(&self.request, &self.scope, MOST_READINGS, &self.stop);
-        let sentence = nothing::sentence(&self.request, &readings, self.has_filters());
-        let none = match self.has_filters() {
+        let NothingFound { sentence, readings, has_nearest } = self.search.nothing(MOST_READINGS);
+        let none = match self.search.has_filters() {
             true => sentence,
             false => {
                 let messages = counted(messages as usize, "message");
@@ -712,15 +675,12 @@ impl<'a> Exact<'a> {
                 format!("{sentence} ({messages} in {conversations} looked at)")
             }
         };
-        let hints: Vec<String> = readings
-            .iter()
-            .map(|reading| hints::line(reading, &self.request, self.filters))
-            .collect();
+        let before = &self.search.request;
+        let hints: Vec<String> =
+            readings.iter().map(|reading| hints::line(reading, before, self.filters)).collect();
         Ok(match &hints[..] {
-            [] => match nothing::has_nearest(engine, &self.request, &self.scope, &self.stop) {
-                true => format!("{none}; --mode both finds the nearest by meaning"),
-                false => none,
-            },
+            [] if has_nearest => format!("{none}; --mode both finds the nearest by meaning"),
+            [] => none,
             [hint] => format!("{none}; {hint}"),
             hints => format!("{none}\n  {}", hints.join("\n  ")),
         })

@@ -5,7 +5,7 @@ use std::{
     io::{BufRead, BufReader, Read, Write},
     net::{SocketAddr, TcpStream},
     path::{Path, PathBuf},
-    process::Child,
+    process::{Child, Command},
     sync::atomic::{AtomicUsize, Ordering},
     thread,
     time::{Duration, Instant},
@@ -61,11 +61,15 @@ impl HttpServer {
 
     /// Starts a server for a home that exists already.
     pub(crate) fn at(place: &Place, flags: &[&str]) -> HttpServer {
+        let words = [&["serve", "--http", "127.0.0.1:0", "--no-archive"], flags].concat();
+        HttpServer::run(place.command(&words), place)
+    }
+
+    /// Starts a server with a command whose home is that of a place.
+    pub(crate) fn run(mut command: Command, place: &Place) -> HttpServer {
         static STARTED: AtomicUsize = AtomicUsize::new(0);
         let number = STARTED.fetch_add(1, Ordering::Relaxed);
         let log = place.home.with_file_name(format!("log-{number}"));
-        let words = [&["serve", "--http", "127.0.0.1:0", "--no-archive"], flags].concat();
-        let mut command = place.command(&words);
         let child = command.stderr(fs::File::create(&log).unwrap()).spawn().unwrap();
         let until = Instant::now() + PATIENCE;
         let port = loop {

@@ -3,10 +3,14 @@
 use std::collections::BTreeSet;
 
 use rusqlite::Connection;
-use serde_json::Value;
+use serde_json::{Value, json};
+use verbatim_answer::filters;
+use verbatim_engine::filters::ALL;
 
 use crate::{
     corpus::files,
+    http_server::HttpServer,
+    program::Place,
     scene::{CHAT, Scene},
     terminal::sample,
 };
@@ -109,10 +113,7 @@ fn models_choose_conversations() {
     // The export names one model for the whole conversation.
     assert!(agree(&scene, &["--model", "claude-x"]) > 0);
     let by_model = &ask(&scene, &["stats"], &["--model", "opus"]).lines[0];
-    assert_eq!(
-        by_model["models"],
-        serde_json::json!({"claude-opus-4-1": 1, "claude-haiku-4-5": 1})
-    );
+    assert_eq!(by_model["models"], json!({"claude-opus-4-1": 1, "claude-haiku-4-5": 1}));
     let ranked = ask(&scene, &["search", "the cookie", "--mode", "words"], &["--model", "opus"]);
     assert!(!ranked.lines.is_empty(), "{}", ranked.errors);
     assert!(ranked.lines.iter().all(|line| line["source"] == "archive"), "{:?}", ranked.lines);
@@ -205,7 +206,7 @@ fn months_are_those_of_the_time_zone() {
         let mut command = scene.command(&["stats", "--json", "--service", "export"]);
         let output = command.args(more).env("TZ", zone).output().unwrap();
         let stats: Value = serde_json::from_slice(&output.stdout).unwrap();
-        assert_eq!(stats["months"], serde_json::json!({month: 1}), "{zone} {more:?}");
+        assert_eq!(stats["months"], json!({month: 1}), "{zone} {more:?}");
     }
 }
 
@@ -239,4 +240,83 @@ fn hours_that_come_twice_or_never_belong_to_their_day() {
     ] {
         assert_eq!(count(&filters), expected, "{filters:?}");
     }
+}
+
+/// A value for each filter, which some conversations have and others have not.
+const VALUES: [(&str, &str); 11] = [
+    ("service", "claude-code"),
+    ("project", "shop"),
+    ("branch", "main"),
+    ("folder", "ann/shop"),
+    ("model", "gpt-4o"),
+    ("tool", "Read"),
+    ("file", "src/lib.rs"),
+    ("in", CHAT),
+    ("role", "tool"),
+    ("since", "2025-11-04"),
+    ("until", "2025-11-02"),
+];
+
+/// Returns the addresses of the conversations that a page of results links to.
+fn linked(page: &str) -> BTreeSet<String> {
+    let links = page.split("href=\"/c/").skip(1);
+    let id = |link: &str| link.split(['"', '/', '?']).next().unwrap().replace("%2F", "/");
+    links.map(id).collect()
+}
+
+#[test]
+fn every_face_takes_every_filter() {
+    let scene = Scene::imported();
+    let home = scene.path(".local/share/verbatim");
+    let place = Place { db: home.join("db"), index: home.join("index"), home };
+    let serve = scene.command(&["serve", "--http", "127.0.0.1:0", "--page", "--no-watch"]);
+    let server = HttpServer::run(serve, &place);
+    let bearer = server.bearer();
+    let get = |address: &str| server.ask(&format!("GET {address}"), &[&bearer], "").body;
+    let by_name: Vec<&str> = ALL.iter().map(|filter| filter.name).collect();
+    let all = ids(&ask(&scene, &["search", "in", "-n", "0"], &[]).lines, "conversation_id");
+    let aliases: Vec<&str> = ALL.iter().filter_map(|filter| filter.alias).collect();
+    for name in filters::names().filter(|name| !aliases.contains(name)) {
+        let value = VALUES.iter().find(|(known, _)| *known == name);
+        let (_, value) = value.unwrap_or_else(|| panic!("the filter {name} has no value here"));
+        let flag = format!("--{name}");
+        let by_flag = ask(&scene, &["search", "in", "-n", "0"], &[&flag, value]).lines;
+        let expected = ids(&by_flag, "conversation_id");
+        assert!(!expected.is_empty() && expected.len() < all.len(), "{name}: {expected:?}");
+        let by_http = get(&format!("/search?q=in&limit=0&{name}={value}"));
+        let by_http: Vec<Value> =
+            by_http.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+        assert_eq!(by_http.len(), by_flag.len(), "{name}: {by_http:?}");
+        assert_eq!(ids(&by_http, "conversation_id"), expected, "{name}");
+        let page = get(&format!("/?q=in&{name}={value}"));
+        assert_eq!(linked(&page), expected, "{name} on the page");
+        assert!(page.contains("without filters"), "{name} on the page");
+        if by_name.contains(&name) {
+            let filters = match name {
+                "project" => json!({"project": value}),
+                name => json!({"filters": {name: value}}),
+            };
+            let mut arguments =
+                json!({"query": "in", "mode": "text", "limit": 50, "response_format": "json"});
+            arguments.as_object_mut().unwrap().extend(filters.as_object().unwrap().clone());
+            let answer = server.call("search", &arguments);
+            let results = serde_json::from_str::<Value>(&answer).unwrap();
+            let paths: Vec<&str> = results["results"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|it| it["path"].as_str().unwrap())
+                .collect();
+            assert_eq!(paths.len(), expected.len(), "{name}: {answer}");
+        }
+    }
+    // Each face names what it does not know.
+    let unknown = ask(&scene, &["search", "in"], &["--branch", "mian"]).errors;
+    assert!(unknown.contains("no conversation has the branch \"mian\"; known: main"), "{unknown}");
+    assert!(get("/search?q=in&branch=mian").contains("no conversation has the branch"));
+    assert!(get("/?q=in&branch=mian").contains("no conversation has the branch"));
+    let call = |filters: Value| server.call("search", &json!({"query": "in", "filters": filters}));
+    assert!(call(json!({"branch": "mian"})).contains("no conversation has the branch \"mian\""));
+    assert!(call(json!({"colour": "red"})).contains("filters has no \"colour\"; it takes service"));
+    assert!(call(json!({"branch": 1})).contains("branch takes a part of a name; got 1"));
 }

@@ -3,9 +3,10 @@
 //!
 //! - [`filters`]: which conversations and messages are asked for; names, dates and roles as people give them
 //! - [`marks`]: where a text matches, and texts in pieces
+//! - [`exact`]: an exact search, its hits by conversation, and what to say if there are none
 //! - [`conversation`]: what is said about a conversation: where it is from, its short id, numbers of messages
 //! - [`ranked`]: the best messages for a question, with its notes and the words to mark
-//! - [`nothing`]: what to say if nothing was found, and the other readings that find something
+//! - [`nothing`]: sentences for searches that find nothing
 //! - [`notes`], [`readings`], [`hint`]: sentences about what is left out, and the command that helps
 //! - [`words`]: the words of a question; [`clock`]: times; [`resume`]: the command that resumes a session
 //! - [`import_report`]: what an import left out
@@ -14,6 +15,7 @@
 
 pub mod clock;
 pub mod conversation;
+pub mod exact;
 pub mod filters;
 pub mod hint;
 pub mod import_report;

@@ -20,9 +20,10 @@ use super::{
     asked::{Asked, TypedSearch},
 };
 use verbatim_answer::{
+    exact::{ExactSearch, NothingFound},
     marks::Marks,
     notes::{Audience, line},
-    nothing::{self, no_answer},
+    nothing::{no_answer, sentence},
     ranked::RankedMessages,
     readings::described,
     words::quoted,
@@ -263,20 +264,17 @@ impl OngoingSearch<'_> {
         send: &mut dyn FnMut(PickerFinding),
     ) -> Result<()> {
         let request = typed.args.request();
-        let is_filtered = typed.scope != Scope::default();
-        let none = |readings: &[_]| nothing::sentence(&request, readings, is_filtered);
-        results.head = Some(none(&[]));
+        results.head = Some(sentence(&request, &[], typed.scope != Scope::default()));
         send(PickerFinding::Found(Results { is_first: true, ..results.clone() }));
-        let readings = self.engine.readings(&request, &typed.scope, 1, self.stop);
+        let search = ExactSearch::new(self.engine, request, typed.scope.clone(), self.stop)?;
+        let NothingFound { sentence, readings, has_nearest } = search.nothing(1);
         let head = match readings.first() {
-            None if nothing::has_nearest(self.engine, &request, &typed.scope, self.stop) => {
-                format!("{}; ^T finds the nearest by meaning", none(&[]))
-            }
-            None => none(&[]),
+            None if has_nearest => format!("{sentence}; ^T finds the nearest by meaning"),
+            None => sentence,
             Some(reading) => {
                 self.find(&reading.request, &reading.scope, &mut results)?;
                 results.count = Some(reading.count);
-                format!("{}; {}:", none(&readings), described(reading, quoted))
+                format!("{sentence}; {}:", described(reading, quoted))
             }
         };
         results.head = Some(harmless(&head));
@@ -293,19 +291,18 @@ impl OngoingSearch<'_> {
 
     /// Adds the messages that match a request to `results`, the conversation with the newest match first.
     fn find(&self, request: &Request, scope: &Scope, results: &mut Results) -> Result<()> {
-        let marks = Arc::new(Marks::of(request)?);
-        results.marks = Arc::clone(&marks);
+        let search = ExactSearch::new(self.engine, request.clone(), scope.clone(), self.stop)?;
         let render = |kind, hit: Hit<'_>| {
-            let title = title(&hit.title, &marks);
-            Some((kind, title, FoundMessage::of(hit, &marks)))
+            let (title, is_title_only) =
+                (title(&hit.title, &search.marks), search.is_title_only(&hit));
+            Some((kind, title, FoundMessage::of(hit, &search.marks), is_title_only))
         };
         let (mut seen, mut shown) = (0, 0);
         let mut places = HashMap::new();
-        let mut show = |(source, title, message): (SourceKind, MarkedText, FoundMessage)| {
+        let mut show = |(source, title, message, is_title_only): (_, _, FoundMessage, bool)| {
             seen += 1;
-            let is_by_title = message.line.marks.is_empty() && !title.marks.is_empty();
             let key = (source, message.hit.conversation_id.to_string());
-            if is_by_title && places.contains_key(&key) {
+            if is_title_only && places.contains_key(&key) {
                 return ControlFlow::Continue(());
             }
             results.is_cut = shown == MOST_SHOWN || seen > MOST_SEEN;
@@ -313,15 +310,15 @@ impl OngoingSearch<'_> {
                 return ControlFlow::Break(());
             }
             shown += 1;
-            self.add(results, &mut places, title, (source, message), is_by_title);
+            self.add(results, &mut places, title, (source, message), is_title_only);
             ControlFlow::Continue(())
         };
-        let render: Make<'_, _> = &render;
-        let sources = self.engine.all_sources();
-        let searched = sources.search(request, scope, self.stop, render.into(), &mut show)?;
+        let make: Make<'_, _> = &render;
+        let searched = search.each(None, make.into(), &mut show)?;
         if let Some(note) = searched.notes.first() {
-            results.problem.get_or_insert(note.to_string());
+            results.problem.get_or_insert(line(note, Audience::Person));
         }
+        results.marks = Arc::new(search.marks);
         self.describe(results);
         results.count = (!results.is_cut).then(|| results.counted());
         Ok(())
@@ -333,7 +330,7 @@ impl OngoingSearch<'_> {
         places: &mut HashMap<Key, usize>,
         title: MarkedText,
         (source, message): (SourceKind, FoundMessage),
-        is_by_title: bool,
+        is_title_only: bool,
     ) {
         let id = message.hit.conversation_id.to_string();
         let found = &mut results.conversations;
@@ -349,7 +346,7 @@ impl OngoingSearch<'_> {
             });
             found.len() - 1
         });
-        if !is_by_title {
+        if !is_title_only {
             found[place].messages.push(message);
         }
     }

@@ -6,12 +6,13 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::{
-    arguments::{Arguments, searchable, shown},
+    arguments::{Arguments, searchable, shown, wrong},
     bound,
     error::{Error, Result},
     tool::{self, Answer, Effect, Tool, ToolCall, object, plain_error},
 };
 use verbatim_answer::{
+    filters::{FilterError, Filters},
     marks::Marks,
     notes::{self, Audience},
     nothing::as_one_text,
@@ -21,7 +22,7 @@ use verbatim_answer::{
 use verbatim_base::model::{Instant, Matching, Request, Stop};
 use verbatim_engine::{
     self as engine, ConversationMatch, Engine, Fields, Match, Mode, Note, QueryReading, Question,
-    ReadingKind, Scope, SourceKind,
+    ReadingKind, Scope, SourceKind, filters::ALL,
 };
 use verbatim_text::{
     amount::grouped,
@@ -78,7 +79,7 @@ const MOST_SPANS: usize = 100;
 const NEAR: &str = "mode vector finds conversations near to every concept, even without its \
                     words; mode both finds only those that contain all.";
 
-const ARGUMENTS: [&str; 10] = [
+const ARGUMENTS: [&str; 11] = [
     "query",
     "mode",
     "match",
@@ -89,6 +90,7 @@ const ARGUMENTS: [&str; 10] = [
     "role",
     "project",
     "session_id",
+    "filters",
 ];
 
 const MODES: [(&str, Mode); 3] =
@@ -123,6 +125,8 @@ pub const TOOL: Tool = Tool {
 #[derive(Debug)]
 struct Parsed {
     question: Question,
+    /// The filters by name, which choose the conversations of the question's scope.
+    filters: Filters,
     limit: usize,
     is_json: bool,
 }
@@ -140,20 +144,24 @@ fn schema() -> Map<String, Value> {
             },
             "mode": {
                 "type": "string", "enum": ["vector", "text", "both"], "default": "both",
-                "description": "vector: by meaning; text: exact text, any case (IDs, error codes); both: \
-                                meaning and words",
+                "description": "vector: by meaning; text: exact, any case (IDs, codes); both: meaning and \
+                                words",
             },
             "match": {
                 "type": "string", "enum": ["literal", "fold", "word", "regex", "like"],
-                "description": "For text; fold: no accents; like: % and _",
+                "description": "For text; fold: no accents; like: %, _",
             },
             "limit": {"type": "integer", "maximum": MAX_LIMIT, "default": DEFAULT_LIMIT, "description": "Max results"},
-            "after": {"type": "string", "description": "From this YYYY-MM-DD on, UTC"},
-            "before": {"type": "string", "description": "To this day, inclusive"},
-            "response_format": {"type": "string", "enum": ["markdown", "json"], "default": "markdown", "description": "Output format"},
-            "role": {"type": "string", "description": "Only of user, assistant or tool"},
+            "after": {"type": "string", "description": "From YYYY-MM-DD on, UTC"},
+            "before": {"type": "string", "description": "To this day"},
+            "response_format": {"type": "string", "enum": ["markdown", "json"], "default": "markdown", "description": "Format"},
+            "role": {"type": "string", "description": "user, assistant or tool"},
             "project": {"type": "string", "description": "Only this project"},
-            "session_id": {"type": "string", "description": "Only this session's id"},
+            "session_id": {"type": "string", "description": "Only this session"},
+            "filters": {
+                "type": "object",
+                "description": format!("Parts of: {}", names().collect::<Vec<_>>().join(", ")),
+            },
         },
         "required": ["query"],
         "additionalProperties": false,
@@ -161,10 +169,12 @@ fn schema() -> Map<String, Value> {
 }
 
 fn search(call: &ToolCall<'_>) -> Result<Answer> {
-    let Parsed { question, limit, is_json } = parse(&call.arguments)?;
+    let Parsed { mut question, filters, limit, is_json } = parse(&call.arguments)?;
+    let unknown = choose(call, &filters, &mut question.scope)?;
     let ranking = call.engine.rank_conversations(&question, call.stop)?;
     let is_complete = ranking.is_complete();
-    let mut notes = notes::lines(&ranking.notes, Audience::Model);
+    let mut notes = notes::lines(&unknown, Audience::Model);
+    notes.extend(notes::lines(&ranking.notes, Audience::Model));
     let absent_words = ranking.absent_words().into_iter().map(str::to_owned).collect();
     let absent_notes = ranking.notes.iter().filter(|it| !it.absent_words().is_empty()).count();
     let items = ranking.items;
@@ -260,7 +270,7 @@ fn line_of(reading: &QueryReading, given: &Arguments<'_>) -> Option<String> {
     let QueryReading { kind, request, .. } = reading;
     let give = match kind {
         ReadingKind::AnyScope => {
-            let filters = ["after", "before", "role", "project", "session_id"];
+            let filters = ["after", "before", "role", "project", "session_id", "filters"];
             let filters = filters.into_iter().filter(|name| given.value(name).is_some());
             format!("leave out {}", filters.collect::<Vec<_>>().join(", "))
         }
@@ -337,7 +347,44 @@ fn parse(given: &Arguments<'_>) -> Result<Parsed> {
     let ignore_accents = ignore_accents.unwrap_or_default();
     let fields = Fields::Messages;
     let question = Question { concepts, mode, matching, ignore_accents, fields, scope, limit };
-    Ok(Parsed { question, limit, is_json })
+    Ok(Parsed { question, filters: filters(given)?, limit, is_json })
+}
+
+/// Returns the names of the filters that an argument has none of its own for.
+fn names() -> impl Iterator<Item = &'static str> {
+    ALL.into_iter().map(|filter| filter.name).filter(|name| !ARGUMENTS.contains(name))
+}
+
+/// Returns the filters by name.
+fn filters(given: &Arguments<'_>) -> Result<Filters> {
+    let takes = "an object of names, such as {\"service\": \"codex\"}";
+    let mut filters = Filters::default();
+    let Some(value) = given.value("filters") else { return Ok(filters) };
+    for (name, values) in value.as_object().ok_or_else(|| wrong("filters", takes, value))? {
+        let one = std::slice::from_ref(values);
+        for value in values.as_array().map_or(one, Vec::as_slice) {
+            let text = value.as_str().map(snippet::trim).filter(|text| !text.is_empty());
+            let text = text.ok_or_else(|| wrong(name, "a part of a name", value))?;
+            if !names().any(|known| known == name) || !filters.add(name, text) {
+                let known = names().collect::<Vec<_>>().join(", ");
+                let name = snippet::echo(name);
+                return Err(Error::Refused(format!("filters has no {name:?}; it takes {known}")));
+            }
+        }
+    }
+    Ok(filters)
+}
+
+/// Restricts a scope to the conversations that filters choose. Returns notes about names that nothing has.
+fn choose(call: &ToolCall<'_>, filters: &Filters, scope: &mut Scope) -> Result<Vec<Note>> {
+    match filters.conversations(call.engine, call.stop) {
+        Ok((chosen, notes)) => {
+            (scope.sources, scope.conversations) = (chosen.sources, chosen.conversations);
+            Ok(notes)
+        }
+        Err(FilterError::Engine(error)) => Err(error.into()),
+        Err(error) => Err(Error::Refused(error.to_string())),
+    }
 }
 
 /// Returns the concepts of a query. In an exact search, white space at the ends of a text counts. `is_text`

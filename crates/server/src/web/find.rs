@@ -18,14 +18,18 @@ use super::{
     scope,
     site::{Problem, Site},
 };
-use verbatim_answer::words::Words;
+use verbatim_answer::{
+    exact::{ExactSearch, GroupedConversation, Grouping},
+    ranked::RankedMessages,
+    words::Words,
+};
 use verbatim_base::{
     lock::lock,
     model::{Hit, Instant, Stop},
 };
 use verbatim_engine::{
     ConversationIds, ConversationKey, Facets, FallbackReason, Flags, Match, Mode, Note,
-    QueryReading, Question, Ranking, ReadingKind, Render, Scope, SearchPlan, SourceKind,
+    QueryReading, Question, ReadingKind, Render, Scope, SearchPlan, SourceKind,
 };
 use verbatim_text::{matcher::Matchers, snippet};
 
@@ -230,65 +234,43 @@ struct ShownHit {
     same: Vec<Hit<'static>>,
 }
 
-/// The conversations of an exact search, in the order of their first hit.
-#[derive(Default)]
-struct Grouping {
-    places: HashMap<ConversationKey, usize>,
-    seen: Vec<SeenConversation>,
-    messages: usize,
-}
-
-struct SeenConversation {
-    key: ConversationKey,
-    title: Vec<Piece>,
-    time: Option<Instant>,
-    found: Vec<ShownHit>,
-    /// The number of messages in `found`, including messages with the same text.
-    read: usize,
-    messages: usize,
-}
-
-impl Grouping {
-    /// Adds a hit. Returns its conversation if the texts of the conversation's next hits are not needed.
-    fn take(&mut self, found: StreamedHit, first_shown: usize) -> Option<&ConversationKey> {
-        let StreamedHit { kind, hit, title, is_in_text, text } = found;
-        let key = (kind, hit.conversation_id.clone().into_owned());
-        let place = *self.places.entry(key).or_insert_with_key(|key| {
-            let (key, time) = (key.clone(), hit.time);
-            let (found, read, messages) = (Vec::new(), 0, 0);
-            self.seen.push(SeenConversation { key, title, time, found, read, messages });
-            self.seen.len() - 1
-        });
-        if !is_in_text {
-            return None;
-        }
-        let is_shown = (first_shown..first_shown.saturating_add(GROUPS)).contains(&place);
-        let seen = &mut self.seen[place];
-        self.messages += 1;
-        seen.messages += 1;
-        if let Some((text, hash)) = text
-            && is_shown
-            && seen.found.len() < MOST_LINES
-            && seen.read < MOST_READ
-        {
-            seen.read += 1;
-            let is_same = |it: &ShownHit| it.hash == hash && it.hit.role == hit.role;
-            match seen.found.iter().position(is_same) {
-                Some(place) => seen.found[place].same.push(hit),
-                None => seen.found.push(ShownHit { hit, text, hash, same: Vec::new() }),
-            }
-        }
-        let is_done = seen.found.len() == MOST_LINES || seen.read == MOST_READ;
-        (!is_shown || is_done).then_some(&seen.key)
+/// Keeps a hit, if its conversation is on the page and has not enough messages. Returns the conversation if the
+/// texts of its next hits are not needed.
+fn keep(
+    grouping: &mut Grouping<ShownHit>,
+    found: StreamedHit,
+    first_shown: usize,
+) -> Option<&ConversationKey> {
+    let StreamedHit { kind, hit, title, is_in_text, text } = found;
+    let key = (kind, hit.conversation_id.clone().into_owned());
+    let place = grouping.add(key, (title, hit.time), !is_in_text);
+    let is_shown = (first_shown..first_shown.saturating_add(GROUPS)).contains(&place);
+    let conversation = &mut grouping.conversations[place];
+    if !is_in_text {
+        return None;
     }
+    let read = |kept: &[ShownHit]| kept.iter().map(|it| 1 + it.same.len()).sum::<usize>();
+    let kept = &mut conversation.kept;
+    let is_done = |kept: &[ShownHit]| kept.len() == MOST_LINES || read(kept) == MOST_READ;
+    if let Some((text, hash)) = text
+        && is_shown
+        && !is_done(kept)
+    {
+        let is_same = |it: &ShownHit| it.hash == hash && it.hit.role == hit.role;
+        match kept.iter().position(is_same) {
+            Some(place) => kept[place].same.push(hit),
+            None => kept.push(ShownHit { hit, text, hash, same: Vec::new() }),
+        }
+    }
+    (!is_shown || is_done(kept)).then_some(&conversation.key)
 }
 
 /// Finds the messages that contain the text, newest first.
 fn exact(site: &Site, ask: &Ask, scope: &Scope, stop: &Stop) -> Result<SearchResults, Problem> {
     let begun = Clockwork::now();
-    let request = scope::request(ask);
-    let marker = marks(ask);
-    let texts = texts_of(ask);
+    let mut search = ExactSearch::new(&site.engine, scope::request(ask), scope.clone(), stop)?;
+    search.oldest_first = ask.is_oldest;
+    let (marker, texts) = (&search.marks, texts_of(ask));
     let first_shown = ask.page.saturating_mul(GROUPS);
     let is_full = AtomicBool::new(false);
     // Conversations that have enough messages to show. Their further hits are only counted.
@@ -311,12 +293,12 @@ fn exact(site: &Site, ask: &Ask, scope: &Scope, stop: &Stop) -> Result<SearchRes
                 texts.accept_text(&hit.content) || !texts.accept_text(snippet::trim(&hit.title))
             });
         let is_shown = reads(kind, &hit.conversation_id);
-        let title = if is_shown { title_of(&hit.title, &marker) } else { Vec::new() };
+        let title = if is_shown { title_of(&hit.title, marker) } else { Vec::new() };
         let text = first.filter(|_| is_shown).map(|first| {
             // An excerpt needs only the text around the first match.
             let near = first.saturating_add(MOST_AROUND)..hit.content.len();
             let end = near.clone().find(|at| hit.content.is_char_boundary(*at)).unwrap_or(near.end);
-            let (text, spans) = readable(&marker, &hit.content[..end]);
+            let (text, spans) = readable(marker, &hit.content[..end]);
             let mut hasher = DefaultHasher::new();
             hit.content.hash(&mut hasher);
             (Excerpt::of(&text, &spans, &hit.role), hasher.finish())
@@ -324,16 +306,16 @@ fn exact(site: &Site, ask: &Ask, scope: &Scope, stop: &Stop) -> Result<SearchRes
         let hit = Hit { content: "".into(), title: "".into(), ..hit }.into_owned();
         Some(StreamedHit { kind, hit, title, is_in_text, text })
     };
-    let mut grouping = Grouping::default();
+    let mut grouping: Grouping<ShownHit> = Grouping::default();
     let mut until = None;
     let mut is_cut = false;
     let mut show = |found: StreamedHit| {
-        if let Some((kind, id)) = grouping.take(found, first_shown) {
+        if let Some((kind, id)) = keep(&mut grouping, found, first_shown) {
             let mut done = lock(&done);
             done.entry(*kind).or_default().insert(id.clone());
         }
         // A conversation beyond the page is needed to know whether there is a next page.
-        if grouping.seen.len() <= first_shown.saturating_add(GROUPS) {
+        if grouping.conversations.len() <= first_shown.saturating_add(GROUPS) {
             return ControlFlow::Continue(());
         }
         is_full.store(true, Ordering::Relaxed);
@@ -344,14 +326,8 @@ fn exact(site: &Site, ask: &Ask, scope: &Scope, stop: &Stop) -> Result<SearchRes
         is_cut = true;
         ControlFlow::Break(())
     };
-    let sources = site.engine.all_sources();
-    let searched = match ask.is_oldest {
-        true => sources.search_oldest(&request, scope, stop, &make, &mut show)?,
-        false => {
-            let render = Render { make: &make, reads: &reads };
-            sources.search(&request, scope, stop, render, &mut show)?
-        }
-    };
+    let render = Render { make: &make, reads: &reads };
+    let searched = search.each(None, render, &mut show)?;
     let took = begun.elapsed();
     let is_slow = |plan: &SearchPlan| match plan {
         SearchPlan::ByLike { why: FallbackReason::NoIndex | FallbackReason::Stale, took } => {
@@ -360,14 +336,14 @@ fn exact(site: &Site, ask: &Ask, scope: &Scope, stop: &Stop) -> Result<SearchRes
         _ => false,
     };
     let is_without_index = searched.plans.iter().any(|(_, plan, _)| is_slow(plan));
-    let (messages, found) = (grouping.messages, grouping.seen.len());
-    let shown: Vec<SeenConversation> =
-        grouping.seen.into_iter().skip(first_shown).take(GROUPS).collect();
+    let (messages, found) = (grouping.messages(), grouping.conversations.len());
+    let all = grouping.conversations.into_iter();
+    let shown: Vec<GroupedConversation<ShownHit>> = all.skip(first_shown).take(GROUPS).collect();
     let keys: Vec<ConversationKey> = shown.iter().map(|seen| seen.key.clone()).collect();
     let mut cards = conversations(&site.engine, &keys, stop)?;
     let groups = shown.into_iter().filter_map(|seen| {
         let card = cards.remove(&seen.key)?;
-        Some(seen.group(card))
+        Some(group_of(seen, card))
     });
     Ok(SearchResults {
         groups: groups.collect(),
@@ -387,11 +363,11 @@ pub(super) fn nearest(
     ask: &Ask,
     scope: Scope,
     stop: &Stop,
-) -> Result<Ranking<Match>, Problem> {
+) -> Result<RankedMessages, Problem> {
     let concepts = vec![ask.text().to_owned()];
     let question =
         Question { concepts, mode: Mode::Both, scope, limit: NEAREST, ..Question::default() };
-    Ok(site.engine.rank(&question, stop)?)
+    Ok(RankedMessages::find(&site.engine, &question, stop)?)
 }
 
 /// Finds the best messages by words and meaning.
@@ -400,13 +376,7 @@ fn by_meaning(site: &Site, ask: &Ask, scope: Scope, stop: &Stop) -> Result<Searc
     let clock = site.clock();
     let hour = |one: &Match| one.hit.time.map(|time| clock.hour_of_week(time));
     ranking.items.retain(|one| ask.hour.is_none() || hour(one) == ask.hour);
-    let mut words = Words::of(ask.text());
-    let mut notes = Vec::new();
-    for note in &ranking.notes {
-        notes.push(words.as_written(note, ask.text(), &site.engine)?);
-        words.heed(note);
-    }
-    let marker = Marks::Words(words);
+    let RankedMessages { marks: marker, notes, .. } = &ranking;
     let key = |one: &Match| (one.source, one.hit.conversation_id.clone().into_owned());
     let keys: Vec<ConversationKey> = ranking.items.iter().map(key).collect();
     let mut cards = conversations(&site.engine, &keys, stop)?;
@@ -418,7 +388,7 @@ fn by_meaning(site: &Site, ask: &Ask, scope: Scope, stop: &Stop) -> Result<Searc
             Some(place) => *place,
             None => {
                 let Some(card) = cards.remove(&key) else { continue };
-                let title = title_of(&one.hit.title, &marker);
+                let title = title_of(&one.hit.title, marker);
                 let (time, summary, lines) = (one.hit.time, String::new(), Vec::new());
                 let is_far = one.is_far;
                 groups.push(FoundGroup { card, title, time, summary, lines, more: 0, is_far });
@@ -438,6 +408,7 @@ fn by_meaning(site: &Site, ask: &Ask, scope: Scope, stop: &Stop) -> Result<Searc
         });
     }
     let conversations = groups.len();
+    let notes = notes.clone();
     Ok(SearchResults { groups, messages, conversations, notes, ..SearchResults::default() })
 }
 
@@ -473,21 +444,20 @@ fn numbered(card: &DescribedConversation, hit: &Hit<'_>) -> (u32, f64) {
     (card.number(hit).unwrap_or(1), card.place(hit))
 }
 
-impl SeenConversation {
-    fn group(self, card: DescribedConversation) -> FoundGroup {
-        let SeenConversation { title, time, found, messages, .. } = self;
-        let line = |ShownHit { hit, text, same, .. }: ShownHit| {
-            let mut places: Vec<(u32, f64)> =
-                same.iter().chain([&hit]).map(|hit| numbered(&card, hit)).collect();
-            places.sort_unstable_by_key(|(number, _)| *number);
-            let (number, place) = places[0];
-            let same: Vec<u32> = places[1..].iter().map(|(number, _)| *number).collect();
-            let copies = places.len() as u32;
-            FoundLine { number, place, role: hit.role.into_owned(), text, copies, same }
-        };
-        let mut lines: Vec<FoundLine> = found.into_iter().map(line).collect();
-        lines.sort_by_key(|line| line.number);
-        let more = messages - lines.iter().map(|line| line.copies as usize).sum::<usize>();
-        FoundGroup { card, title, time, summary: String::new(), lines, more, is_far: false }
-    }
+/// Returns a conversation of the page with its messages in reading order.
+fn group_of(found: GroupedConversation<ShownHit>, card: DescribedConversation) -> FoundGroup {
+    let GroupedConversation { title, time, kept, messages, .. } = found;
+    let line = |ShownHit { hit, text, same, .. }: ShownHit| {
+        let mut places: Vec<(u32, f64)> =
+            same.iter().chain([&hit]).map(|hit| numbered(&card, hit)).collect();
+        places.sort_unstable_by_key(|(number, _)| *number);
+        let (number, place) = places[0];
+        let same: Vec<u32> = places[1..].iter().map(|(number, _)| *number).collect();
+        let copies = places.len() as u32;
+        FoundLine { number, place, role: hit.role.into_owned(), text, copies, same }
+    };
+    let mut lines: Vec<FoundLine> = kept.into_iter().map(line).collect();
+    lines.sort_by_key(|line| line.number);
+    let more = messages - lines.iter().map(|line| line.copies as usize).sum::<usize>();
+    FoundGroup { card, title, time, summary: String::new(), lines, more, is_far: false }
 }

@@ -1,0 +1,159 @@
+//! An exact search of all sources, as every face asks it, and its hits by conversation.
+
+use std::{collections::HashMap, ops::ControlFlow};
+
+use super::{
+    marks::{Marks, Piece},
+    nothing::{has_nearest, sentence},
+};
+use verbatim_base::model::{Hit, Instant, Request, Stop};
+use verbatim_engine::{
+    ConversationKey, Count, Engine, Make, Note, QueryReading, Render, Result, Scope, Searched,
+};
+
+/// An exact search.
+pub struct ExactSearch<'a> {
+    engine: &'a Engine,
+    /// What is searched for. Its limit is not used.
+    pub request: Request,
+    /// Where it is searched for.
+    pub scope: Scope,
+    /// Whether the oldest messages come first.
+    pub oldest_first: bool,
+    /// What matches in texts.
+    pub marks: Marks,
+    stop: Stop,
+}
+
+/// What to say about a search that found nothing.
+pub struct NothingFound {
+    /// The sentence that nothing matches.
+    pub sentence: String,
+    /// Other readings of the texts, which find something.
+    pub readings: Vec<QueryReading>,
+    /// Whether there are no readings, but messages that are near by meaning.
+    pub has_nearest: bool,
+}
+
+impl<'a> ExactSearch<'a> {
+    /// Returns a search. Fails if a text is no expression, or too long.
+    pub fn new(
+        engine: &'a Engine,
+        request: Request,
+        scope: Scope,
+        stop: &Stop,
+    ) -> Result<ExactSearch<'a>> {
+        let (marks, stop) = (Marks::of(&request)?, stop.clone());
+        Ok(ExactSearch { engine, request, scope, oldest_first: false, marks, stop })
+    }
+
+    /// Passes what `make` makes of the hits to `show`, in order, until it breaks. Each source may stop after
+    /// `limit` hits; `show` must count them.
+    pub fn each<T: Send>(
+        &self,
+        limit: Option<usize>,
+        render: Render<'_, T>,
+        show: &mut dyn FnMut(T) -> ControlFlow<()>,
+    ) -> Result<Searched> {
+        let request = Request { limit, ..self.request.clone() };
+        let sources = self.engine.all_sources();
+        match self.oldest_first {
+            true => sources.search_oldest(&request, &self.scope, &self.stop, render.make, show),
+            false => sources.search(&request, &self.scope, &self.stop, render, show),
+        }
+    }
+
+    /// Returns whether only the title of a hit's conversation matches, and not the message.
+    pub fn is_title_only(&self, hit: &Hit<'_>) -> bool {
+        self.marks.spans(&hit.content, 1).is_empty() && !self.marks.spans(&hit.title, 1).is_empty()
+    }
+
+    /// Returns whether anything matches.
+    pub fn finds(&self) -> Result<bool> {
+        let mut found = false;
+        let show = &mut |()| {
+            found = true;
+            ControlFlow::Break(())
+        };
+        let make: Make<'_, ()> = &|_, _| Some(());
+        self.each(Some(1), make.into(), show)?;
+        Ok(found)
+    }
+
+    /// Counts everything that matches.
+    pub fn count(&self) -> Result<(Count, Vec<Note>)> {
+        self.engine.all_sources().count(&self.request, &self.scope, &self.stop)
+    }
+
+    /// Returns whether the search leaves out messages by their filters.
+    pub fn has_filters(&self) -> bool {
+        self.scope != Scope::default()
+    }
+
+    /// Returns what to say if nothing was found, with at most `most` readings. Tries them.
+    pub fn nothing(&self, most: usize) -> NothingFound {
+        let readings = self.engine.readings(&self.request, &self.scope, most, &self.stop);
+        let has_nearest =
+            readings.is_empty() && has_nearest(self.engine, &self.request, &self.scope, &self.stop);
+        let sentence = sentence(&self.request, &readings, self.has_filters());
+        NothingFound { sentence, readings, has_nearest }
+    }
+}
+
+/// Conversations in the order of their first hit, with what a face keeps of their messages.
+#[derive(Debug)]
+pub struct Grouping<T> {
+    places: HashMap<ConversationKey, usize>,
+    /// The conversations.
+    pub conversations: Vec<GroupedConversation<T>>,
+}
+
+/// A conversation with hits.
+#[derive(Debug)]
+pub struct GroupedConversation<T> {
+    /// The source and the id.
+    pub key: ConversationKey,
+    /// The title with its matches; empty if it is not shown.
+    pub title: Vec<Piece>,
+    /// The time of the first hit.
+    pub time: Option<Instant>,
+    /// The number of messages that match; 0 if only the title does.
+    pub messages: usize,
+    /// What is kept of messages.
+    pub kept: Vec<T>,
+}
+
+impl<T> Default for Grouping<T> {
+    fn default() -> Grouping<T> {
+        Grouping { places: HashMap::new(), conversations: Vec::new() }
+    }
+}
+
+impl<T> Grouping<T> {
+    /// Counts a hit of a conversation, which is new if it had none. Returns the place of the conversation.
+    pub fn add(
+        &mut self,
+        key: ConversationKey,
+        (title, time): (Vec<Piece>, Option<Instant>),
+        is_title_only: bool,
+    ) -> usize {
+        let conversations = &mut self.conversations;
+        let place = *self.places.entry(key).or_insert_with_key(|key| {
+            let (key, messages, kept) = (key.clone(), 0, Vec::new());
+            conversations.push(GroupedConversation { key, title, time, messages, kept });
+            conversations.len() - 1
+        });
+        conversations[place].messages += usize::from(!is_title_only);
+        place
+    }
+
+    /// Returns whether a conversation has a hit.
+    pub fn has(&self, key: &ConversationKey) -> bool {
+        self.places.contains_key(key)
+    }
+
+    /// Returns the number of messages that match.
+    pub fn messages(&self) -> usize {
+        self.conversations.iter().map(|conversation| conversation.messages).sum()
+    }
+}
