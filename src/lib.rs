@@ -129,6 +129,8 @@
 //! - **clusters**: groups of similar vectors; a query is compared with the nearest groups only
 //! - **document store**: the texts and fields of a segment's messages, by doc id
 //! - **doc id**: the number of a message in a snapshot; 0 is the newest message
+//! - **excluded, forgotten, hidden, superseded**: why a conversation is *left out*: by the user's setting, for good,
+//!   on the page, or because another source has a newer copy
 //! - **folded**: with one form for all the cases of a letter, in every script
 //! - **gram**: a short piece of folded text; **posting list**: the doc ids of the messages that hold a gram
 //! - **index directory**: the files of one database's index: segments and snapshots
@@ -156,6 +158,7 @@
 //!   databases, exports and folders of conversations
 //! - `verbatim-cluster`: chats in an index of OpenSearch
 //! - `verbatim-engine`: joins them, and answers questions
+//! - `verbatim-answer`: answers ready to print, with the filters and sentences of all faces
 //! - `verbatim-server`: tools, MCP, HTTP, the page, watched files
 
 #![cfg_attr(

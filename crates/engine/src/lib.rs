@@ -7,12 +7,13 @@
 //! - `rank`: ranked search over all sources
 //! - `upkeep`: keeps indexes, terms, vectors, summaries and the transcript store current
 //! - `source`: sources, and the trait [`Reader`] through which they are read
+//! - `filters`: filters of conversations by name, a file for each
 //! - `attachments`: the files of imported messages
 //! - `decisions`: which conversations are not stored, and which are not shown
 //! - `config`, `error`: paths and options, and all errors
 //!
-//! It uses every crate below it, and is the only one that joins them. The faces (`verbatim-server`, the
-//! program) use this crate and plain functions over text, and no other.
+//! It uses every crate below it, and is the only one that joins them. `verbatim-answer` and the faces
+//! (`verbatim-server`, the program) use this crate and plain functions over text.
 //!
 //! Invariant: an answer shows one state of a database, the state at the beginning of the question.
 

@@ -6,7 +6,8 @@
 //! - [`watch`]: file events, and a thread that keeps the indexes current
 //! - [`tools`]: the tool contracts: arguments, engine, answer; they know no protocol
 //!
-//! `http` uses `mcp`; all use `tools`. It uses `verbatim-engine`, and `verbatim-text` for dates and excerpts.
+//! `http` uses `mcp`; all use `tools`. It uses `verbatim-answer`, `verbatim-engine`, and
+//! `verbatim-text` for excerpts.
 
 #![cfg_attr(not(feature = "page"), allow(dead_code, reason = "some is for the page alone"))]
 

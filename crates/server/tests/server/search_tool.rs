@@ -84,7 +84,7 @@ fn the_error_table_of_search() {
         (
             json!({"query": "ab", "max": 1}),
             "search has no argument \"max\"; it takes query, mode, match, limit, after, before, response_format, \
-             role, project, session_id",
+             role, project, session_id, filters",
         ),
     ] {
         assert_eq!(refused(&engine, "search", arguments.clone()), text, "{arguments}");
