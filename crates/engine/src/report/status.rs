@@ -297,10 +297,8 @@ fn count(status: &mut SourceStatus, source: &Source, path: &Path, stop: &Stop) {
         Err(error) if error.is_stopped() => {}
         Err(error) => status.error = Some(error.to_string()),
     }
-    let origins = match source.kind {
-        SourceKind::Archive => db::read_tables(path, &in_time, db::origins).ok(),
-        SourceKind::Export | SourceKind::Threads => None,
-    };
+    let has_origins = source.kind.has_origins();
+    let origins = has_origins.then(|| db::read_tables(path, &in_time, db::origins).ok()).flatten();
     let is_kept = |origin: &&Origin| origin.gone.is_some();
     status.kept = origins.map_or(0, |origins| origins.values().filter(is_kept).count());
     // Like the counts, the span includes messages that answers leave out.

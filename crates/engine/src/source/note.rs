@@ -189,9 +189,9 @@ impl fmt::Display for Note {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Note::NotIndexed { source, can_be } => {
-                let (has, it_was) = match source {
-                    SourceKind::Threads => ("have", "they were"),
-                    SourceKind::Export | SourceKind::Archive => ("has", "it was"),
+                let (has, it_was) = match source.is_plural() {
+                    true => ("have", "they were"),
+                    false => ("has", "it was"),
                 };
                 let source = source.name();
                 match can_be {
@@ -248,7 +248,7 @@ impl fmt::Display for Note {
                 )
             }
             Note::Unreadable { source, reason } => {
-                let was = if *source == SourceKind::Threads { "were" } else { "was" };
+                let was = if source.is_plural() { "were" } else { "was" };
                 write!(f, "the {} cannot be read and {was} left out: {reason}", source.name())
             }
             Note::NoModels { source } => {

@@ -22,7 +22,7 @@ use verbatim_base::model::{Hit, Instant, Request, Stop};
 impl Source {
     /// Returns whether the user's exclusions may concern the source.
     pub(crate) fn may_exclude(&self) -> bool {
-        self.kind != SourceKind::Threads && !self.exclusions().is_empty()
+        self.kind.may_be_left_out() && !self.exclusions().is_empty()
     }
 
     /// Returns the ids of the conversations that the user excludes from all answers.
@@ -38,7 +38,7 @@ impl Source {
     fn superseded(&self, stop: &Stop) -> Option<Ids> {
         let config = self.config();
         let is_whole = self.kind == SourceKind::Export && self.is_alone;
-        if self.kind == SourceKind::Threads || is_whole || !config.has_transcripts() {
+        if !self.kind.may_be_left_out() || is_whole || !config.has_transcripts() {
             return None;
         }
         let export = match self.kind {
@@ -68,7 +68,7 @@ impl Source {
 
     /// Wraps a reader so that it leaves out the conversations that answers must not show.
     pub(super) fn visible(&self, reader: Arc<dyn Reader>) -> Arc<dyn Reader> {
-        let may_be_superseded = self.kind != SourceKind::Threads && self.config().has_transcripts();
+        let may_be_superseded = self.kind.may_be_left_out() && self.config().has_transcripts();
         match may_be_superseded || self.may_exclude() {
             true => Arc::new(VisibleReader { source: self.clone(), inner: reader }),
             false => reader,

@@ -45,9 +45,7 @@ impl Session {
 /// Returns the line of a message. In the transcript store, positions are lines of the transcript's file.
 /// In other sources, the line is the message's number, from 1.
 pub(crate) fn line_number(source: SourceKind, position: Option<i64>, turn: usize) -> u32 {
-    let of_file = match source {
-        SourceKind::Archive => position.and_then(|line| u32::try_from(line).ok()),
-        SourceKind::Export | SourceKind::Threads => None,
-    };
+    let of_file = position.filter(|_| source.has_origins());
+    let of_file = of_file.and_then(|line| u32::try_from(line).ok());
     of_file.map(|line| line.max(1)).unwrap_or_else(|| u32::try_from(turn + 1).unwrap_or(u32::MAX))
 }

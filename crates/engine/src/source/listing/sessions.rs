@@ -89,7 +89,7 @@ impl Source {
     /// store such conversations, and none for transcripts, whose conversations begin with their first
     /// message.
     fn timeless(&self, stop: &Stop) -> Result<Arc<HashMap<String, Outline>>> {
-        if self.kind == SourceKind::Archive || self.database().is_none() {
+        if self.kind.has_origins() || self.database().is_none() {
             return Ok(Arc::default());
         }
         let known = self.on_database(|path| {

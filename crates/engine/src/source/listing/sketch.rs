@@ -6,7 +6,6 @@ use super::session::line_number;
 use crate::{
     error::Result,
     source::{
-        kind::SourceKind,
         reader::{Listing, Messages, turns::TurnFinder},
         scope::{About, Scope},
         store::Source,
@@ -110,7 +109,7 @@ impl Source {
         let is_kept = |id: &&str| !left_out.contains(*id);
         let ids: Vec<&str> = ids.iter().copied().filter(is_kept).collect();
         let (skeletons, mut origins) = self.read_database(stop, |database| {
-            let is_archive = self.kind == SourceKind::Archive;
+            let is_archive = self.kind.has_origins();
             let origins = if is_archive { db::origins(database)? } else { HashMap::new() };
             Ok((db::skeletons(database, &ids)?, origins))
         })?;

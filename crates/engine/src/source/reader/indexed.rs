@@ -17,7 +17,6 @@ use super::{
 use crate::{
     error::{Error, Result},
     source::{
-        kind::SourceKind,
         scope::{About, Scope},
         scoring::{IndexedScorer, Scorer},
         store::{Source, handle::FallbackReason},
@@ -126,7 +125,7 @@ impl IndexedReader {
 
     /// Returns the origins of conversations; `None` for sources without origins.
     fn origins(&self, stop: &Stop) -> Result<Option<Arc<Origins>>> {
-        if self.source.kind != SourceKind::Archive {
+        if !self.source.kind.has_origins() {
             return Ok(None);
         }
         let path = self.source.path()?;

@@ -147,8 +147,8 @@ impl Reader for LiveReader {
     fn list(&self, scope: &Scope, stop: &Stop) -> Result<Box<dyn Listing>> {
         let (mut outlines, origins) = self.source.read_database(stop, |database| {
             let outlines = db::outline(database, &scope.roles)?;
-            let is_archive = self.source.kind == SourceKind::Archive;
-            let origins = if is_archive { db::origins(database)? } else { HashMap::new() };
+            let has_origins = self.source.kind.has_origins();
+            let origins = if has_origins { db::origins(database)? } else { HashMap::new() };
             Ok((outlines, origins))
         })?;
         outlines.retain(|outline| {
@@ -172,7 +172,7 @@ impl Reader for LiveReader {
     fn count(&self, scope: &Scope, day: &dyn Fn(Instant) -> i64, stop: &Stop) -> Result<Counts> {
         let kind = self.source.kind;
         self.source.read_database(stop, |database| {
-            let needs_origins = kind == SourceKind::Archive && scope.has_origin();
+            let needs_origins = kind.has_origins() && scope.has_origin();
             let origins = if needs_origins { db::origins(database)? } else { HashMap::new() };
             let mut counter = Counter::new(kind, scope, Some(&origins), day);
             db::tally::messages(database, &mut |message| counter.take(message))?;
