@@ -144,7 +144,7 @@ fn schema() -> Map<String, Value> {
             },
             "mode": {
                 "type": "string", "enum": ["vector", "text", "both"], "default": "both",
-                "description": "vector: by meaning; text: exact, any case (IDs, codes); both: meaning and \
+                "description": "vector: by meaning; text: exact, any case (codes); both: meaning and \
                                 words",
             },
             "match": {
@@ -156,8 +156,8 @@ fn schema() -> Map<String, Value> {
             "before": {"type": "string", "description": "To this day"},
             "response_format": {"type": "string", "enum": ["markdown", "json"], "default": "markdown", "description": "Format"},
             "role": {"type": "string", "description": "user, assistant or tool"},
-            "project": {"type": "string", "description": "Only this project"},
-            "session_id": {"type": "string", "description": "Only this session"},
+            "project": {"type": "string", "description": "One project"},
+            "session_id": {"type": "string", "description": "One session"},
             "filters": {
                 "type": "object",
                 "description": format!("Parts of: {}", names().collect::<Vec<_>>().join(", ")),
