@@ -6,7 +6,8 @@
 //! - `memory`: recorded threads, and the passages that are recalled for their turns
 //! - `rank`: ranked search over all sources
 //! - `upkeep`: keeps indexes, terms, vectors, summaries and the transcript store current
-//! - `source`: sources, and the trait [`Reader`] through which they are read
+//! - `source`: sources, and the trait [`Reader`] through which they are read; with `scoring`, the scores of
+//!   their messages, and `summaries`, the summaries and generated titles of their conversations
 //! - `attachments`: the files of imported messages
 //! - `decisions`: which conversations are not stored, and which are not shown
 //! - `config`, `error`: paths and options, and all errors
@@ -44,9 +45,11 @@ mod memory;
 mod rank;
 mod readings;
 mod report;
+pub mod scoring;
 mod source;
 mod stamp;
 mod store_address;
+mod summaries;
 mod upkeep;
 
 use std::{
@@ -81,9 +84,7 @@ pub use source::{
     About, Counts, FallbackReason, ListedPage, Listing, Messages, Reader, Scope, SearchPlan,
     Session, Source, SourceKind,
     request::trimmed,
-    scoring,
     sink::{Rendered, Sink},
-    summaries::SAVED,
 };
 pub use upkeep::{
     Completing, IndexNeed,
@@ -111,6 +112,7 @@ pub use forget::{ForgetProgress, Forgettable, Forgetter};
 pub use readings::{QueryReading, ReadingKind};
 pub use source::{AttachmentFiles, ChosenIds, ConversationIds, ListOptions, Note, Places, Sketch};
 pub use store_address::StoreAddress;
+pub use summaries::SAVED;
 // What the interface of this crate names, from the crates below.
 pub use verbatim_chats::{
     db::{

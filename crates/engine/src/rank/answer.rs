@@ -16,7 +16,8 @@ use super::{
 };
 use crate::{
     error::Result,
-    source::{Note, Source, line_number, scoring::Concept},
+    scoring::Concept,
+    source::{Note, Source, line_number},
 };
 use verbatim_base::model::{MOST_KEPT, Stop};
 use verbatim_embed::SentenceEncoder;

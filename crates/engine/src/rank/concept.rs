@@ -3,10 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::{prepare::RankedSource, question::Mode, ranker::Ranker};
-use crate::{
-    error::Result,
-    source::{Note, scoring::Concept},
-};
+use crate::{error::Result, scoring::Concept, source::Note};
 use verbatim_chats::db;
 use verbatim_embed as embed;
 use verbatim_index::WeightedTerm;

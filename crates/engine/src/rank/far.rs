@@ -1,7 +1,7 @@
 //! Which messages of a ranked answer are far from the question.
 
 use super::question::Match;
-use crate::source::scoring::Concept;
+use crate::scoring::Concept;
 use verbatim_text::words::Tokenizer;
 
 /// The share of the first score below which a message without a word of the question is far.

@@ -5,10 +5,8 @@ use std::{cmp::Ordering, collections::HashSet};
 use super::{prepare::RankedSource, question::Mode, ranker::Ranker};
 use crate::{
     error::Result,
-    source::{
-        Note,
-        scoring::{Concept, ConceptScorer, Nearness, Scale, VectorWeights},
-    },
+    scoring::{Concept, ConceptScorer, Nearness, Scale, VectorWeights},
+    source::Note,
 };
 use verbatim_text::{
     query::{PhraseSearch, Query, normalise_phrase},

@@ -11,7 +11,8 @@ use super::{
 };
 use crate::{
     error::{Error, Result},
-    source::{Lacking, Note, Source, SourceKind, Task, scoring::Scorer},
+    scoring::Scorer,
+    source::{Lacking, Note, Source, SourceKind, Task},
     upkeep::{
         encode::MAX_IN_PASSING,
         enrich,

@@ -17,10 +17,8 @@ use super::{
 };
 use crate::{
     error::Result,
-    source::{
-        Lacking, Note,
-        scoring::{Concept, Nearness, TitleQuery},
-    },
+    scoring::{Concept, Nearness, TitleQuery},
+    source::{Lacking, Note},
 };
 use verbatim_text::{summary::term_hash, words::Tokenizer};
 

@@ -11,11 +11,9 @@ mod listing;
 mod note;
 pub(crate) mod reader;
 mod scope;
-pub mod scoring;
 mod sources;
 mod store;
 mod store_facts;
-pub(crate) mod summaries;
 mod visible;
 
 pub use attachment_files::AttachmentFiles;
@@ -37,5 +35,5 @@ pub(crate) use scope::{is_part, same_name, shared_start};
 pub(crate) use sources::{Sources, store_at};
 pub use store::{Source, handle::FallbackReason};
 pub(crate) use store::{
-    Store, changed::is_same, database::size_of, wipe::wipe_indexes, work::Task,
+    Store, changed::is_same, database::size_of, keep::keep, wipe::wipe_indexes, work::Task,
 };

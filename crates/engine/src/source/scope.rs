@@ -121,7 +121,7 @@ impl Scope {
     }
 
     /// Returns whether the role and date filters of the scope accept a message.
-    pub(super) fn accepts_message(&self, role: &str, time: Option<Instant>) -> bool {
+    pub(crate) fn accepts_message(&self, role: &str, time: Option<Instant>) -> bool {
         self.accepts_role(role) && self.covers(time, time)
     }
 
@@ -131,12 +131,12 @@ impl Scope {
     }
 
     /// Returns whether the scope has filters by conversation id.
-    pub(super) fn has_names(&self) -> bool {
+    pub(crate) fn has_names(&self) -> bool {
         self.conversations.is_some() || !self.without.is_empty() || !self.excluded.is_empty()
     }
 
     /// Returns whether the scope names a project or a session.
-    pub(super) fn has_origin(&self) -> bool {
+    pub(crate) fn has_origin(&self) -> bool {
         self.project.is_some() || self.session.is_some()
     }
 

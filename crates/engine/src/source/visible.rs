@@ -10,12 +10,12 @@ use super::{
     kind::SourceKind,
     reader::{Counts, Listing, Messages, Reader, SearchPlan, sink::Sink},
     scope::{ConversationIds, Scope},
-    scoring::Scorer,
     store::Source,
 };
 use crate::{
     decisions::superseded::{Ids, Superseded},
     error::Result,
+    scoring::Scorer,
 };
 use verbatim_base::model::{Hit, Instant, Request, Stop};
 

@@ -12,7 +12,8 @@ use std::{
 
 use crate::{
     error::{Error, Result},
-    source::{Source, summaries},
+    source::Source,
+    summaries,
 };
 use verbatim_base::{model::Stop, private::FileLock};
 use verbatim_embed::{self as embed, Model, Texts};

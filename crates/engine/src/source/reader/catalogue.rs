@@ -9,10 +9,9 @@ use std::{
 };
 
 use super::{catalogue_table::CatalogueTable, slots::Slots};
-use crate::source::{
-    kind::SourceKind,
-    scope::Scope,
-    summaries::features::{Summary, SummaryFeatures},
+use crate::{
+    source::{kind::SourceKind, scope::Scope},
+    summaries::{Summary, SummaryFeatures},
 };
 use verbatim_base::{
     lock::lock,

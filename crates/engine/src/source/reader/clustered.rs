@@ -17,10 +17,8 @@ use super::{
 };
 use crate::{
     error::Result,
-    source::{
-        scope::{About, Scope},
-        scoring::{ClusterScorer, Scorer},
-    },
+    scoring::{ClusterScorer, Scorer},
+    source::scope::{About, Scope},
 };
 use verbatim_base::{
     lock::lock,

@@ -16,10 +16,10 @@ use super::{
 };
 use crate::{
     error::{Error, Result},
+    scoring::{IndexedScorer, Scorer},
     source::{
         kind::SourceKind,
         scope::{About, Scope},
-        scoring::{IndexedScorer, Scorer},
         store::{Source, handle::FallbackReason},
     },
 };

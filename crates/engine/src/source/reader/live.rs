@@ -17,10 +17,10 @@ use super::{
 };
 use crate::{
     error::{Error, Result},
+    scoring::Scorer,
     source::{
         kind::SourceKind,
         scope::{About, Scope, has},
-        scoring::Scorer,
         store::{Source, handle::FallbackReason},
     },
 };

@@ -3,7 +3,7 @@
 pub(crate) mod catalogue;
 mod catalogue_table;
 #[cfg(feature = "cluster")]
-pub(super) mod cluster_about;
+pub(crate) mod cluster_about;
 #[cfg(feature = "cluster")]
 pub(super) mod clustered;
 mod counter;
@@ -25,10 +25,10 @@ use std::{
 
 use crate::{
     error::Result,
+    scoring::Scorer,
     source::{
         reader::sink::Sink,
         scope::{About, Scope, shared_start},
-        scoring::Scorer,
         store::handle::FallbackReason,
     },
 };

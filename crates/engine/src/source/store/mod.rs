@@ -12,7 +12,6 @@ use std::{
 use super::{
     kind::SourceKind,
     reader::{OrderedIds, Reader, catalogue::Catalogue, scan::ScanStore},
-    scoring::Searcher,
 };
 use crate::{
     config::Config,
@@ -21,6 +20,7 @@ use crate::{
         superseded::SupersededIds,
     },
     error::Result,
+    scoring::Searcher,
     store_address::StoreAddress,
 };
 use handle::{FallbackReason, IndexHandle};

@@ -8,7 +8,7 @@
 //! Invariant: the file holds only what can be made again from the texts. A missing summary is made at
 //! the first request.
 
-pub(super) mod features;
+mod features;
 mod file;
 
 use std::{
@@ -24,10 +24,9 @@ use std::{
 use crate::{
     error::Result,
     source::{
-        kind::SourceKind,
-        reader::catalogue::{Catalogue, Origins},
-        scope::About,
-        store::keep::keep,
+        About, SourceKind,
+        catalogue::{Catalogue, Origins},
+        keep,
     },
 };
 use verbatim_base::{lock::lock, model::Stop};
@@ -81,7 +80,7 @@ impl Catalogue {
 
     /// Takes the summaries of conversations from the cache, if there are many. Missing summaries are made
     /// at the first request.
-    pub(super) fn take_stored_summaries(&self, conversations: &[u32]) {
+    pub(crate) fn take_stored_summaries(&self, conversations: &[u32]) {
         let wanted = conversations.iter().filter(|it| self.summaries.slot(**it).get().is_none());
         let wanted: Vec<u32> = wanted.copied().collect();
         if wanted.len() < MANY {
@@ -103,13 +102,13 @@ impl Catalogue {
         }
     }
 
-    pub(super) fn about(&self, conversation: u32, origins: Option<&Origins>) -> About {
+    pub(crate) fn about(&self, conversation: u32, origins: Option<&Origins>) -> About {
         let summary = self.summary(conversation);
         About { summary: summary.text.clone(), ..self.brief(conversation, origins) }
     }
 
     /// Returns the description of a conversation without its summary, because making a summary is slow.
-    pub(super) fn brief(&self, conversation: u32, origins: Option<&Origins>) -> About {
+    pub(crate) fn brief(&self, conversation: u32, origins: Option<&Origins>) -> About {
         let (id, title) = (self.id(conversation), self.title(conversation));
         let made = match title.trim() {
             "" => Some(&self.summary(conversation).title).filter(|made| !made.is_empty()),

@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, collections::BTreeMap};
 
-use crate::{error::Result, source::scope::About};
+use crate::{error::Result, source::About};
 use verbatim_base::model::{Hit, Stop};
 use verbatim_index::WeightedTerm;
 use verbatim_text::query::PhraseSearch;

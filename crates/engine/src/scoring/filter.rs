@@ -2,18 +2,18 @@
 
 use std::{
     cell::RefCell,
-    cmp::Ordering,
     collections::{HashMap, HashSet},
     ops::{ControlFlow, Range},
 };
 
 use super::{
+    formula::keep_best,
     scorer::{Concept, Similarity, VectorCandidates, VectorWeights},
-    searcher::Searcher,
+    searcher::{Searcher, SegmentSearcher},
 };
 use crate::{
     error::Result,
-    source::{catalogue::Origins, scope::Scope},
+    source::{Scope, catalogue::Origins},
 };
 use verbatim_base::model::Stop;
 use verbatim_index::{self as index, DocSet, TermIndex, Vectors, holding};
@@ -259,10 +259,9 @@ impl<'a> ConceptFilter<'a> {
             list.push((doc_id, cosine));
         }
         for found in [&mut all.found, &mut all.found_partly] {
-            found.sort_unstable_by(by_cosine);
-            found.truncate(count);
+            keep_best(found, count);
             self.score_again(concept, weights, found, stop)?;
-            found.sort_unstable_by(by_cosine);
+            keep_best(found, count);
         }
         Ok(all)
     }
@@ -290,7 +289,7 @@ impl<'a> ConceptFilter<'a> {
         &self,
         concept: &Concept,
         weights: VectorWeights,
-        found: &mut [ScoredDoc],
+        found: &mut [(u32, f32)],
         stop: &Stop,
     ) -> Result<()> {
         let segments = &self.searcher.segments;
@@ -332,7 +331,8 @@ impl<'a> ConceptFilter<'a> {
             let similarity = |cosine| Similarity { cosine, is_partial: false };
             return Ok(by_model.into_iter().map(|cosine| cosine.map(similarity)).collect());
         };
-        let by_encoder = self.encoded_cosines(encoded, doc_ids)?;
+        let by_encoder =
+            self.by_segment(doc_ids, |segment, here| segment.encoded.scores(encoded, here))?;
         let VectorWeights { model, encoder } = weights;
         let mean = |(by_model, by_encoder): (Option<f32>, Option<f32>)| {
             // The cosine -1 means that the encoder has read the message, and that it has no vector.
@@ -347,17 +347,11 @@ impl<'a> ConceptFilter<'a> {
 
     /// Returns the cosine of `vector` and each message's vector by the model; `None` for messages without it.
     fn cosines(&self, vector: &[f32], doc_ids: &[u32]) -> index::Result<Vec<Option<f32>>> {
-        let mut cosines = vec![None; doc_ids.len()];
-        for segment in &self.searcher.segments {
-            let Some(vectors) = &segment.vectors else { continue };
-            let range = within(doc_ids, &segment.doc_ids);
-            let here: Vec<u32> =
-                doc_ids[range.clone()].iter().map(|id| id - segment.doc_ids.start).collect();
-            let scores = vectors.scores(vector, &here)?;
-            for (cosine, score) in cosines[range].iter_mut().zip(scores) {
-                *cosine = Some(score).filter(|score| *score > -1.0);
-            }
-        }
+        let mut cosines = self.by_segment(doc_ids, |segment, here| {
+            let Some(vectors) = &segment.vectors else { return Ok(vec![None; here.len()]) };
+            let scores = vectors.scores(vector, here)?.into_iter();
+            Ok(scores.map(|score| Some(score).filter(|score| *score > -1.0)).collect())
+        })?;
         let exact = self.exact.borrow();
         for (cosine, doc_id) in cosines.iter_mut().zip(doc_ids) {
             *cosine = cosine.map(|cosine| exact.get(doc_id).copied().unwrap_or(cosine));
@@ -365,31 +359,21 @@ impl<'a> ConceptFilter<'a> {
         Ok(cosines)
     }
 
-    /// Returns the cosine of `vector` and each message's vector by the encoder; `None` for messages without it.
-    fn encoded_cosines(&self, vector: &[f32], doc_ids: &[u32]) -> index::Result<Vec<Option<f32>>> {
-        let mut cosines = vec![None; doc_ids.len()];
+    /// Returns what `cosines` returns for the messages of each segment, which it gets as places in the segment.
+    /// `doc_ids` are ascending.
+    fn by_segment(
+        &self,
+        doc_ids: &[u32],
+        cosines: impl Fn(&SegmentSearcher, &[u32]) -> index::Result<Vec<Option<f32>>>,
+    ) -> index::Result<Vec<Option<f32>>> {
+        let mut all = vec![None; doc_ids.len()];
         for segment in &self.searcher.segments {
-            let range = within(doc_ids, &segment.doc_ids);
+            let [start, end] = [segment.doc_ids.start, segment.doc_ids.end]
+                .map(|least| doc_ids.partition_point(|doc_id| *doc_id < least));
             let here: Vec<u32> =
-                doc_ids[range.clone()].iter().map(|id| id - segment.doc_ids.start).collect();
-            cosines[range].copy_from_slice(&segment.encoded.scores(vector, &here)?);
+                doc_ids[start..end].iter().map(|id| id - segment.doc_ids.start).collect();
+            all[start..end].copy_from_slice(&cosines(segment, &here)?);
         }
-        Ok(cosines)
+        Ok(all)
     }
 }
-
-/// A doc id and a cosine.
-type ScoredDoc = (u32, f32);
-
-fn by_cosine(a: &ScoredDoc, b: &ScoredDoc) -> Ordering {
-    b.1.total_cmp(&a.1).then(a.0.cmp(&b.0))
-}
-
-/// Returns the places of the doc ids, which are ascending, that are in a range.
-fn within(doc_ids: &[u32], range: &Range<u32>) -> Range<usize> {
-    let place = |least: u32| doc_ids.partition_point(|doc_id| *doc_id < least);
-    place(range.start)..place(range.end)
-}
-
-/// Scores of messages by doc id.
-pub(super) type Scores = HashMap<u32, f32>;
