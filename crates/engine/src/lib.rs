@@ -63,7 +63,7 @@ use source::Sources;
 
 pub use config::Config;
 pub use error::{Error, Result};
-pub use home::{OldHome, TOKEN_FILE, prepare};
+pub use home::{OldHome, TOKEN_FILE, prepare_home};
 pub use lookup::{ConversationHeading, Lookup};
 pub use lookup::{address_of, id_at};
 pub use memory::{database::Memory, recall::Recalled, threads::Recorded};
@@ -110,7 +110,9 @@ pub use facets::{Choice, Facets};
 pub use filters::Narrowing;
 pub use forget::{ForgetProgress, Forgettable, Forgetter};
 pub use readings::{QueryReading, ReadingKind};
-pub use source::{AttachmentFiles, ChosenIds, ConversationIds, ListOptions, Note, Places, Sketch};
+pub use source::{
+    AttachmentFiles, ChosenIds, ConversationIds, Description, ListOptions, Note, Places,
+};
 pub use store_address::StoreAddress;
 pub use summaries::SAVED;
 // What the interface of this crate names, from the crates below.

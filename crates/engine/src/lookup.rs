@@ -422,7 +422,7 @@ impl Meant {
         self.total += places.len();
         places.sort_by_key(|place| listing.heading(*place).0);
         places.truncate(MAX_CANDIDATES);
-        self.first.extend(places.into_iter().map(|place| listing.brief(place)));
+        self.first.extend(places.into_iter().map(|place| listing.about_without_summary(place)));
     }
 
     /// Returns the error that a word means several conversations.

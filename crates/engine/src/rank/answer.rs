@@ -9,9 +9,9 @@ use std::{
 use super::{
     fuse::Scored,
     passage,
-    prepare::{OpenedSources, RankedSource},
     question::{ConversationMatch, Fields, MAX_MATCHES, Match, Mode},
     ranker::{ConversationPlace, Ranker},
+    sources::{OpenedSources, RankedSource},
     substring::span_of,
 };
 use crate::{
@@ -192,7 +192,7 @@ impl Ranker<'_> {
         // An outdated index may list deleted conversations. The next ones replace them.
         for some in order.chunks(self.question.limit.max(1)) {
             let old: Vec<ConversationPlace> = some.iter().map(|(key, _)| *key).collect();
-            let mut sketches = self.sketches_of_older(&found.sources, &old);
+            let mut descriptions = self.descriptions_of_outdated(&found.sources, &old);
             for &((source, conversation), score) in some {
                 let ranked = &found.sources[source];
                 let scored = messages.remove(&(source, conversation)).unwrap_or_default();
@@ -200,12 +200,12 @@ impl Ranker<'_> {
                 let about = match &ranked.checked {
                     None => ranked.scorer.about(conversation),
                     Some(_) => {
-                        let Some(sketch) = sketches.remove(&(source, conversation)) else {
+                        let Some(description) = descriptions.remove(&(source, conversation)) else {
                             total -= 1;
                             continue;
                         };
-                        matches.iter_mut().for_each(|it| it.place_in(&sketch));
-                        sketch.about
+                        matches.iter_mut().for_each(|it| it.place_in(&description));
+                        description.about
                     }
                 };
                 let score = f64::from(score / max_score);
@@ -345,7 +345,7 @@ impl<'a> Passages<'a> {
         let trimmed = snippet::trim(text);
         let before = trimmed.as_ptr().addr() - text.as_ptr().addr();
         let range = self.range(trimmed, may_encode).unwrap_or(0..0);
-        (passage::shown(trimmed, range.clone()), before + range.start)
+        (passage::passage_around(trimmed, range.clone()), before + range.start)
     }
 
     fn range(&self, text: &str, may_encode: bool) -> Option<Range<usize>> {

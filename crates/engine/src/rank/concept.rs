@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::{prepare::RankedSource, question::Mode, ranker::Ranker};
+use super::{question::Mode, ranker::Ranker, sources::RankedSource};
 use crate::{error::Result, scoring::Concept, source::Note};
 use verbatim_chats::db;
 use verbatim_embed as embed;

@@ -364,13 +364,13 @@ impl ConceptScorer for ClusterConceptScorer<'_> {
         let presence = |id: &u32| self.bm25(&self.scorer.message(*id), &formula::PRESENCE);
         let covered = found.iter().map(|(doc_id, _)| presence(doc_id)).fold(0.0, f32::max);
         stop.check(db::Error::Stopped)?;
-        Ok(TermCandidates { found, covered })
+        Ok(TermCandidates { messages: found, covered })
     }
 
     fn by_vector(&self, _: VectorWeights, depth: usize, stop: &Stop) -> Result<VectorCandidates> {
         let found = self.nearest(depth, stop)?;
         stop.check(db::Error::Stopped)?;
-        Ok(VectorCandidates { found, found_partly: Vec::new() })
+        Ok(VectorCandidates { messages: found, not_encoded: Vec::new() })
     }
 
     fn scores(
@@ -524,7 +524,7 @@ impl ClusterConceptScorer<'_> {
         if let Some(packed) = &self.packed {
             let exact = self.exact.borrow().get(&doc_id).copied();
             let cosine = exact.or_else(|| packed.cosine(&message.packed));
-            own += cosine.map_or(0.0, |it| scale.vector_share * scale.nearness.of(it));
+            own += cosine.map_or(0.0, |it| scale.vector_share * scale.nearness.normalise(it));
         }
         own
     }

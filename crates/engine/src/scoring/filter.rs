@@ -255,10 +255,10 @@ impl<'a> ConceptFilter<'a> {
         let mut all = VectorCandidates::default();
         for (doc_id, similarity) in doc_ids.into_iter().zip(similarities) {
             let Some(Similarity { cosine, is_partial }) = similarity else { continue };
-            let list = if is_partial { &mut all.found_partly } else { &mut all.found };
+            let list = if is_partial { &mut all.not_encoded } else { &mut all.messages };
             list.push((doc_id, cosine));
         }
-        for found in [&mut all.found, &mut all.found_partly] {
+        for found in [&mut all.messages, &mut all.not_encoded] {
             keep_best(found, count);
             self.score_again(concept, weights, found, stop)?;
             keep_best(found, count);

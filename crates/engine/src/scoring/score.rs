@@ -192,7 +192,7 @@ impl ConceptScorer for IndexedConceptScorer<'_> {
             let others = others.take(depth - known.len().min(depth));
             found.extend(others.map(|doc_id| (*doc_id, formula::LEAST)));
         }
-        Ok(TermCandidates { found, covered })
+        Ok(TermCandidates { messages: found, covered })
     }
 
     fn by_vector(

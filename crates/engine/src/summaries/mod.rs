@@ -24,9 +24,8 @@ use std::{
 use crate::{
     error::Result,
     source::{
-        About, SourceKind,
+        About, SourceKind, cache_file,
         catalogue::{Catalogue, Origins},
-        keep,
     },
 };
 use verbatim_base::{lock::lock, model::Stop};
@@ -104,11 +103,15 @@ impl Catalogue {
 
     pub(crate) fn about(&self, conversation: u32, origins: Option<&Origins>) -> About {
         let summary = self.summary(conversation);
-        About { summary: summary.text.clone(), ..self.brief(conversation, origins) }
+        About { summary: summary.text.clone(), ..self.about_without_summary(conversation, origins) }
     }
 
     /// Returns the description of a conversation without its summary, because making a summary is slow.
-    pub(crate) fn brief(&self, conversation: u32, origins: Option<&Origins>) -> About {
+    pub(crate) fn about_without_summary(
+        &self,
+        conversation: u32,
+        origins: Option<&Origins>,
+    ) -> About {
         let (id, title) = (self.id(conversation), self.title(conversation));
         let made = match title.trim() {
             "" => Some(&self.summary(conversation).title).filter(|made| !made.is_empty()),
@@ -248,7 +251,7 @@ pub(crate) fn build(
         && work.without_vector.is_empty()
         && let Some(mark) = mark(&work.path, model)
     {
-        keep(catalogue.snapshot(), BUILT, MARK_FORMAT, mark.as_bytes());
+        cache_file(catalogue.snapshot(), BUILT, MARK_FORMAT, mark.as_bytes());
     }
     *lock(&catalogue.features) = Some(Arc::new(work.features));
     work.failed.map_or(Ok(()), |error| Err(error.into()))
@@ -479,8 +482,8 @@ mod tests {
         source.enrich(resources, &stop, &mut |_, _| ()).unwrap();
         let snapshot = source.current_index(&stop).unwrap();
         let all: Vec<u32> = (0..MANY as u32).collect();
-        let made = Catalogue::of(source.kind, Arc::clone(&snapshot));
-        let stored = Catalogue::of(source.kind, snapshot);
+        let made = Catalogue::open(source.kind, Arc::clone(&snapshot));
+        let stored = Catalogue::open(source.kind, snapshot);
         stored.take_stored_summaries(&all[1..]);
         assert_eq!(stored.summaries_made(), 0, "a few are made faster than all are read");
         stored.take_stored_summaries(&all);

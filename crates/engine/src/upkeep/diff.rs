@@ -141,7 +141,7 @@ fn comparable(
     }
     let conversations = feed.conversations()?;
     let is_plain = conversations.iter().all(|conversation| conversation.is_plain);
-    Ok(is_plain.then(|| (ComparedMessages::of(snapshot, &conversations), layout.clone())))
+    Ok(is_plain.then(|| (ComparedMessages::new(snapshot, &conversations), layout.clone())))
 }
 
 /// The messages of a snapshot, prepared for the comparison.
@@ -153,7 +153,7 @@ struct ComparedMessages {
 }
 
 impl ComparedMessages {
-    fn of(snapshot: &Snapshot, conversations: &[db::ConversationEntry]) -> ComparedMessages {
+    fn new(snapshot: &Snapshot, conversations: &[db::ConversationEntry]) -> ComparedMessages {
         let titles: HashMap<&[u8], Option<&[u8]>> = conversations
             .iter()
             .map(|conversation| (conversation.id.as_bytes(), conversation.title.as_deref()))

@@ -201,7 +201,7 @@ fn enrich_index(
     }
     // A server builds them also to hold their features in memory.
     let are_built =
-        |snapshot: &Snapshot| !source.is_tended() && summaries::are_built(snapshot, model);
+        |snapshot: &Snapshot| !source.is_maintained() && summaries::are_built(snapshot, model);
     if let Ok(snapshot) = source.current_index(stop)
         && !are_built(&snapshot)
     {

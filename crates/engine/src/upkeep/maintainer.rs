@@ -121,7 +121,7 @@ struct Postponed {
 
 impl Maintainer {
     pub(crate) fn new(sources: Arc<Sources>) -> Maintainer {
-        sources.tended().begin();
+        sources.upkeep_state().begin();
         Maintainer {
             encoder: EncoderThread::start(Arc::clone(&sources)),
             sources,
@@ -136,9 +136,9 @@ impl Maintainer {
     ///
     /// If everything is current, a poll takes about ten system calls per source.
     pub fn poll(&mut self, stop: &Stop, report: &mut dyn FnMut(UpkeepEvent)) -> Option<Duration> {
-        let mut next = self.follower.look(&self.sources.current_config(), stop, report);
+        let mut next = self.follower.poll(&self.sources.current_config(), stop, report);
         if !stop.requested() {
-            self.sources.tended().set_transcripts_read();
+            self.sources.upkeep_state().set_transcripts_read();
         }
         let present = self.sources.present();
         for kind in SourceKind::ALL {
@@ -177,7 +177,7 @@ impl Maintainer {
 
 impl Drop for Maintainer {
     fn drop(&mut self) {
-        self.sources.tended().end();
+        self.sources.upkeep_state().end();
     }
 }
 

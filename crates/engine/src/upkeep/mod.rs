@@ -60,7 +60,7 @@ pub enum IndexNeed {
 
 impl IndexNeed {
     /// Returns how the index of a source gets built, from the size of its database in bytes.
-    pub fn of(kind: SourceKind, bytes: u64, why: &FallbackReason) -> IndexNeed {
+    pub fn new(kind: SourceKind, bytes: u64, why: &FallbackReason) -> IndexNeed {
         match why {
             FallbackReason::NoIndex | FallbackReason::Stale if kind == SourceKind::Archive => {
                 match bytes {
@@ -171,7 +171,7 @@ impl Upkeep<'_> {
         };
         let Err(why) = source.current_index(stop) else { return Ok(()) };
         let bytes = fs::metadata(source.path()?).map_or(0, |metadata| metadata.len());
-        if IndexNeed::of(source.kind, bytes, &why) != IndexNeed::BySearch {
+        if IndexNeed::new(source.kind, bytes, &why) != IndexNeed::BySearch {
             return Ok(());
         }
         match source.reindex(Reindex { resources, full: false }, stop, progress) {

@@ -46,8 +46,8 @@ struct CatalogueReading {
 }
 
 impl Catalogue {
-    pub(crate) fn of(kind: SourceKind, snapshot: Arc<Snapshot>) -> Catalogue {
-        let table = CatalogueTable::of(snapshot);
+    pub(crate) fn open(kind: SourceKind, snapshot: Arc<Snapshot>) -> Catalogue {
+        let table = CatalogueTable::open(snapshot);
         Catalogue {
             kind,
             readings: Slots::new(table.count()),

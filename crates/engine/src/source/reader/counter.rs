@@ -43,7 +43,7 @@ impl<'a> Counter<'a> {
             && (!self.scope.has_origin() || self.scope.accepts_origin(self.kind, origin()))
     }
 
-    pub(crate) fn take(&mut self, message: MessageFacts<'_>) {
+    pub(crate) fn add_message(&mut self, message: MessageFacts<'_>) {
         if self.accepts(message) {
             self.add(message.role, message.time);
             self.add_to_conversation(message.conversation, 1);

@@ -153,7 +153,7 @@ impl Store for DatabaseStore {
     }
 
     fn not_stored(&self, source: &Source, stop: &Stop) -> Result<Vec<String>> {
-        source.read_database(stop, db::withheld)
+        source.read_database(stop, db::not_stored)
     }
 
     fn scan(

@@ -2,7 +2,7 @@
 
 use serde::{Serialize, de::DeserializeOwned};
 
-use super::{Source, keep::keep};
+use super::{Source, snapshot_cache::cache_file};
 use crate::error::Result;
 use verbatim_base::model::Stop;
 
@@ -28,7 +28,7 @@ impl Source {
         let is_of_snapshot =
             self.current_index(&Stop::never()).is_ok_and(|it| it.name() == snapshot.name());
         if is_of_snapshot && let Ok(bytes) = serde_json::to_vec(&fact) {
-            keep(&snapshot, name, FORMAT, &bytes);
+            cache_file(&snapshot, name, FORMAT, &bytes);
         }
         Ok(fact)
     }

@@ -33,7 +33,7 @@ use verbatim_chats::db::{self, Database, Outline, Probe, ScanFilter, State};
 use verbatim_cluster::Cluster;
 use verbatim_embed::Model;
 use verbatim_index::{IndexDir, Snapshot};
-use work::{Task, Tended};
+use work::{Task, UpkeepState};
 
 pub(super) mod changed;
 #[cfg(feature = "cluster")]
@@ -41,7 +41,7 @@ pub(super) mod cluster;
 pub(super) mod database;
 pub(super) mod facts;
 pub(super) mod handle;
-pub(super) mod keep;
+pub(super) mod snapshot_cache;
 pub(super) mod wipe;
 pub(super) mod work;
 
@@ -190,7 +190,7 @@ pub(crate) struct SharedState {
     refresh_again: Mutex<Option<Instant>>,
     /// The current background work for the source.
     task: Mutex<Task>,
-    tended: Arc<Tended>,
+    upkeep_state: Arc<UpkeepState>,
     superseded: Arc<SupersededIds>,
     model: Model,
     exclusions: Arc<CurrentExclusions>,
@@ -221,7 +221,7 @@ pub(crate) struct Timeless {
 impl SharedState {
     pub(crate) fn new(
         config: &Arc<Config>,
-        (tended, superseded): (&Arc<Tended>, &Arc<SupersededIds>),
+        (upkeep_state, superseded): (&Arc<UpkeepState>, &Arc<SupersededIds>),
         model: &Model,
         exclusions: &Arc<CurrentExclusions>,
     ) -> SharedState {
@@ -233,7 +233,7 @@ impl SharedState {
             searcher: Mutex::default(),
             refresh_again: Mutex::default(),
             task: Mutex::default(),
-            tended: Arc::clone(tended),
+            upkeep_state: Arc::clone(upkeep_state),
             superseded: Arc::clone(superseded),
             model: model.clone(),
             exclusions: Arc::clone(exclusions),
@@ -293,7 +293,7 @@ impl Source {
         match &*made {
             Some(known) if known.is_of(snapshot) => Arc::clone(known),
             _ => {
-                let catalogue = Catalogue::of(self.kind, Arc::clone(snapshot));
+                let catalogue = Catalogue::open(self.kind, Arc::clone(snapshot));
                 Arc::clone(made.insert(Arc::new(catalogue)))
             }
         }
@@ -343,8 +343,8 @@ impl Source {
     }
 
     /// Returns whether a maintainer keeps the index current in the background.
-    pub(crate) fn is_tended(&self) -> bool {
-        self.state.tended.is_tended()
+    pub(crate) fn is_maintained(&self) -> bool {
+        self.state.upkeep_state.is_running()
     }
 
     /// Returns the current background work for the source.

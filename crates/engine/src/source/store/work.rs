@@ -48,12 +48,12 @@ impl Task {
 
 /// The state of the background upkeep that all sources share.
 #[derive(Debug, Default)]
-pub(crate) struct Tended {
+pub(crate) struct UpkeepState {
     maintainers: AtomicUsize,
     has_transcripts: AtomicBool,
 }
 
-impl Tended {
+impl UpkeepState {
     pub(crate) fn begin(&self) {
         self.maintainers.fetch_add(1, Ordering::Relaxed);
     }
@@ -62,7 +62,7 @@ impl Tended {
         self.maintainers.fetch_sub(1, Ordering::Relaxed);
     }
 
-    pub(crate) fn is_tended(&self) -> bool {
+    pub(crate) fn is_running(&self) -> bool {
         self.maintainers.load(Ordering::Relaxed) > 0
     }
 

@@ -83,7 +83,7 @@ pub(super) struct FoundBefore {
 }
 
 impl KnownImport {
-    pub(super) fn of(
+    pub(super) fn new(
         exports: &[(PathBuf, Export)],
         decisions: &Decisions,
         store: Option<&AttachmentStore>,
@@ -140,7 +140,11 @@ impl KnownImport {
     }
 
     /// Counts all conversations in the exports as unchanged.
-    pub(super) fn take(&self, found: &FoundBefore, writer: &mut Writer) -> Result<(), Error> {
+    pub(super) fn count_as_unchanged(
+        &self,
+        found: &FoundBefore,
+        writer: &mut Writer,
+    ) -> Result<(), Error> {
         for (file, counts) in self.files.iter().zip(&found.sources) {
             writer.take_as_unchanged(*counts);
             writer.note(&file.path, true, *counts)?;
