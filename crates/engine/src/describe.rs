@@ -40,11 +40,7 @@ impl Lookup<'_> {
             ids.sort_unstable();
             ids.dedup();
             let mut descriptions = match self.sources.of_kind(kind)? {
-                Some(source) => source.descriptions(
-                    &ids,
-                    &|listing, place| listing.about_without_summary(place),
-                    self.stop,
-                )?,
+                Some(source) => source.descriptions(&ids, false, self.stop)?,
                 None => HashMap::new(),
             };
             let mut provenance = self.sources.provenance(kind, &ids, self.stop)?;

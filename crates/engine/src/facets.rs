@@ -59,7 +59,6 @@ pub struct Facets {
 
 const DAY: i64 = 24 * 60 * 60;
 
-/// Function that returns the name of the month of a time.
 type MonthOf<'a> = &'a (dyn Fn(Instant) -> Option<String> + Sync);
 
 /// Cache of month names. Naming a month is slow, so each day is named only once.
@@ -126,7 +125,6 @@ impl Choice {
     }
 }
 
-/// The parameters of a count in one source.
 struct Counting<'a> {
     kind: SourceKind,
     choice: &'a Choice,

@@ -24,7 +24,6 @@ const DEMO_EXPORTS: &str = "exports";
 /// The name of a database that imports create.
 const IMPORTED: &str = "verbatim.db";
 
-/// The name of the database of recorded threads.
 const THREADS: &str = "threads.db";
 
 /// The beginning of the names of the list of forgotten conversations and of its lock.

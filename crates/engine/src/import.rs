@@ -465,7 +465,6 @@ pub fn newest_titles(target: &Path, most: usize) -> Vec<String> {
         .unwrap_or_default()
 }
 
-/// Imports into the index of a cluster.
 #[cfg(feature = "cluster")]
 mod clustered {
     use std::{
@@ -482,7 +481,6 @@ mod clustered {
     use verbatim_chats::{db, import::Branches};
     use verbatim_cluster::{Cluster, Importer};
 
-    /// The parameters of an import into a cluster.
     pub(super) struct ClusterImport<'a> {
         pub(super) cluster: &'a Cluster,
         pub(super) branches: Branches,

@@ -44,7 +44,6 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
-/// Writer of contents into an attachment store.
 #[derive(Debug)]
 pub(super) struct AttachmentWriter<'a> {
     pub(super) store: &'a AttachmentStore,
@@ -56,7 +55,6 @@ pub(super) struct AttachmentWriter<'a> {
 /// The reason why a file is not kept.
 pub(super) enum LeftOut {
     TooLarge,
-    /// The store is full.
     NoRoom,
     /// The file cannot be read. The sentence says why, without the file's name.
     Unreadable(String),
@@ -78,7 +76,6 @@ impl<'a> AttachmentWriter<'a> {
         if used + bytes > MAX_ALL { Err(LeftOut::NoRoom) } else { Ok(()) }
     }
 
-    /// Copies the content of one file into the store.
     pub(super) fn write_file(&mut self, input: &mut dyn Read) -> Result<Attachment, LeftOut> {
         let store = self.store;
         let io_failed = |source| LeftOut::Failed(failed(&store.folder)(source));
@@ -138,7 +135,6 @@ impl<'a> AttachmentWriter<'a> {
         self.write_file(&mut DecoderReader::new(text, &BASE64))
     }
 
-    /// Writes the lists of files, one list for each conversation.
     pub(super) fn write_lists(&self, lists: HashMap<String, Vec<Attachment>>) -> Result<()> {
         for (conversation, list) in lists {
             let path = self.store.list_path(&conversation);

@@ -39,7 +39,6 @@ pub(super) const UNDER_WAY: &str = "new-begun";
 /// The end of the names of lists.
 const LIST: &str = ".json";
 
-/// The store of attachments in a home folder.
 #[derive(Clone, Debug)]
 pub(crate) struct AttachmentStore {
     pub(super) folder: PathBuf,

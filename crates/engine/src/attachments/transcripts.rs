@@ -66,12 +66,10 @@ impl<'a> TranscriptFiles<'a> {
         Ok(None)
     }
 
-    /// Writes the changed lists of files.
     pub(crate) fn write(&mut self) -> Result<()> {
         self.writer.write_lists(std::mem::take(&mut self.lists))
     }
 
-    /// Removes the files of conversations.
     pub(crate) fn forget(&mut self, conversations: &[String]) -> Result<()> {
         self.close()?;
         self.writer.store.forget(conversations, &mut |_| self.writer.wait()).map(drop)

@@ -152,7 +152,6 @@ impl Ranker<'_> {
         Ok(is_found)
     }
 
-    /// Returns the conversations that answer best.
     pub(super) fn ranked_conversations(
         &mut self,
         found: &ScoredMessages,
@@ -298,7 +297,6 @@ fn is_without_words(concept: &Concept) -> bool {
         && !has_words(&concept.query.text)
 }
 
-/// Returns whether a text has words to rank messages by.
 fn has_words(text: &str) -> bool {
     !Tokenizer::default().question(text).is_empty()
 }

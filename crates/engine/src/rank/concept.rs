@@ -44,18 +44,7 @@ impl Ranker<'_> {
         sources: &[RankedSource],
     ) -> Result<Concept> {
         let mode = self.question.mode;
-        let mut concept = Concept {
-            query: Query::parse(text),
-            terms: Vec::new(),
-            weight: 0.0,
-            average: 1.0,
-            vector: None,
-            known: 1.0,
-            encoded: None,
-            is_encoded: false,
-            encoded_known: 1.0,
-            author: None,
-        };
+        let mut concept = Concept::new(text);
         let absent = self.weigh_terms(&mut concept, sources)?;
         if mode == Mode::Vector {
             concept.terms.clear();

@@ -70,7 +70,6 @@ impl Ranker<'_> {
         Ok((best.map(id).collect(), self.notes))
     }
 
-    /// Returns the conversations that answer best.
     pub(crate) fn conversations(mut self) -> Result<Ranking<ConversationMatch>> {
         self.wanted = self.question.limit;
         let (found, scanned) = match self.find()? {

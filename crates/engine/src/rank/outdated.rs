@@ -79,8 +79,7 @@ impl Ranker<'_> {
         source: &RankedSource,
         ids: &[&str],
     ) -> HashMap<String, Description> {
-        let descriptions =
-            source.source.descriptions(ids, &|listing, place| listing.about(place), self.stop);
+        let descriptions = source.source.descriptions(ids, true, self.stop);
         descriptions.unwrap_or_else(|error| {
             self.note_unreadable(source, &error);
             HashMap::new()

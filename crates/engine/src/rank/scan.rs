@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     error::Result,
-    source::{About, Description, Listing, Note, ScanStore, Source, SourceKind},
+    source::{Description, Note, ScanStore, Source, SourceKind},
 };
 use verbatim_base::model::{Hit, Instant};
 use verbatim_chats::db::{ScanFilter, ScanPlace};
@@ -56,18 +56,15 @@ const DEPTH_OF_SEVERAL: usize = 1000;
 /// Number of kept messages above which the worst are dropped.
 const MAX_KEPT: usize = 100 * DEPTH;
 
-/// A message that the scan found.
 pub(super) struct ScannedHit {
     kind: SourceKind,
     score: f32,
     hit: Hit<'static>,
 }
 
-/// The result of scanning some sources.
 pub(super) struct ScanResult {
     /// The found messages, the best first.
     hits: Vec<ScannedHit>,
-    /// Scores of conversations by their titles.
     titles: HashMap<(SourceKind, String), f32>,
     /// Number of messages that contain at least one of the words.
     pub(super) matching: usize,
@@ -201,7 +198,7 @@ impl Ranker<'_> {
         }
         let descriptions = self.descriptions(
             best.iter().map(|(scanned, _)| (scanned.kind, scanned.hit.conversation_id.to_string())),
-            &|listing, place| listing.about_without_summary(place),
+            false,
         )?;
         let finder = PassageFinder::new(self);
         let matches = best.into_iter().map(|(scanned, copies)| {
@@ -243,8 +240,7 @@ impl Ranker<'_> {
         });
         let total = order.len();
         order.truncate(self.question.limit);
-        let mut descriptions = self
-            .descriptions(order.iter().map(|(key, _)| key.clone()), &|it, place| it.about(place))?;
+        let mut descriptions = self.descriptions(order.iter().map(|(key, _)| key.clone()), true)?;
         let finder = PassageFinder::new(self);
         let mut items = Vec::new();
         for (key, score) in order {
@@ -260,7 +256,7 @@ impl Ranker<'_> {
     pub(super) fn descriptions(
         &self,
         keys: impl Iterator<Item = (SourceKind, String)>,
-        describe: &dyn Fn(&dyn Listing, usize) -> About,
+        with_summaries: bool,
     ) -> Result<HashMap<(SourceKind, String), Description>> {
         let mut by_kind: BTreeMap<SourceKind, HashSet<String>> = BTreeMap::new();
         for (kind, id) in keys {
@@ -270,7 +266,7 @@ impl Ranker<'_> {
         for (kind, ids) in by_kind {
             let source = self.sources.reopen(kind)?;
             let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
-            let found = source.descriptions(&ids, describe, self.stop)?;
+            let found = source.descriptions(&ids, with_summaries, self.stop)?;
             descriptions
                 .extend(found.into_iter().map(|(id, description)| ((kind, id), description)));
         }
@@ -305,7 +301,6 @@ fn score_titles(concepts: &[WordFinder], titles: Vec<(String, String)>) -> Vec<(
     scored.collect()
 }
 
-/// A finder of a concept's words in texts.
 struct WordFinder {
     query: Query,
     /// Pattern of the whole concept; `None` if the concept is one word.
@@ -316,7 +311,7 @@ struct WordFinder {
     patterns: Vec<(u32, bool)>,
     /// The bits of all words.
     all: u32,
-    /// The words and the whole concept. Every text that `look` accepts contains one of them in some case.
+    /// The words and the whole concept. Every text with a `word_mask` contains one of them in some case.
     texts: Vec<String>,
 }
 

@@ -44,7 +44,6 @@ pub(super) struct RankedSource {
 pub(super) struct Checked {
     pub(super) snapshot: Arc<Snapshot>,
     pub(super) seen: HashSet<u32>,
-    /// The compared messages that were deleted or changed.
     pub(super) changed_or_deleted: HashSet<u32>,
 }
 
@@ -55,7 +54,6 @@ impl Checked {
 }
 
 impl RankedSource {
-    /// Returns whether a message is known to be deleted or changed.
     pub(super) fn is_changed_or_deleted(&self, doc_id: u32) -> bool {
         self.checked
             .as_ref()
@@ -266,7 +264,6 @@ impl Ranker<'_> {
     }
 }
 
-/// Returns the note that an index is being built.
 fn building(source: &Source) -> Note {
     let (percent, seconds_left) = source.task().progress();
     Note::Building { source: source.kind, percent, seconds_left }

@@ -72,9 +72,7 @@ impl Ranker<'_> {
             best.push(((kind, hit), 1));
         }
         let key = |((kind, hit), _): &(SourceHit, u32)| (*kind, hit.conversation_id.to_string());
-        let descriptions = self.descriptions(best.iter().map(key), &|listing, place| {
-            listing.about_without_summary(place)
-        })?;
+        let descriptions = self.descriptions(best.iter().map(key), false)?;
         let matches = best.into_iter().enumerate().map(|(place, one)| {
             let description = descriptions.get(&key(&one));
             let ((_, hit), copies) = one;
@@ -119,8 +117,7 @@ impl Ranker<'_> {
         }
         let total = order.len();
         order.truncate(limit);
-        let descriptions =
-            self.descriptions(order.iter().cloned(), &|listing, place| listing.about(place))?;
+        let descriptions = self.descriptions(order.iter().cloned(), true)?;
         let is_of_title =
             |key: &&(SourceKind, String)| hits_of[*key].first().is_some_and(|it| !is_in_text(it));
         let mut first = self.first_messages(order.iter().filter(is_of_title))?;

@@ -62,7 +62,6 @@ const SCORED_AGAIN: usize = 200;
 /// more messages.
 const WITH_NEIGHBOURS: usize = 400;
 
-/// Scorer of the messages in one state of a cluster.
 pub(crate) struct ClusterScorer {
     cluster: Arc<Cluster>,
     view: Arc<View>,
@@ -416,7 +415,6 @@ impl ClusterConceptScorer<'_> {
         self.scorer.accepts(doc_id, &self.concept.query)
     }
 
-    /// Returns the messages with the best scores by BM25.
     fn best_by_terms(&self, depth: usize, stop: &Stop) -> Result<Vec<(u32, f32)>> {
         if let Some(phrased) = &self.phrased {
             let score = |doc_id: &u32| {
@@ -463,7 +461,6 @@ impl ClusterConceptScorer<'_> {
         Ok(found)
     }
 
-    /// Returns the messages with the nearest vectors.
     fn nearest(&self, depth: usize, stop: &Stop) -> Result<Vec<(u32, f32)>> {
         let Some(vector) = self.vector.filter(|_| depth > 0) else { return Ok(Vec::new()) };
         let mut found: Vec<(u32, f32)> = match (&self.phrased, &self.packed) {

@@ -22,7 +22,6 @@ use verbatim_text::{
     words::Tokenizer,
 };
 
-/// The filter for the messages of a source in a scope.
 #[derive(Debug)]
 pub(super) struct ScopeFilter {
     /// For each segment, the doc ids within the dates.
@@ -121,7 +120,6 @@ pub(super) fn containing(
     Ok(found)
 }
 
-/// The filter for the messages of a source that one concept ranks.
 pub(super) struct ConceptFilter<'a> {
     pub(super) searcher: &'a Searcher,
     scope: &'a ScopeFilter,
@@ -131,7 +129,6 @@ pub(super) struct ConceptFilter<'a> {
     doc_ids: Option<Vec<u32>>,
     /// The messages with the quoted phrases, in result order; `None` if nothing is quoted.
     pub(super) phrased: Option<Vec<u32>>,
-    /// Doc ids of messages that contain something excluded.
     excluded: HashSet<u32>,
     /// The excluded words that the text of each message must be checked for.
     query: Option<Query>,
@@ -162,10 +159,6 @@ impl<'a> ConceptFilter<'a> {
         Ok(filter)
     }
 
-    fn has_all_terms(&self) -> bool {
-        self.searcher.segments.iter().all(|segment| segment.terms.is_some())
-    }
-
     /// Returns the messages in the scope with a quoted phrase, in result order.
     fn quoted(&self, phrase: &str, stop: &Stop) -> Result<Vec<u32>> {
         containing(self.searcher, self.scope, &PhraseSearch::quoted(phrase), usize::MAX, stop)
@@ -188,7 +181,6 @@ impl<'a> ConceptFilter<'a> {
         Ok(())
     }
 
-    /// Returns whether a message has the quoted phrases.
     pub(super) fn is_phrased(&self, doc_id: u32) -> bool {
         let doc_ids = self.doc_ids.as_ref().filter(|_| self.phrased.is_some());
         doc_ids.is_none_or(|doc_ids| doc_ids.binary_search(&doc_id).is_ok())
@@ -200,10 +192,11 @@ impl<'a> ConceptFilter<'a> {
             let found = self.quoted(phrase, stop)?;
             self.excluded.extend(found);
         }
+        let has_all_terms = self.searcher.segments.iter().all(|segment| segment.terms.is_some());
         let tokenizer = Tokenizer::default();
         for phrase in &query.excluded {
             let required = tokenizer.required(phrase);
-            if required.is_empty() || !self.has_all_terms() {
+            if required.is_empty() || !has_all_terms {
                 let query = self.query.get_or_insert_default();
                 query.excluded.push(phrase.clone());
                 continue;
@@ -266,7 +259,6 @@ impl<'a> ConceptFilter<'a> {
         Ok(all)
     }
 
-    /// Returns the messages that are nearest by the vectors of each model.
     fn nearest_by_each(&self, concept: &Concept, count: usize) -> index::Result<Vec<u32>> {
         let mut found = Vec::new();
         for segment in &self.searcher.segments {

@@ -101,7 +101,6 @@ pub(super) struct Surroundings<'a> {
     pub(super) time: Option<Instant>,
 }
 
-/// The formula for one concept.
 pub(super) struct Formula<'a> {
     concept: &'a Concept,
     /// `f` in the formula, by doc id; 0 for messages that are not in it.

@@ -34,7 +34,22 @@ pub struct Concept {
 }
 
 impl Concept {
-    /// Returns whether the query has a vector.
+    /// Returns a concept without terms, vectors and an author.
+    pub(crate) fn new(text: &str) -> Concept {
+        Concept {
+            query: Query::parse(text),
+            terms: Vec::new(),
+            weight: 0.0,
+            average: 1.0,
+            vector: None,
+            known: 1.0,
+            encoded: None,
+            is_encoded: false,
+            encoded_known: 1.0,
+            author: None,
+        }
+    }
+
     pub(crate) fn has_vector(&self) -> bool {
         self.vector.is_some() || self.encoded.is_some()
     }
@@ -128,7 +143,6 @@ pub struct Similarity {
 }
 
 impl Scale {
-    /// Returns the nearness of a message.
     pub(crate) fn nearness_of(&self, similarity: Similarity) -> f32 {
         let scale = if similarity.is_partial { self.nearness_not_encoded } else { self.nearness };
         scale.normalise(similarity.cosine)

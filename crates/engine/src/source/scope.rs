@@ -62,7 +62,6 @@ pub struct Scope {
 }
 
 impl Scope {
-    /// Returns a scope of some conversations of a source.
     pub(crate) fn of_ids(kind: SourceKind, ids: &[&str]) -> Scope {
         let ids = ids.iter().map(|id| (*id).to_owned()).collect();
         Scope { conversations: Some(Arc::new(HashMap::from([(kind, ids)]))), ..Scope::default() }
@@ -125,7 +124,6 @@ impl Scope {
         self.accepts_role(role) && self.covers(time, time)
     }
 
-    /// Returns whether the scope has messages of a role.
     pub(crate) fn accepts_role(&self, role: &str) -> bool {
         self.roles.is_empty() || self.roles.iter().any(|wanted| wanted == role)
     }
@@ -211,7 +209,6 @@ pub struct About {
 }
 
 impl About {
-    /// Returns the description of a conversation in a database.
     pub(crate) fn of_outline(source: SourceKind, outline: Outline, origin: Origin) -> About {
         About {
             source,

@@ -46,7 +46,6 @@ impl Sources {
         Sources { config, states, named, upkeep_state, model, exclusions }
     }
 
-    /// Returns the configuration that the sources were created with.
     pub(crate) fn config(&self) -> &Config {
         &self.config
     }
@@ -60,7 +59,6 @@ impl Sources {
         &self.exclusions
     }
 
-    /// Returns the model that turns texts into vectors.
     pub(crate) fn model(&self) -> &Model {
         &self.model
     }
@@ -116,7 +114,6 @@ impl Sources {
         Ok(export.asked_alone(true))
     }
 
-    /// Returns the state of the background upkeep.
     pub(crate) fn upkeep_state(&self) -> &UpkeepState {
         &self.upkeep_state
     }
@@ -183,7 +180,6 @@ impl Sources {
         SourceKind::ALL.into_iter().flat_map(of_kind).collect()
     }
 
-    /// Returns a note if the transcripts were never read.
     fn unread_transcripts(&self) -> Option<Note> {
         if self.config.archives.is_empty() {
             return None;

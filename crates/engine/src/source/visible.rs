@@ -56,7 +56,6 @@ impl Source {
         (!ids.is_empty()).then_some(ids)
     }
 
-    /// Returns the conversations that are left out of answers.
     pub(crate) fn left_out(&self, stop: &Stop) -> Result<Ids> {
         let excluded = self.excluded(stop)?;
         Ok(match self.superseded(stop) {

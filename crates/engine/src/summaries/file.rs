@@ -285,7 +285,6 @@ impl TermNumbers {
     }
 }
 
-/// A writer that computes the checksum of everything written.
 struct Checksummed<W> {
     writer: W,
     crc: crc32fast::Hasher,

@@ -43,7 +43,6 @@ use file::{Fingerprints, SummaryCache};
 
 pub(crate) use features::{Summary, SummaryFeatures};
 
-/// The name of the cache in the index directory.
 const FILE: &str = "summaries";
 
 /// The name of the file beside a snapshot that says that its summaries are built, and the file's version.
@@ -299,7 +298,6 @@ struct SummaryWork<'a> {
     /// Conversations without a vector. Their summaries are not stored, because a stored summary counts as
     /// complete.
     without_vector: HashSet<usize>,
-    /// Whether the cache file must be written.
     is_changed: bool,
     stored: Instant,
     /// The reason why the model made no vectors.

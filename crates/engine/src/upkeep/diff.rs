@@ -33,7 +33,6 @@ pub(crate) fn row_reader(database: &Database) -> Result<RowReader<'_>> {
     RowReader::open(database)?.ok_or_else(|| Error::NoKeys { path: database.path().to_owned() })
 }
 
-/// The differences between a database and a snapshot.
 #[derive(Debug, Default)]
 pub(crate) struct Difference {
     /// Doc ids of messages that were deleted or changed, ascending.
@@ -47,7 +46,6 @@ pub(crate) enum Compared {
     By(Difference),
     /// The database changed so much, or in such a way, that a full build is better.
     TooMuch,
-    /// The database changed during the comparison.
     Unsteady,
 }
 

@@ -69,7 +69,7 @@ const ELSEWHERE: Duration = Duration::from_secs(1);
 const WORDS_WAIT: Duration = Duration::from_millis(200);
 
 /// Share of all work that building the index takes. Terms, vectors and summaries take the rest.
-const INDEX_SHARE: f64 = 0.5;
+pub(super) const INDEX_SHARE: f64 = 0.5;
 
 /// The wait after the first failure, and the longest wait. Each failure doubles the wait.
 const FIRST_BACKOFF: Duration = Duration::from_secs(5);
@@ -104,7 +104,6 @@ struct SourceState {
     hopeless: Option<State>,
     /// Whether this process refreshed or merged the index in use, and so must build its terms and vectors.
     is_ours: bool,
-    /// The snapshot whose terms, vectors and summaries are complete.
     enriched: Option<String>,
     postponed: Postponed,
 }
@@ -234,7 +233,6 @@ impl SourceState {
         self.since = now.checked_sub(quiet.unwrap_or_default()).or(Some(now));
     }
 
-    /// Clears everything about earlier failures.
     fn note_current(&mut self) {
         *self = SourceState {
             path: std::mem::take(&mut self.path),

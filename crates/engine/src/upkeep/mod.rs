@@ -20,7 +20,7 @@ use std::{
 
 use self::{
     enrich::{EnrichOptions, EnrichProgress},
-    maintainer::Maintainer,
+    maintainer::{INDEX_SHARE, Maintainer},
     refresh::{Progress, Reindex, Reindexed},
     transcripts::{ArchiveProgress, ArchiveReport},
 };
@@ -30,9 +30,6 @@ use super::{
 };
 use verbatim_base::model::Stop;
 use verbatim_index::Resources;
-
-/// Share of all work that building the index takes. Terms, vectors and summaries take the rest.
-const INDEX_SHARE: f64 = 0.5;
 
 /// Wait between two checks whether another process has finished its build.
 const ELSEWHERE: Duration = Duration::from_millis(100);

@@ -226,12 +226,13 @@ fn rebuild(
 
 /// The result of adding the changes to an earlier snapshot.
 enum Update {
-    /// The database changed during the refresh.
     Unsteady,
     /// So much has changed that a full build is better.
     TooMuch,
-    /// The numbers of messages that were added and removed.
-    Done { added: u32, removed: u32 },
+    Done {
+        added: u32,
+        removed: u32,
+    },
 }
 
 pub(crate) fn lock(index_dir: &IndexDir) -> Result<Writing> {
@@ -544,7 +545,6 @@ impl Sample {
         Sample { texts: Vec::new(), left: messages.min(MAX_SAMPLES), left_bytes }
     }
 
-    /// Returns the distance between sampled messages.
     pub(super) fn step(&self, messages: usize) -> usize {
         messages.div_ceil(MAX_SAMPLES).max(1)
     }

@@ -68,17 +68,21 @@ impl Description {
 }
 
 impl Source {
-    /// Returns descriptions of conversations by id. `describe` describes a conversation of a
-    /// listing. In a cluster, and without an index, the messages are read once for all conversations together.
+    /// Returns descriptions of conversations by id. In a cluster, and without an index, the messages are read
+    /// once for all conversations together.
     pub(crate) fn descriptions(
         &self,
         ids: &[&str],
-        describe: &dyn Fn(&dyn Listing, usize) -> About,
+        with_summaries: bool,
         stop: &Stop,
     ) -> Result<HashMap<String, Description>> {
         if ids.is_empty() {
             return Ok(HashMap::new());
         }
+        let describe = |listing: &dyn Listing, place| match with_summaries {
+            true => listing.about(place),
+            false => listing.about_without_summary(place),
+        };
         if let Some(mut orders) = self.store().orders(ids, stop)? {
             let listing = self.reader(stop).list(&Scope::of_ids(self.kind, ids), stop)?;
             let description = |place: usize| {

@@ -26,10 +26,8 @@ use verbatim_base::model::Instant;
 use verbatim_index::{KeptFile, Snapshot};
 use verbatim_text::lossy;
 
-/// The name of the file.
 const NAME: &str = "catalogue";
 
-/// The version of the table.
 const FORMAT: u32 = 1;
 
 /// The nanoseconds that stand for no time.
@@ -244,7 +242,6 @@ struct Gathered<'a> {
     turns: u32,
 }
 
-/// Returns the bytes of a snapshot's table.
 fn made(snapshot: &Snapshot) -> Vec<u8> {
     let mut conversations: Vec<Gathered<'_>> = Vec::new();
     // The part of a conversation in a segment: the conversation, the segment, and the number in it.

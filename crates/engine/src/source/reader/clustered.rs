@@ -34,7 +34,6 @@ use verbatim_embed::Model;
 /// The reader of an index in a cluster. All its answers show the state at its first question.
 pub(crate) struct ClusterReader {
     cluster: Arc<Cluster>,
-    /// The model that encodes questions as vectors.
     model: Model,
     view: Mutex<Option<Arc<View>>>,
 }

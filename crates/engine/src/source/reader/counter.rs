@@ -35,7 +35,6 @@ impl<'a> Counter<'a> {
         Counter { kind, scope, origins, day, roles, quarter: None, counts }
     }
 
-    /// Returns whether a message is in the scope.
     pub(crate) fn accepts(&self, message: MessageFacts<'_>) -> bool {
         let origin = || self.origins.and_then(|origins| origins.get(message.conversation));
         self.scope.accepts_message(message.role, message.time)

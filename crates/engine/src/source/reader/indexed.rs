@@ -249,7 +249,6 @@ struct IndexedListing {
 }
 
 impl IndexedListing {
-    /// Returns the number of the conversation at a place.
     fn number(&self, place: usize) -> u32 {
         self.numbers.as_ref().map_or(place as u32, |found| found[place])
     }
@@ -376,7 +375,6 @@ struct VerifiedSink<'a> {
     /// Number of hits that are not confirmed yet, and the bytes of their texts.
     held: usize,
     bytes: usize,
-    /// Number of confirmed hits.
     confirmed: usize,
     is_over: bool,
     is_stopped: bool,

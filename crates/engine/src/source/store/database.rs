@@ -26,7 +26,6 @@ use verbatim_chats::{
 };
 use verbatim_index::Vectors;
 
-/// A database at a path.
 #[derive(Debug)]
 pub(crate) struct DatabaseStore(pub(crate) PathBuf);
 

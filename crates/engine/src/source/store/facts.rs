@@ -6,7 +6,6 @@ use super::{Source, snapshot_cache::cache_file};
 use crate::error::Result;
 use verbatim_base::model::Stop;
 
-/// The version of the files.
 const FORMAT: u32 = 1;
 
 impl Source {

@@ -168,7 +168,6 @@ pub(crate) trait Store: fmt::Debug + Send + Sync {
 pub struct Source {
     /// The kind of the source.
     pub kind: SourceKind,
-    /// The place where the source is stored.
     store: Arc<dyn Store>,
     /// Whether the question is to only one of the sources that may have the same conversations.
     /// Then answers leave out only transcripts that another configuration of the home follows.
@@ -184,11 +183,9 @@ pub(crate) struct SharedState {
     /// Lock that is held while an index is opened. Opening checks every byte of new files, which is slow.
     opening: Mutex<()>,
     catalogue: Mutex<Option<Arc<Catalogue>>>,
-    /// The last opened term and vector indexes.
     searcher: Mutex<Option<Arc<Searcher>>>,
     /// The time until which no question tries to refresh the index, because the last try took too long.
     refresh_again: Mutex<Option<Instant>>,
-    /// The current background work for the source.
     task: Mutex<Task>,
     upkeep_state: Arc<UpkeepState>,
     superseded: Arc<SupersededIds>,
@@ -200,7 +197,6 @@ pub(crate) struct SharedState {
     timeless: Mutex<Option<Timeless>>,
 }
 
-/// The excluded conversations of one state of a database.
 #[derive(Debug)]
 struct Excluded {
     path: PathBuf,
@@ -242,7 +238,6 @@ impl SharedState {
         }
     }
 
-    /// Closes the open indexes.
     pub(crate) fn close(&self) {
         *lock(&self.index) = None;
         *lock(&self.catalogue) = None;
@@ -299,7 +294,6 @@ impl Source {
         }
     }
 
-    /// Returns the model that turns texts into vectors.
     pub(crate) fn model(&self) -> &Model {
         &self.state.model
     }
@@ -316,7 +310,6 @@ impl Source {
         &self.state.timeless
     }
 
-    /// Returns the current exclusions of the user.
     pub(crate) fn exclusions(&self) -> Arc<Exclusions> {
         self.state.exclusions.now().1
     }
@@ -347,12 +340,10 @@ impl Source {
         self.state.upkeep_state.is_running()
     }
 
-    /// Returns the current background work for the source.
     pub(crate) fn task(&self) -> Task {
         *lock(&self.state.task)
     }
 
-    /// Sets the current background work for the source.
     pub(crate) fn set_task(&self, task: Task) {
         *lock(&self.state.task) = task;
     }
@@ -437,7 +428,6 @@ impl Source {
         Arc::clone(lock(&self.state.searcher).insert(opened))
     }
 
-    /// Returns the index directory of the source's database.
     pub(crate) fn index_dir(&self) -> db::Result<IndexDir> {
         let probe = Probe::new(self.path()?)?;
         Ok(IndexDir::for_database(&self.state.config.index_folder(), probe.real()))

@@ -5,7 +5,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// The background work for one source.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) enum Task {
     /// No work at the moment. If work is due, it begins soon.
@@ -13,8 +12,11 @@ pub(crate) enum Task {
     Idle,
     /// The upkeep is building the index, or terms and vectors. `from` is the share of all work that was finished
     /// when this work began, `share` the share that is done.
-    Building { begun: Instant, from: f64, share: f64 },
-    /// Another process is building the index.
+    Building {
+        begun: Instant,
+        from: f64,
+        share: f64,
+    },
     Elsewhere,
     /// The work failed. It may be tried again later.
     Failed,
@@ -26,7 +28,6 @@ impl Task {
         Task::Building { begun: Instant::now(), from: share, share }
     }
 
-    /// Returns the same task with another finished share.
     pub(crate) fn at(self, share: f64) -> Task {
         match self {
             Task::Building { begun, from, .. } => Task::Building { begun, from, share },

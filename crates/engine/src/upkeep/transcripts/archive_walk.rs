@@ -19,7 +19,6 @@ use verbatim_chats::{
 
 const MAX_FOLDER_DEPTH: usize = 12;
 
-/// A transcript that a walk found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct TranscriptPath {
     pub(super) path: PathBuf,
@@ -30,7 +29,6 @@ pub(super) struct TranscriptPath {
     pub(super) size: u64,
 }
 
-/// The result of a walk through the archives.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct ArchiveWalk {
     pub(super) transcripts: Vec<TranscriptPath>,

@@ -40,7 +40,6 @@ const UNFINISHED: &str = "unfinished";
 /// The reason why a file with the name of a transcript is not read.
 pub(super) const FOREIGN: &str = "begins with many records of no known agent; it is not read";
 
-/// A pass over the changed files.
 pub(super) struct Pass<'a> {
     store: &'a TranscriptStore,
     decisions: &'a Decisions,
@@ -367,7 +366,6 @@ impl<'a> Pass<'a> {
         }))
     }
 
-    /// Marks a file as present again, if it was gone.
     fn come_back(&self, file: &TranscriptFile) -> Result<(), SyncError> {
         if file.gone.is_some() {
             self.store.begin()?;
@@ -376,7 +374,6 @@ impl<'a> Pass<'a> {
         Ok(())
     }
 
-    /// Reads a file from its start.
     fn read_new(&mut self, found: &TranscriptPath) -> Result<(), SyncError> {
         let Some(input) = self.open(found) else { return Ok(()) };
         self.store.begin()?;
@@ -539,7 +536,6 @@ impl<'a> Pass<'a> {
     }
 }
 
-/// The result of reading one batch of a file.
 struct ReadBatch {
     taken: u64,
     is_end: bool,

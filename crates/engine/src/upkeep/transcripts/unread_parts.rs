@@ -13,12 +13,10 @@ use verbatim_base::model::Stop;
 use verbatim_chats::{db, import::transcript::TranscriptReader};
 use verbatim_text::amount::counted;
 
-/// Files of which some parts could not be read.
 #[derive(Default)]
 struct UnreadParts {
     parts: u64,
     files: u64,
-    /// The path of the first of these files.
     first: String,
 }
 
