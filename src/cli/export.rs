@@ -108,7 +108,7 @@ pub(super) fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Resul
     let step = Step::begin(environment, "Exporting");
     let [mut written, mut unchanged, mut kept] = [0_u64; 3];
     let mut attachments = 0;
-    let kept_files = AttachmentFiles::of(engine.config());
+    let kept_files = AttachmentFiles::from_config(engine.config());
     let mut done = 0;
     for part in listed.abouts.chunks(PART) {
         let provenance = found::provenance(engine, part, &stop)?;

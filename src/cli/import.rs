@@ -201,7 +201,7 @@ pub(super) fn run(
         return ended_in_cluster(args, &report, &target, out).map(|()| code);
     };
     let resources = Limits::default().resources(environment);
-    Forgetter::new(reading.all_sources()).again(&decisions, resources, &stop)?;
+    Forgetter::new(reading.all_sources()).forget_imported_again(&decisions, resources, &stop)?;
     let (mut indexed, mut later) = (None, None);
     if !args.no_index && path.is_file() {
         let AllIndexed { export, failed, meaning } =

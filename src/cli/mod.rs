@@ -344,7 +344,7 @@ fn execute(cli: Cli, environment: &Environment, out: &mut dyn Write) -> Result<u
         Command::Status(_) => old_home::offer(&config, Consent::Missing, environment)?,
         _ => {}
     }
-    engine::prepare(&config, command.writes());
+    engine::prepare_home(&config, command.writes());
     config.leave_indexes |= match &command {
         Command::Serve(args) => args.leaves_indexes(),
         Command::Web(args) => args.serving.leaves_indexes(),
@@ -459,7 +459,7 @@ fn search_as_typed(
     config.embeddings = places::embeddings(None, environment)?;
     config.vector_share = places::vector_share(environment)?;
     config.cluster_login = places::cluster_login(environment)?;
-    engine::prepare(&config, false);
+    engine::prepare_home(&config, false);
     let engine = Arc::new(Engine::new(config));
     archives::sync_for_reading(&engine, environment);
     let no_chats = || {

@@ -230,7 +230,7 @@ fn values(setting: &Setting, value: &Item, user: Option<&Path>) -> Result<Vec<Os
                 .into_iter()
                 .map(|text| from_user_folder(text, user))
                 .collect::<Result<_, _>>()?;
-            Exclusions::of(&patterns)?;
+            Exclusions::parse(&patterns)?;
             Ok(patterns.into_iter().map(Into::into).collect())
         }
         SettingKind::Names => {

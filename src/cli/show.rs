@@ -230,7 +230,7 @@ fn of_message<'a>(
 
 /// Returns the attachments of a conversation. If they cannot be read, reports the error and returns none.
 pub(super) fn attachments(engine: &Engine, source: SourceKind, id: &str) -> Vec<Attachment> {
-    AttachmentFiles::of(engine.config()).list(source, id).unwrap_or_else(|error| {
+    AttachmentFiles::from_config(engine.config()).list(source, id).unwrap_or_else(|error| {
         complain(&error.to_string());
         Vec::new()
     })

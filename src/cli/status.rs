@@ -131,7 +131,7 @@ fn described(source: &SourceStatus, chosen: &str) -> String {
         let kept = counted(source.kept, "conversation");
         lines.push(format!("  kept: {kept} whose transcripts were deleted or cut"));
     }
-    lines.extend(source.partly_read.iter().map(|what| format!("  not read: {what}")));
+    lines.extend(source.unread_parts.iter().map(|what| format!("  not read: {what}")));
     let changed = source.changed.map(|at| format!(", changed {} ago", human(ago(at))));
     match source.database {
         StoreAddress::Cluster(_) => {
@@ -178,7 +178,7 @@ fn described(source: &SourceStatus, chosen: &str) -> String {
 /// Returns the line about a source whose index is missing or not current.
 fn searched_without_index(source: &SourceStatus, why: &FallbackReason) -> String {
     let kind = SourceKind::ALL.into_iter().find(|kind| kind.name() == source.source);
-    let need = kind.map(|kind| IndexNeed::of(kind, source.bytes, why));
+    let need = kind.map(|kind| IndexNeed::new(kind, source.bytes, why));
     match need.unwrap_or(IndexNeed::ByCommand) {
         IndexNeed::Small => {
             "  searched: without an index, which so few need only for --mode both; \

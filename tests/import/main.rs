@@ -19,6 +19,7 @@ mod golden;
 mod import;
 mod kept;
 mod migration;
+mod not_stored;
 #[cfg(unix)]
 #[allow(dead_code, reason = "not every binary needs it")]
 #[path = "../shared/program.rs"]
@@ -30,4 +31,3 @@ mod screen;
 mod transcript_files;
 #[path = "../shared/transcripts.rs"]
 mod transcripts;
-mod withheld;

@@ -10,7 +10,7 @@ use verbatim_base::{
     model::{Hit, Instant, Origin, Provenance, Stop},
 };
 use verbatim_engine::{
-    About, ConversationKey, Described, Engine, Error, Result, Sketch, SourceKind,
+    About, ConversationKey, Described, Description, Engine, Error, Result, SourceKind,
 };
 use verbatim_text::{address::page_path, snippet};
 
@@ -29,7 +29,7 @@ pub struct DescribedConversation {
     /// The origin, if the conversation is from a coding agent.
     pub origin: Option<Origin>,
     provenance: Option<Provenance>,
-    sketch: Option<Sketch>,
+    description: Option<Description>,
 }
 
 /// Where a conversation is from, in every JSON object of one.
@@ -48,24 +48,25 @@ impl DescribedConversation {
     /// Returns the message number that `verbatim show` accepts: the line in a transcript, else the
     /// place in the conversation.
     pub fn number(&self, message: &Hit<'_>) -> Option<u32> {
-        self.sketch.as_ref().map(|sketch| sketch.line(message))
+        self.description.as_ref().map(|description| description.line(message))
     }
 
     /// Returns the place of a message in the conversation, from 0 to 1.
     pub fn place(&self, message: &Hit<'_>) -> f64 {
-        let place =
-            |sketch: &Sketch| sketch.turn(message) as f64 / f64::from(sketch.about.turns.max(1));
-        self.sketch.as_ref().map_or(0.0, place)
+        let place = |description: &Description| {
+            description.turn(message) as f64 / f64::from(description.about.turns.max(1))
+        };
+        self.description.as_ref().map_or(0.0, place)
     }
 
     /// Returns whether all messages are newer than a time. False if that is not known.
     pub fn is_newer(&self, time: Instant) -> bool {
-        self.sketch.as_ref().is_some_and(|sketch| sketch.is_newer(time))
+        self.description.as_ref().is_some_and(|description| description.is_newer(time))
     }
 
     /// Returns the time of the last message.
     pub fn last(&self) -> Option<Instant> {
-        self.sketch.as_ref()?.about.last
+        self.description.as_ref()?.about.last
     }
 
     /// Returns the name of the service or the agent; of the source if that is not known.
@@ -152,9 +153,9 @@ pub fn conversations(
 ) -> Result<HashMap<ConversationKey, DescribedConversation>> {
     let faults = map_faults::count();
     let found = engine.find(stop).described(keys)?.into_iter().map(|(key, one)| {
-        let Described { short_id, sketch, origin, provenance } = one;
+        let Described { short_id, description, origin, provenance } = one;
         let (kind, id) = key.clone();
-        (key, DescribedConversation { kind, id, short_id, origin, provenance, sketch })
+        (key, DescribedConversation { kind, id, short_id, origin, provenance, description })
     });
     let found = found.collect();
     match map_faults::count() == faults {
@@ -200,7 +201,7 @@ pub fn listed(
             ..Origin::default()
         }),
         provenance: provenance.remove(&(about.source, about.id.clone())),
-        sketch: None,
+        description: None,
     });
     Ok(described.collect())
 }

@@ -22,7 +22,7 @@ use super::{
 };
 use verbatim_base::model::{Hit, Instant, Request, Stop};
 use verbatim_index::{PackedQuery, rounded_length};
-use verbatim_text::matcher::Matchers;
+use verbatim_text::{matcher::Matchers, summary::SUMMARY_WEIGHT};
 
 /// The maximum number of values in one clause. A cluster accepts 65,536.
 const MOST_VALUES: usize = 60_000;
@@ -40,8 +40,6 @@ const COMPARED: usize = 8;
 const MOST_COMPARED: usize = 10_000;
 
 const MOST_SLIPS: usize = 50;
-
-const SUMMARY_WEIGHT: f32 = 0.8;
 
 /// The maximum numbers of conversations that the terms, and the vectors, of titles propose.
 const MOST_TITLES: usize = 1_000;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use crate::{
     error::Result,
     lookup::Lookup,
-    source::{Sketch, SourceKind},
+    source::{Description, SourceKind},
 };
 use verbatim_base::model::{Origin, Provenance};
 
@@ -18,7 +18,7 @@ pub struct Described {
     /// The shortest beginning of the id, from 8 characters on, that no other conversation has.
     pub short_id: String,
     /// The title, the summary and the turns; `None` if the source does not have the conversation.
-    pub sketch: Option<Sketch>,
+    pub description: Option<Description>,
     /// The origin, if the conversation is from a coding agent.
     pub origin: Option<Origin>,
     /// The service of the conversation; `None` if the source does not name it.
@@ -39,19 +39,18 @@ impl Lookup<'_> {
         for (kind, mut ids) in by_kind {
             ids.sort_unstable();
             ids.dedup();
-            let mut sketches = match self.sources.of_kind(kind)? {
-                Some(source) => {
-                    source.sketched(&ids, &|listing, place| listing.brief(place), self.stop)?
-                }
+            let mut descriptions = match self.sources.of_kind(kind)? {
+                Some(source) => source.descriptions(&ids, false, self.stop)?,
                 None => HashMap::new(),
             };
             let mut provenance = self.sources.provenance(kind, &ids, self.stop)?;
             let short = self.short_ids(&ids)?;
             for (id, short_id) in ids.into_iter().zip(short) {
-                let sketch = sketches.remove(id);
-                let origin = sketch.as_ref().and_then(|sketch| sketch.origin.clone());
+                let description = descriptions.remove(id);
+                let origin =
+                    description.as_ref().and_then(|description| description.origin.clone());
                 let provenance = provenance.remove(id);
-                let one = Described { short_id, sketch, origin, provenance };
+                let one = Described { short_id, description, origin, provenance };
                 described.insert((kind, id.to_owned()), one);
             }
         }

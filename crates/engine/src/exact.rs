@@ -84,7 +84,7 @@ struct SendingSink<R, T> {
 }
 
 impl<T, R: FnMut(Hit<'_>) -> Option<Timed<T>>> Sink for SendingSink<R, T> {
-    fn take(&mut self, hit: Hit<'_>) {
+    fn push(&mut self, hit: Hit<'_>) {
         self.held.extend((self.render)(hit));
     }
 

@@ -59,7 +59,6 @@ pub struct Facets {
 
 const DAY: i64 = 24 * 60 * 60;
 
-/// Function that returns the name of the month of a time.
 type MonthOf<'a> = &'a (dyn Fn(Instant) -> Option<String> + Sync);
 
 /// Cache of month names. Naming a month is slow, so each day is named only once.
@@ -74,7 +73,7 @@ struct Months<'a> {
 
 impl Months<'_> {
     /// Returns the position of a time's month in the list of names.
-    fn of(&mut self, time: Option<Instant>) -> usize {
+    fn month_place(&mut self, time: Option<Instant>) -> usize {
         let Some(time) = time else { return place_of(&mut self.names, None) };
         let day = time.seconds.div_euclid(DAY);
         if let Some((_, place)) = self.last.filter(|(last, _)| *last == day) {
@@ -126,7 +125,6 @@ impl Choice {
     }
 }
 
-/// The parameters of a count in one source.
 struct Counting<'a> {
     kind: SourceKind,
     choice: &'a Choice,
@@ -201,7 +199,7 @@ impl<'a> ClassCounter<'a> {
         if is_in_time && *is_chosen && self.origins[origin].1 {
             self.has_message[conversation] = true;
         }
-        let class = 2 * self.months.of(time) + usize::from(is_in_time);
+        let class = 2 * self.months.month_place(time) + usize::from(is_in_time);
         let of_origin = &mut self.counts[origin];
         if of_origin.len() <= role {
             of_origin.resize(role + 1, Vec::new());
@@ -397,11 +395,11 @@ mod tests {
         for seconds in (28 * DAY..32 * DAY).step_by(1_800).chain([-1, -3 * 3600]) {
             let time = Instant { seconds, nanos: 5 };
             for _ in 0..2 {
-                let at = months.of(Some(time));
+                let at = months.month_place(Some(time));
                 assert_eq!(months.names[at], month(time), "{seconds}");
             }
         }
-        let none = months.of(None);
+        let none = months.month_place(None);
         assert_eq!(months.names[none], None);
     }
 

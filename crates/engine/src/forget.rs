@@ -166,7 +166,7 @@ impl<'a> Forgetter<'a> {
         let mut removed = Vec::new();
         let ids: Vec<String> = found.iter().map(|one| one.id.clone()).collect();
         let config = self.sources.config();
-        let files = AttachmentStore::of(config).forget(&ids, &mut wait);
+        let files = AttachmentStore::from_config(config).forget(&ids, &mut wait);
         let mut outcome = self.remove(found, stop, &mut wait, &mut removed);
         // Another process may have stored more files from transcripts before the removal.
         let of_transcripts = AttachmentStore::of_transcripts(config).forget(&ids, &mut wait);
@@ -284,7 +284,12 @@ impl<'a> Forgetter<'a> {
 
     /// Forgets the conversations again that were forgotten after `decisions` was read, because an import that
     /// began at that time may have written them again.
-    pub fn again(&self, decisions: &Decisions, resources: Resources, stop: &Stop) -> Result<()> {
+    pub fn forget_imported_again(
+        &self,
+        decisions: &Decisions,
+        resources: Resources,
+        stop: &Stop,
+    ) -> Result<()> {
         let new = self.list()?.into_iter().filter(|one| !decisions.lists(&one.id));
         let forgettable =
             |ForgottenId { id, service, .. }| Forgettable { id, service, ..Forgettable::default() };

@@ -24,7 +24,6 @@ const DEMO_EXPORTS: &str = "exports";
 /// The name of a database that imports create.
 const IMPORTED: &str = "verbatim.db";
 
-/// The name of the database of recorded threads.
 const THREADS: &str = "threads.db";
 
 /// The beginning of the names of the list of forgotten conversations and of its lock.
@@ -40,7 +39,7 @@ const DATABASE_FILES: [&str; 4] = ["", "-wal", "-shm", "-journal"];
 ///
 /// A folder is made private only if all files in it are Verbatim's own, because otherwise the user has
 /// it for other purposes too. This lists a few short folders, which takes microseconds.
-pub fn prepare(config: &Config, writes: bool) {
+pub fn prepare_home(config: &Config, writes: bool) {
     let demo = Config { home: config.home.join(DEMO), ..Config::default() };
     let is_sample = tighten_home(&demo, None);
     tighten_home(config, is_sample.then_some(&demo.home));
@@ -105,7 +104,7 @@ impl OldHome {
         // The list is moved before the chats, so that no import into the other home adds forgotten chats
         // again.
         Forgotten::adopt(&new, &old)?;
-        for store in [AttachmentStore::of, AttachmentStore::of_transcripts] {
+        for store in [AttachmentStore::from_config, AttachmentStore::of_transcripts] {
             store(&new).adopt(&store(&old))?;
         }
         // The chats are moved last. While they are in the old home, an interrupted move can be repeated.

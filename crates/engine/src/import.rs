@@ -1,6 +1,6 @@
 //! Imports exports into a canonical database.
 
-mod again;
+mod known_import;
 
 use std::{
     cell::Cell,
@@ -29,7 +29,7 @@ use verbatim_chats::{
 #[cfg(feature = "cluster")]
 use verbatim_cluster as cluster;
 
-use again::{FoundBefore, KnownImport};
+use known_import::{FoundBefore, KnownImport};
 
 pub use verbatim_chats::import::{
     FORMATS, FoundExport, OTHER_BRANCHES, compressed::is_named_as_transcript,
@@ -93,7 +93,7 @@ pub struct Report {
 
 impl Report {
     /// Returns the result that a repeated import will report. `sources` are the counts of the exports.
-    fn found(&self, sources: Vec<SourceCounts>) -> FoundBefore {
+    fn result(&self, sources: Vec<SourceCounts>) -> FoundBefore {
         FoundBefore {
             sources,
             bare: self.tally.bare,
@@ -109,7 +109,7 @@ impl Report {
     }
 
     /// Copies the stored result of an earlier import into this report.
-    fn take(&mut self, found: FoundBefore) {
+    fn restore(&mut self, found: FoundBefore) {
         self.tally.conversations = found.sources.iter().map(|counts| counts.conversations).sum();
         self.tally.messages = found.sources.iter().map(|counts| counts.messages).sum();
         self.tally.bare = found.bare;
@@ -248,13 +248,13 @@ pub fn import_until(
     let exports = opened(sources, &mut report);
     let total = exports.iter().map(|(_, export)| export.size()).sum();
     let store = target.attachments.as_ref();
-    let mut known = KnownImport::of(&exports, target.decisions, store, branches)
+    let mut known = KnownImport::new(&exports, target.decisions, store, branches)
         .filter(|_| report.failures.is_empty());
     if let Some(known) = &mut known
         && let Some(found) = known.found_before(&writer, store)
     {
-        known.take(&found, &mut writer)?;
-        report.take(found);
+        known.count_as_unchanged(&found, &mut writer)?;
+        report.restore(found);
         progress(ImportProgress { done: total, total, ..ImportProgress::default() });
         report.changes = writer.finish()?;
         report.took = begun.elapsed();
@@ -265,7 +265,7 @@ pub fn import_until(
         branches,
         stop,
         progress,
-        shown: Cell::new(ImportProgress { total, ..ImportProgress::default() }),
+        last_progress: Cell::new(ImportProgress { total, ..ImportProgress::default() }),
         writer,
         attachments: store.map(|store| AttachmentImport::new(store, stop)),
         report,
@@ -289,7 +289,7 @@ pub fn import_until(
     report.attachments = attachments.as_ref().map(|it| it.counts().clone());
     let is_whole = !report.stopped && report.missing().is_empty();
     let finished =
-        known.filter(|_| is_whole).and_then(|known| known.finished(report.found(counted), store));
+        known.filter(|_| is_whole).and_then(|known| known.finished(report.result(counted), store));
     let stored = writer.stored();
     let finish = writer.finish_import(finished);
     report.changes = finish.map_err(|error| Error::from(error).after(stored))?;
@@ -308,7 +308,7 @@ struct ImportReading<'a> {
     branches: Branches,
     stop: &'a Stop,
     progress: &'a dyn Fn(ImportProgress),
-    shown: Cell<ImportProgress>,
+    last_progress: Cell<ImportProgress>,
     writer: Writer,
     attachments: Option<AttachmentImport<'a>>,
     report: Report,
@@ -318,11 +318,11 @@ impl ImportReading<'_> {
     /// Merges one export. Returns whether all of it was read, and how much.
     fn read(&mut self, number: usize, mut export: Export) -> Result<(bool, SourceCounts), Error> {
         let ImportReading { target, branches, stop, .. } = *self;
-        let ImportReading { writer, attachments, report, shown, progress, .. } = self;
+        let ImportReading { writer, attachments, report, last_progress, progress, .. } = self;
         let tell = |change: &dyn Fn(&mut ImportProgress)| {
-            let mut now = shown.get();
+            let mut now = last_progress.get();
             change(&mut now);
-            shown.set(now);
+            last_progress.set(now);
             progress(now);
         };
         let tally = &mut report.tally;
@@ -465,7 +465,6 @@ pub fn newest_titles(target: &Path, most: usize) -> Vec<String> {
         .unwrap_or_default()
 }
 
-/// Imports into the index of a cluster.
 #[cfg(feature = "cluster")]
 mod clustered {
     use std::{
@@ -482,7 +481,6 @@ mod clustered {
     use verbatim_chats::{db, import::Branches};
     use verbatim_cluster::{Cluster, Importer};
 
-    /// The parameters of an import into a cluster.
     pub(super) struct ClusterImport<'a> {
         pub(super) cluster: &'a Cluster,
         pub(super) branches: Branches,

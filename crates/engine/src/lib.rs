@@ -6,7 +6,8 @@
 //! - `memory`: recorded threads, and the passages that are recalled for their turns
 //! - `rank`: ranked search over all sources
 //! - `upkeep`: keeps indexes, terms, vectors, summaries and the transcript store current
-//! - `source`: sources, and the trait [`Reader`] through which they are read
+//! - `source`: sources, and the trait [`Reader`] through which they are read; with `scoring`, the scores of
+//!   their messages, and `summaries`, the summaries and generated titles of their conversations
 //! - `filters`: filters of conversations by name, a file for each
 //! - `attachments`: the files of imported messages
 //! - `decisions`: which conversations are not stored, and which are not shown
@@ -45,9 +46,11 @@ mod memory;
 mod rank;
 mod readings;
 mod report;
+pub mod scoring;
 mod source;
 mod stamp;
 mod store_address;
+mod summaries;
 mod upkeep;
 
 use std::{
@@ -61,7 +64,7 @@ use source::Sources;
 
 pub use config::Config;
 pub use error::{Error, Result};
-pub use home::{OldHome, TOKEN_FILE, prepare};
+pub use home::{OldHome, TOKEN_FILE, prepare_home};
 pub use lookup::{ConversationHeading, Lookup};
 pub use lookup::{address_of, id_at};
 pub use memory::{database::Memory, recall::Recalled, threads::Recorded};
@@ -82,9 +85,7 @@ pub use source::{
     About, Counts, FallbackReason, ListedPage, Listing, Messages, Reader, Scope, SearchPlan,
     Session, Source, SourceKind,
     request::trimmed,
-    scoring,
     sink::{Rendered, Sink},
-    summaries::SAVED,
 };
 pub use upkeep::{
     Completing, IndexNeed,
@@ -110,8 +111,11 @@ pub use facets::{Choice, Facets};
 pub use filters::Narrowing;
 pub use forget::{ForgetProgress, Forgettable, Forgetter};
 pub use readings::{QueryReading, ReadingKind};
-pub use source::{AttachmentFiles, ChosenIds, ConversationIds, ListOptions, Note, Places, Sketch};
+pub use source::{
+    AttachmentFiles, ChosenIds, ConversationIds, Description, ListOptions, Note, Places,
+};
 pub use store_address::StoreAddress;
+pub use summaries::SAVED;
 // What the interface of this crate names, from the crates below.
 pub use verbatim_chats::{
     db::{

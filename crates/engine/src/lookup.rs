@@ -422,7 +422,7 @@ impl Meant {
         self.total += places.len();
         places.sort_by_key(|place| listing.heading(*place).0);
         places.truncate(MAX_CANDIDATES);
-        self.first.extend(places.into_iter().map(|place| listing.brief(place)));
+        self.first.extend(places.into_iter().map(|place| listing.about_without_summary(place)));
     }
 
     /// Returns the error that a word means several conversations.
@@ -507,7 +507,6 @@ fn hash_of(id: &str) -> u32 {
     crc32fast::hash(id.as_bytes())
 }
 
-/// Returns the source and the hash in a generated key.
 fn parse_key(key: &str) -> Option<(SourceKind, u32)> {
     let (start, hash) = key.rsplit_once('-')?;
     let is_hash = hash.len() == DIGITS && hash.bytes().all(|b| b.is_ascii_hexdigit());

@@ -38,6 +38,9 @@ pub const TURNS: usize = 24;
 /// The number of bytes that are read of each message.
 pub const BYTES_READ: usize = 2_000;
 
+/// The weight of a term that occurs in the summary and not in the title.
+pub const SUMMARY_WEIGHT: f32 = 0.8;
+
 /// The maximum number of candidate sentences. Later sentences are hardly ever chosen, but take as much time.
 const MAX_SENTENCES: usize = 64;
 

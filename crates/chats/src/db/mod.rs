@@ -39,8 +39,8 @@ pub use layout::Layout;
 pub use long_content::{LongContent, LongContents, LongTexts};
 pub use open::{Database, beside, open, open_again, read, read_tables};
 pub use outline::{
-    Outline, conversation_rows, last_changes, origins, outline, provenance, reader_state,
-    reading_states, withheld,
+    Outline, conversation_rows, last_changes, not_stored, origins, outline, provenance,
+    reader_state, reading_states,
 };
 pub use relocate::relocate;
 pub use row_reader::{ConversationEntry, Row, RowReader, Scanned as ScannedRow};

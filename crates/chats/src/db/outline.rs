@@ -157,9 +157,9 @@ pub fn origins(database: &Database) -> Result<HashMap<String, Origin>> {
     })
 }
 
-/// Returns the withheld conversations of a transcript store: the store has an entry for their files, but no
-/// conversations.
-pub fn withheld(database: &Database) -> Result<Vec<String>> {
+/// Returns the known conversations of a transcript store that are not stored: the store has an entry for
+/// their files, but no conversations.
+pub fn not_stored(database: &Database) -> Result<Vec<String>> {
     database.query(|connection| {
         if !connection.table_exists(None, "verbatim_files")? {
             return Ok(Vec::new());
@@ -190,7 +190,7 @@ pub struct ReadingState {
     pub stamp: String,
     /// The saved state of the reader.
     pub reader: String,
-    /// Whether the conversation can be searched, and is not withheld.
+    /// Whether the conversation is stored, and can be searched.
     pub is_shown: bool,
 }
 

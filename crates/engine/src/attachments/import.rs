@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     attachment::Attachment,
-    keeper::{Keeper, LeftOut},
+    attachment_writer::{AttachmentWriter, LeftOut},
     store::AttachmentStore,
 };
 use crate::error::Result;
@@ -58,7 +58,7 @@ pub struct FilesLeftOut {
 /// list belongs to a conversation that a failed import did not write.
 #[derive(Debug)]
 pub(crate) struct AttachmentImport<'a> {
-    keeper: Keeper<'a>,
+    writer: AttachmentWriter<'a>,
     pending: Vec<Pending>,
     /// Changed lists of files, by conversation id.
     lists: HashMap<String, Vec<Attachment>>,
@@ -87,8 +87,8 @@ struct ExportFiles<'a> {
 impl<'a> AttachmentImport<'a> {
     pub(crate) fn new(store: &'a AttachmentStore, stop: &'a Stop) -> AttachmentImport<'a> {
         let (pending, lists, counted, counts) = Default::default();
-        let keeper = Keeper::new(store, stop);
-        AttachmentImport { keeper, pending, lists, counted, counts, is_broken: false }
+        let writer = AttachmentWriter::new(store, stop);
+        AttachmentImport { writer, pending, lists, counted, counts, is_broken: false }
     }
 
     /// Adds the files of a conversation; `row` is the conversation's id in the database. Stores texts at
@@ -111,11 +111,11 @@ impl<'a> AttachmentImport<'a> {
                     });
                 }
                 AttachedContent::Text(text) => {
-                    let kept = self.keeper.keep(&mut text.as_bytes());
+                    let kept = self.writer.write_file(&mut text.as_bytes());
                     files.extend(self.taken(kept, &message, &name));
                 }
                 AttachedContent::Base64(text) => {
-                    let kept = self.keeper.keep_base64(text);
+                    let kept = self.writer.write_base64(text);
                     let number = files.iter().filter(|it| it.message == message).count() + 1;
                     files.extend(self.taken(kept, &message, &name).map(|it| it.named(number)));
                 }
@@ -156,10 +156,10 @@ impl<'a> AttachmentImport<'a> {
         progress: &dyn Fn(),
     ) -> Result<()> {
         // The lock keeps other processes from changing the list.
-        self.keeper.begin()?;
+        self.writer.begin()?;
         let (mut list, mut is_changed) = match self.lists.remove(&conversation) {
             Some(list) => (list, true),
-            None => match self.keeper.store.list(&conversation) {
+            None => match self.writer.store.list(&conversation) {
                 Ok(list) => (list, false),
                 Err(error) => {
                     self.warn(error.to_string());
@@ -175,11 +175,11 @@ impl<'a> AttachmentImport<'a> {
             progress();
             let known = places.get(&file.key()).copied();
             if !file.id.is_empty() {
-                if let Some(place) = known.filter(|place| self.keeper.store.has(&list[*place])) {
+                if let Some(place) = known.filter(|place| self.writer.store.has(&list[*place])) {
                     self.count(&list[place]);
                     continue;
                 }
-                if self.keeper.stop.requested() {
+                if self.writer.stop.requested() {
                     continue;
                 }
                 let Some((name, kept)) = self.read(source, &file) else { continue };
@@ -211,13 +211,13 @@ impl<'a> AttachmentImport<'a> {
     /// Returns the counts.
     pub(crate) fn publish(mut self) -> AttachmentCounts {
         failpoint::pass("files of messages kept");
-        if let Err(error) = self.keeper.write(std::mem::take(&mut self.lists)) {
+        if let Err(error) = self.writer.write_lists(std::mem::take(&mut self.lists)) {
             self.leave_out("", LeftOut::Failed(error));
         }
         failpoint::pass("lists of files written");
         // A failed import may have left contents without a list.
         let is_whole = !self.is_broken && self.counts.failures.is_empty();
-        if let Err(error) = self.keeper.close(is_whole) {
+        if let Err(error) = self.writer.close(is_whole) {
             self.warn(error.to_string());
         }
         self.counts
@@ -246,9 +246,9 @@ impl<'a> AttachmentImport<'a> {
             self.counts.absent += 1;
             return None;
         };
-        let kept = self.keeper.admit(found.size).and_then(|()| {
+        let kept = self.writer.admit(found.size).and_then(|()| {
             let mut content = export.open_attached(&found).map_err(LeftOut::Unreadable)?;
-            self.keeper.keep(&mut content)
+            self.writer.write_file(&mut content)
         });
         match kept {
             Ok(kept) => Some((found.name, kept)),

@@ -6,15 +6,15 @@
 //! Invariant: no stored file is removed unless every list could be read.
 
 mod attachment;
+mod attachment_writer;
 mod import;
-mod keeper;
 mod media_type;
 mod store;
 mod transcripts;
 
 pub use attachment::Attachment;
+pub use attachment_writer::{MAX_ALL, MAX_FILE};
 pub use import::AttachmentCounts;
 pub(super) use import::AttachmentImport;
-pub use keeper::{MAX_ALL, MAX_FILE};
 pub(crate) use store::{ATTACHMENTS, AttachmentStore, TRANSCRIPT_FILES, is_in_store};
 pub(super) use transcripts::TranscriptFiles;

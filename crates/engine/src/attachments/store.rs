@@ -39,14 +39,13 @@ pub(super) const UNDER_WAY: &str = "new-begun";
 /// The end of the names of lists.
 const LIST: &str = ".json";
 
-/// The store of attachments in a home folder.
 #[derive(Clone, Debug)]
 pub(crate) struct AttachmentStore {
     pub(super) folder: PathBuf,
 }
 
 impl AttachmentStore {
-    pub(crate) fn of(config: &Config) -> AttachmentStore {
+    pub(crate) fn from_config(config: &Config) -> AttachmentStore {
         AttachmentStore { folder: config.home.join(ATTACHMENTS) }
     }
 
@@ -58,7 +57,7 @@ impl AttachmentStore {
 
     /// Returns the store for an import into a database; `None` if the database is not in the home folder.
     pub(crate) fn beside(config: &Config, database: &Path) -> Option<AttachmentStore> {
-        database.starts_with(config.db_folder()).then(|| AttachmentStore::of(config))
+        database.starts_with(config.db_folder()).then(|| AttachmentStore::from_config(config))
     }
 
     pub(crate) fn list(&self, conversation: &str) -> Result<Vec<Attachment>> {
@@ -134,7 +133,7 @@ impl AttachmentStore {
         }
         for path in other.hashed(FILES, "")? {
             let target = self.folder.join(FILES).join(path.file_name().unwrap_or_default());
-            self.take(&path, &target).map_err(failed(&path))?;
+            self.move_in(&path, &target).map_err(failed(&path))?;
         }
         for path in &lists {
             fs::remove_file(path).map_err(failed(path))?;
@@ -161,7 +160,7 @@ impl AttachmentStore {
     }
 
     /// Moves a stored file of another store to `target`, unless it is already there.
-    fn take(&self, path: &Path, target: &Path) -> io::Result<()> {
+    fn move_in(&self, path: &Path, target: &Path) -> io::Result<()> {
         let length = fs::metadata(path)?.len();
         if fs::metadata(target).is_ok_and(|there| there.len() >= length) {
             return fs::remove_file(path);
@@ -318,7 +317,7 @@ mod tests {
 
     fn store(home: &TempDir) -> AttachmentStore {
         let config = Config { home: home.path().to_owned(), ..Config::default() };
-        AttachmentStore::of(&config)
+        AttachmentStore::from_config(&config)
     }
 
     fn put(store: &AttachmentStore, conversation: &str, ids: &[&str]) {

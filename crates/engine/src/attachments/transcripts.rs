@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::{
     attachment::Attachment,
-    keeper::{Keeper, LeftOut, MAX_ALL, MAX_FILE},
+    attachment_writer::{AttachmentWriter, LeftOut, MAX_ALL, MAX_FILE},
     store::AttachmentStore,
 };
 use crate::error::Result;
@@ -16,26 +16,26 @@ use verbatim_base::model::{Base64Text, Stop};
 /// If the process is killed in between, the messages are read again and give the same lists.
 #[derive(Debug)]
 pub(crate) struct TranscriptFiles<'a> {
-    keeper: Keeper<'a>,
+    writer: AttachmentWriter<'a>,
     /// Changed lists of files, by conversation id.
     lists: HashMap<String, Vec<Attachment>>,
 }
 
 impl<'a> TranscriptFiles<'a> {
     pub(crate) fn new(store: &'a AttachmentStore, stop: &'a Stop) -> TranscriptFiles<'a> {
-        TranscriptFiles { keeper: Keeper::new(store, stop), lists: HashMap::new() }
+        TranscriptFiles { writer: AttachmentWriter::new(store, stop), lists: HashMap::new() }
     }
 
     /// Stores a file of a message, or returns why the file is not kept. Only a stop is an error, because
     /// the messages are more important than their files.
-    pub(crate) fn keep(
+    pub(crate) fn store_file(
         &mut self,
         conversation: &str,
         message: &str,
         name: &str,
         base64: String,
     ) -> Result<Option<String>> {
-        let kept = match self.keeper.keep_base64(&Base64Text::Memory(base64)) {
+        let kept = match self.writer.write_base64(&Base64Text::Memory(base64)) {
             Ok(kept) => kept,
             Err(LeftOut::Failed(error)) if error.is_stopped() => return Err(error),
             Err(reason) => {
@@ -50,7 +50,7 @@ impl<'a> TranscriptFiles<'a> {
             }
         };
         if !self.lists.contains_key(conversation) {
-            match self.keeper.store.list(conversation) {
+            match self.writer.store.list(conversation) {
                 Ok(list) => self.lists.insert(conversation.to_owned(), list),
                 Err(error) => return Ok(Some(error.to_string())),
             };
@@ -66,20 +66,18 @@ impl<'a> TranscriptFiles<'a> {
         Ok(None)
     }
 
-    /// Writes the changed lists of files.
     pub(crate) fn write(&mut self) -> Result<()> {
-        self.keeper.write(std::mem::take(&mut self.lists))
+        self.writer.write_lists(std::mem::take(&mut self.lists))
     }
 
-    /// Removes the files of conversations.
     pub(crate) fn forget(&mut self, conversations: &[String]) -> Result<()> {
         self.close()?;
-        self.keeper.store.forget(conversations, &mut |_| self.keeper.wait()).map(drop)
+        self.writer.store.forget(conversations, &mut |_| self.writer.wait()).map(drop)
     }
 
     /// Writes the lists, and unlocks the store.
     pub(crate) fn close(&mut self) -> Result<()> {
         self.write()?;
-        self.keeper.close(true)
+        self.writer.close(true)
     }
 }

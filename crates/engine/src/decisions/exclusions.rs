@@ -77,7 +77,7 @@ impl Exclusions {
     /// slash is a whole path. Both may be globs. The case of letters does not matter.
     ///
     /// The error says which pattern is invalid, and why.
-    pub fn of(patterns: &[String]) -> Result<Exclusions, String> {
+    pub fn parse(patterns: &[String]) -> Result<Exclusions, String> {
         let (mut projects, mut folders) = (Vec::new(), Vec::new());
         for given in patterns {
             let failed = |why: String| format!("has {given:?}, which {why}");
@@ -107,9 +107,9 @@ impl Exclusions {
 
     /// Compiles the valid patterns and ignores the invalid ones.
     pub(crate) fn known(patterns: &[String]) -> Exclusions {
-        let is_one = |pattern: &&String| Exclusions::of(std::slice::from_ref(*pattern)).is_ok();
+        let is_one = |pattern: &&String| Exclusions::parse(std::slice::from_ref(*pattern)).is_ok();
         let patterns: Vec<String> = patterns.iter().filter(is_one).cloned().collect();
-        Exclusions::of(&patterns).unwrap_or_default()
+        Exclusions::parse(&patterns).unwrap_or_default()
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -185,7 +185,7 @@ mod tests {
             let text = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
             let origin =
                 Origin { project: text(project), folder: text(folder), ..Origin::default() };
-            Exclusions::of(&[pattern.to_owned()]).unwrap().excludes(&origin)
+            Exclusions::parse(&[pattern.to_owned()]).unwrap().excludes(&origin)
         };
         for (pattern, project, folder, expected) in [
             ("secret", "secret", "/home/ann/secret", true),
@@ -230,17 +230,17 @@ mod tests {
             ("ann/secret", "whole path"),
             ("[äö]", "{a,b}"),
         ] {
-            let error = Exclusions::of(&[wrong.to_owned()]).unwrap_err();
+            let error = Exclusions::parse(&[wrong.to_owned()]).unwrap_err();
             assert!(error.contains(wrong) && error.contains(why), "{error}");
         }
-        assert!(Exclusions::of(&[]).unwrap().is_empty());
+        assert!(Exclusions::parse(&[]).unwrap().is_empty());
     }
 
     #[test]
     fn the_folder_of_a_transcript_counts_too() {
         let file = Some("/home/ann/.claude/projects/-x/a.jsonl".to_owned());
         let origin = Origin { file, ..Origin::default() };
-        let exclusions = Exclusions::of(&["/home/ann/.claude/projects/-x".to_owned()]).unwrap();
+        let exclusions = Exclusions::parse(&["/home/ann/.claude/projects/-x".to_owned()]).unwrap();
         assert!(exclusions.excludes(&origin));
         assert!(!exclusions.excludes(&Origin::default()));
     }
@@ -257,10 +257,10 @@ mod tests {
         let origin = Origin { file, ..Origin::default() };
         for pattern in ["secret", "sec*", ""] {
             let pattern = format!("{}/{pattern}", link.display());
-            let exclusions = Exclusions::of(std::slice::from_ref(&pattern)).unwrap();
+            let exclusions = Exclusions::parse(std::slice::from_ref(&pattern)).unwrap();
             assert!(exclusions.excludes(&origin), "{pattern}");
         }
         let other = format!("{}/other", link.display());
-        assert!(!Exclusions::of(&[other]).unwrap().excludes(&origin));
+        assert!(!Exclusions::parse(&[other]).unwrap().excludes(&origin));
     }
 }

@@ -52,7 +52,7 @@ struct FlagLine {
 
 impl Flags {
     /// Reads the flags from the home folder. Fails if the file cannot be read.
-    pub fn of(config: &Config) -> Result<Flags> {
+    pub fn read(config: &Config) -> Result<Flags> {
         let mut flags: [ConversationIds; 2] = Default::default();
         for line in LIST.read::<FlagLine>(&config.home)? {
             let kind = SourceKind::ALL.into_iter().find(|kind| kind.name() == line.source);
@@ -148,20 +148,20 @@ mod tests {
     fn flags_are_set_taken_away_and_forgotten() {
         let home = tempfile::tempdir().unwrap();
         let config = Config { home: home.path().join("new"), ..Config::default() };
-        assert_eq!(Flags::of(&config).unwrap(), Flags::default());
+        assert_eq!(Flags::read(&config).unwrap(), Flags::default());
         let (export, archive) = ((SourceKind::Export, "a"), (SourceKind::Archive, "a"));
         Flags::set(&config, Flag::Starred, export, true).unwrap();
         Flags::set(&config, Flag::Hidden, export, true).unwrap();
         Flags::set(&config, Flag::Hidden, archive, true).unwrap();
         Flags::set(&config, Flag::Hidden, export, false).unwrap();
-        let flags = Flags::of(&config).unwrap();
+        let flags = Flags::read(&config).unwrap();
         let has = |flag, (kind, id)| flags.has(flag, kind, id);
         assert!(has(Flag::Starred, export) && !has(Flag::Hidden, export));
         assert!(has(Flag::Hidden, archive) && !has(Flag::Starred, archive));
         Flags::forget(&config, &["a".to_owned()]).unwrap();
-        assert_eq!(Flags::of(&config).unwrap(), Flags::default());
+        assert_eq!(Flags::read(&config).unwrap(), Flags::default());
         assert_eq!(fs::read(config.home.join(LIST.name)).unwrap(), b"");
         fs::write(config.home.join(LIST.name), "no JSON").unwrap();
-        assert!(Flags::of(&config).unwrap_err().to_string().contains("flags.jsonl"));
+        assert!(Flags::read(&config).unwrap_err().to_string().contains("flags.jsonl"));
     }
 }

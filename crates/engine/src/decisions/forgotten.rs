@@ -33,7 +33,7 @@ impl ForgottenId {
 
     /// Returns whether a conversation of a service is this forgotten one. If two services use the same id,
     /// the ids in the database begin with the service.
-    fn is(&self, id: &str, service: &str) -> bool {
+    fn matches(&self, id: &str, service: &str) -> bool {
         // Names of services have `_` in the database and `-` in output.
         let is_same = |known: &str| known.replace('_', "-") == service.replace('_', "-");
         match self.id.strip_suffix(id) {
@@ -74,7 +74,7 @@ impl Forgotten {
     }
 
     pub(crate) fn has(&self, id: &str, service: &str) -> bool {
-        self.0.iter().any(|forgotten| forgotten.is(id, service))
+        self.0.iter().any(|forgotten| forgotten.matches(id, service))
     }
 
     /// Changes the list of a home while its lock is held. Returns the result of `change`.

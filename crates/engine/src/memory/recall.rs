@@ -102,7 +102,7 @@ impl Memory {
         let sources: Vec<Source> =
             self.sources.present().into_iter().filter(|source| is_memory(source, stop)).collect();
         let text = plain(text);
-        let topic = Topic::of(&text);
+        let topic = Topic::new(&text);
         if sources.is_empty() || !topic.is_about_something() {
             return Ok(Vec::new());
         }
@@ -155,7 +155,7 @@ impl Memory {
             return Ok(Vec::new());
         };
         let text = snippet::cut(text, MAX_TURN).unwrap_or(text);
-        let topic = Topic::of(text);
+        let topic = Topic::new(text);
         let question = Question {
             concepts: vec![text.to_owned()],
             mode: Mode::Both,
@@ -220,7 +220,7 @@ struct Topic {
 }
 
 impl Topic {
-    fn of(text: &str) -> Topic {
+    fn new(text: &str) -> Topic {
         let tokenizer = Tokenizer::default();
         let mut terms = tokenizer.question(text);
         terms.sort_by_key(|term| std::cmp::Reverse(term.chars().count()));
@@ -294,7 +294,7 @@ mod tests {
 
     #[test]
     fn what_bears_on_a_text() {
-        let question = Topic::of("Why did the postgres migration of the orders table fail?");
+        let question = Topic::new("Why did the postgres migration of the orders table fail?");
         let bears = |title: &str, passage: &str, messages: u32| {
             question.shared(title, passage) >= least(messages)
         };
@@ -331,7 +331,7 @@ mod tests {
             "thanks, that is all for today",
             "please write a test for it",
         ] {
-            assert!(!Topic::of(nothing).is_about_something(), "{nothing}");
+            assert!(!Topic::new(nothing).is_about_something(), "{nothing}");
         }
         for topic in [
             "fix the parser",
@@ -341,9 +341,9 @@ mod tests {
             "arregla el analizador, gracias",
             "修一下数据库",
         ] {
-            assert!(Topic::of(topic).is_about_something(), "{topic}");
+            assert!(Topic::new(topic).is_about_something(), "{topic}");
         }
-        let question = Topic::of("数据库迁移为什么失败");
+        let question = Topic::new("数据库迁移为什么失败");
         let shared = |passage: &str| question.shared("", passage);
         assert!(shared("昨天数据库迁移失败了") >= least(100), "{}", shared("昨天数据库迁移失败了"));
         assert!(shared("我们吃了绿色的汤") < least(2));

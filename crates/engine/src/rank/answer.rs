@@ -9,14 +9,15 @@ use std::{
 use super::{
     fuse::Scored,
     passage,
-    prepare::{OpenedSources, RankedSource},
     question::{ConversationMatch, Fields, MAX_MATCHES, Match, Mode},
     ranker::{ConversationPlace, Ranker},
+    sources::{OpenedSources, RankedSource},
     substring::span_of,
 };
 use crate::{
     error::Result,
-    source::{Note, Source, line_number, scoring::Concept},
+    scoring::Concept,
+    source::{Note, Source, line_number},
 };
 use verbatim_base::model::{MOST_KEPT, Stop};
 use verbatim_embed::SentenceEncoder;
@@ -151,7 +152,6 @@ impl Ranker<'_> {
         Ok(is_found)
     }
 
-    /// Returns the conversations that answer best.
     pub(super) fn ranked_conversations(
         &mut self,
         found: &ScoredMessages,
@@ -191,7 +191,7 @@ impl Ranker<'_> {
         // An outdated index may list deleted conversations. The next ones replace them.
         for some in order.chunks(self.question.limit.max(1)) {
             let old: Vec<ConversationPlace> = some.iter().map(|(key, _)| *key).collect();
-            let mut sketches = self.sketches_of_older(&found.sources, &old);
+            let mut descriptions = self.descriptions_of_outdated(&found.sources, &old);
             for &((source, conversation), score) in some {
                 let ranked = &found.sources[source];
                 let scored = messages.remove(&(source, conversation)).unwrap_or_default();
@@ -199,12 +199,12 @@ impl Ranker<'_> {
                 let about = match &ranked.checked {
                     None => ranked.scorer.about(conversation),
                     Some(_) => {
-                        let Some(sketch) = sketches.remove(&(source, conversation)) else {
+                        let Some(description) = descriptions.remove(&(source, conversation)) else {
                             total -= 1;
                             continue;
                         };
-                        matches.iter_mut().for_each(|it| it.place_in(&sketch));
-                        sketch.about
+                        matches.iter_mut().for_each(|it| it.place_in(&description));
+                        description.about
                     }
                 };
                 let score = f64::from(score / max_score);
@@ -297,7 +297,6 @@ fn is_without_words(concept: &Concept) -> bool {
         && !has_words(&concept.query.text)
 }
 
-/// Returns whether a text has words to rank messages by.
 fn has_words(text: &str) -> bool {
     !Tokenizer::default().question(text).is_empty()
 }
@@ -344,7 +343,7 @@ impl<'a> Passages<'a> {
         let trimmed = snippet::trim(text);
         let before = trimmed.as_ptr().addr() - text.as_ptr().addr();
         let range = self.range(trimmed, may_encode).unwrap_or(0..0);
-        (passage::shown(trimmed, range.clone()), before + range.start)
+        (passage::passage_around(trimmed, range.clone()), before + range.start)
     }
 
     fn range(&self, text: &str, may_encode: bool) -> Option<Range<usize>> {

@@ -2,11 +2,8 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::{prepare::RankedSource, question::Mode, ranker::Ranker};
-use crate::{
-    error::Result,
-    source::{Note, scoring::Concept},
-};
+use super::{question::Mode, ranker::Ranker, sources::RankedSource};
+use crate::{error::Result, scoring::Concept, source::Note};
 use verbatim_chats::db;
 use verbatim_embed as embed;
 use verbatim_index::WeightedTerm;
@@ -47,18 +44,7 @@ impl Ranker<'_> {
         sources: &[RankedSource],
     ) -> Result<Concept> {
         let mode = self.question.mode;
-        let mut concept = Concept {
-            query: Query::parse(text),
-            terms: Vec::new(),
-            weight: 0.0,
-            average: 1.0,
-            vector: None,
-            known: 1.0,
-            encoded: None,
-            is_encoded: false,
-            encoded_known: 1.0,
-            author: None,
-        };
+        let mut concept = Concept::new(text);
         let absent = self.weigh_terms(&mut concept, sources)?;
         if mode == Mode::Vector {
             concept.terms.clear();

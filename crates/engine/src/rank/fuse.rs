@@ -2,13 +2,11 @@
 
 use std::{cmp::Ordering, collections::HashSet};
 
-use super::{prepare::RankedSource, question::Mode, ranker::Ranker};
+use super::{question::Mode, ranker::Ranker, sources::RankedSource};
 use crate::{
     error::Result,
-    source::{
-        Note,
-        scoring::{Concept, ConceptScorer, Nearness, Scale, VectorWeights},
-    },
+    scoring::{Concept, ConceptScorer, Nearness, Scale, VectorWeights},
+    source::Note,
 };
 use verbatim_text::{
     query::{PhraseSearch, Query, normalise_phrase},
@@ -115,7 +113,7 @@ impl Ranker<'_> {
         &mut self,
         sources: &[RankedSource],
         concept: &Concept,
-        whole: Option<&Whole>,
+        whole: Option<&WholeQuestion>,
     ) -> Result<Vec<Scored>> {
         let scorers: Vec<Box<dyn ConceptScorer + '_>> = sources
             .iter()
@@ -138,7 +136,7 @@ impl Ranker<'_> {
             if self.check(sources, &all) && rounds.next().is_some() {
                 continue;
             }
-            all.retain(|scored| !sources[scored.source].is_gone(scored.doc_id));
+            all.retain(|scored| !sources[scored.source].is_changed_or_deleted(scored.doc_id));
             if !is_cut || depth >= MAX_DEPTH || !self.is_crowded(sources, &all) {
                 self.is_cut |= is_cut;
                 if let Some(whole) = whole {
@@ -198,7 +196,7 @@ impl Ranker<'_> {
         let mut all = Vec::new();
         for (place, scorer) in scorers.iter().enumerate() {
             let found = candidates.by_terms.iter().chain(&candidates.by_vector);
-            let found = found.chain(&candidates.by_vector_partly);
+            let found = found.chain(&candidates.by_vector_not_encoded);
             let found = found.map(|scored| (scored.source, scored.doc_id));
             let here = found.chain(with_whole.iter().chain(covering).copied());
             let mut here = here.filter(|(source, _)| *source == place).map(|(_, doc_id)| doc_id);
@@ -220,7 +218,7 @@ impl Ranker<'_> {
     /// Returns the whole question, if messages with it come first: a question of several words or with other
     /// characters than letters and digits, of at least four characters. Of a single word, messages with the
     /// same form come before those with another form, but by meaning alone they do not.
-    fn whole_question(&self, concept: &Concept, text: &str) -> Option<Whole> {
+    fn whole_question(&self, concept: &Concept, text: &str) -> Option<WholeQuestion> {
         let query = &concept.query;
         if self.concepts().len() > 1 || query.is_all_quoted || query.excludes() {
             return None;
@@ -231,7 +229,7 @@ impl Ranker<'_> {
         let least = if phrase.contains(is_unspaced) { LEAST_UNSPACED } else { LEAST_WHOLE };
         let is_wanted =
             phrase.chars().count() >= least && !(is_word && self.question.mode == Mode::Vector);
-        is_wanted.then(|| Whole { text: text.to_owned(), phrase, is_word })
+        is_wanted.then(|| WholeQuestion { text: text.to_owned(), phrase, is_word })
     }
 
     /// Returns the newest messages with the whole question. Messages with a single word are not looked up,
@@ -240,7 +238,7 @@ impl Ranker<'_> {
         &self,
         sources: &[RankedSource],
         concept: &Concept,
-        whole: &Whole,
+        whole: &WholeQuestion,
     ) -> Result<Vec<(usize, u32)>> {
         let mut found = Vec::new();
         if whole.is_word {
@@ -250,7 +248,7 @@ impl Ranker<'_> {
         for (place, source) in sources.iter().enumerate() {
             let here = source.scorer.containing(&search, MOST_WHOLE, self.stop)?;
             let is_wanted = |doc_id: &u32| {
-                !source.is_gone(*doc_id)
+                !source.is_changed_or_deleted(*doc_id)
                     && (concept.query.phrases.is_empty()
                         || concept.query.allows(&source.scorer.content(*doc_id)))
             };
@@ -272,29 +270,33 @@ impl Ranker<'_> {
         for (place, scorer) in scorers.iter().enumerate() {
             let found = scorer.by_terms(depth + sources[place].to_replace(), self.stop)?;
             covered = f32::max(covered, found.covered);
-            by_terms.extend(existing(place, &sources[place], found.found));
+            by_terms.extend(existing(place, &sources[place], found.messages));
         }
-        let coverage = WordCoverage::of(covered, concept);
+        let coverage = WordCoverage::new(covered, concept);
         let weights = coverage.weights(concept);
-        let (mut by_vector, mut by_vector_partly) = (Vec::new(), Vec::new());
+        let (mut by_vector, mut by_vector_not_encoded) = (Vec::new(), Vec::new());
         for (place, scorer) in scorers.iter().enumerate().filter(|_| concept.has_vector()) {
             let depth = depth + sources[place].to_replace();
             match scorer.by_vector(weights, depth, self.stop) {
                 Ok(found) => {
-                    by_vector.extend(existing(place, &sources[place], found.found));
-                    by_vector_partly.extend(existing(place, &sources[place], found.found_partly));
+                    by_vector.extend(existing(place, &sources[place], found.messages));
+                    by_vector_not_encoded.extend(existing(
+                        place,
+                        &sources[place],
+                        found.not_encoded,
+                    ));
                 }
                 Err(error) if error.is_stopped() => return Err(error),
                 Err(error) => self.note(Note::ProviderAway { reason: error.to_string() }),
             }
         }
         let mut is_cut = false;
-        for found in [&mut by_terms, &mut by_vector, &mut by_vector_partly] {
+        for found in [&mut by_terms, &mut by_vector, &mut by_vector_not_encoded] {
             is_cut |= found.len() >= depth;
             found.sort_unstable_by(Scored::order);
             found.truncate(depth);
         }
-        Ok(AllCandidates { by_terms, by_vector, by_vector_partly, coverage, is_cut })
+        Ok(AllCandidates { by_terms, by_vector, by_vector_not_encoded, coverage, is_cut })
     }
 
     /// Returns the number of candidates for each concept.
@@ -327,13 +329,13 @@ impl Ranker<'_> {
             best_terms: candidates.by_terms.first().map_or(1.0, |scored| scored.score),
             vectors: candidates.coverage.weights(concept),
             nearness: among(&candidates.by_vector),
-            nearness_partly: among(&candidates.by_vector_partly),
+            nearness_not_encoded: among(&candidates.by_vector_not_encoded),
         }
     }
 }
 
 /// The whole question, and whether it is a single word.
-struct Whole {
+struct WholeQuestion {
     /// The question as it was typed.
     text: String,
     phrase: String,
@@ -345,7 +347,7 @@ struct Whole {
 fn put_first(
     sources: &[RankedSource],
     all: &mut [Scored],
-    whole: &Whole,
+    whole: &WholeQuestion,
     with_whole: Vec<(usize, u32)>,
 ) {
     let is_complete = !whole.is_word && with_whole.len() < MOST_WHOLE;
@@ -381,7 +383,7 @@ fn existing(
     source: &RankedSource,
     found: Vec<(u32, f32)>,
 ) -> impl Iterator<Item = Scored> {
-    let found = found.into_iter().filter(|(doc_id, _)| !source.is_gone(*doc_id));
+    let found = found.into_iter().filter(|(doc_id, _)| !source.is_changed_or_deleted(*doc_id));
     found.map(move |(doc_id, score)| Scored { source: place, doc_id, score })
 }
 
@@ -389,7 +391,7 @@ struct AllCandidates {
     by_terms: Vec<Scored>,
     by_vector: Vec<Scored>,
     /// The best messages that the encoder has not read yet.
-    by_vector_partly: Vec<Scored>,
+    by_vector_not_encoded: Vec<Scored>,
     coverage: WordCoverage,
     /// Whether only the best candidates are here.
     is_cut: bool,
@@ -401,7 +403,7 @@ struct AllCandidates {
 struct WordCoverage(f32);
 
 impl WordCoverage {
-    fn of(covered: f32, concept: &Concept) -> WordCoverage {
+    fn new(covered: f32, concept: &Concept) -> WordCoverage {
         let share = covered / concept.weight.max(f32::MIN_POSITIVE);
         WordCoverage((share / WELL_COVERED).min(1.0))
     }

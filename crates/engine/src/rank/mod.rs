@@ -1,16 +1,16 @@
 //! Ranked search for messages and conversations, best first.
 
+mod all_concepts;
 mod answer;
 mod concept;
-mod every;
-mod far;
+mod distance;
 mod fuse;
-mod older;
+mod outdated;
 mod passage;
-mod prepare;
 mod question;
 mod ranker;
 mod scan;
+mod sources;
 mod substring;
 mod titles;
 
@@ -39,13 +39,13 @@ impl Ranker<'_> {
         let scanned = self.to_scan(&found, scanned, items.is_empty());
         if !scanned.is_empty() {
             let scan = self.scan(&scanned)?;
-            total += scan.found;
+            total += scan.matching;
             is_cut |= scan.is_cut;
             items.extend(self.scanned_messages(scan)?);
             items.sort_by(|a, b| b.score.total_cmp(&a.score));
             items.truncate(limit);
         }
-        far::mark(&mut items, &found.concepts);
+        distance::mark(&mut items, &found.concepts);
         self.note_unknown_role(items.is_empty())?;
         self.settle_notes(items.is_empty());
         let is_total_exact = total <= limit && !is_cut;
@@ -70,7 +70,6 @@ impl Ranker<'_> {
         Ok((best.map(id).collect(), self.notes))
     }
 
-    /// Returns the conversations that answer best.
     pub(crate) fn conversations(mut self) -> Result<Ranking<ConversationMatch>> {
         self.wanted = self.question.limit;
         let (found, scanned) = match self.find()? {

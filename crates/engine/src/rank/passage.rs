@@ -19,7 +19,7 @@ const MOST_BEYOND: usize = 16 << 20;
 /// Returns the passage with the largest total weight of terms, or the beginning if the text has no term.
 pub(crate) fn passage(text: &str, terms: &[(String, f32)], cutter: &Tokenizer) -> String {
     let place = place(snippet::trim(text), terms, cutter, usize::MAX);
-    shown(text, place.unwrap_or(0..0))
+    passage_around(text, place.unwrap_or(0..0))
 }
 
 /// Returns the range of [`heaviest_place`].
@@ -106,7 +106,7 @@ fn heaviest(
 }
 
 /// Returns the passage around a range of a trimmed text. Returns all of a short text.
-pub(crate) fn shown(text: &str, range: Range<usize>) -> String {
+pub(crate) fn passage_around(text: &str, range: Range<usize>) -> String {
     let text = snippet::trim(text);
     match snippet::cut(text, LENGTH) {
         None => text.to_owned(),
@@ -119,7 +119,7 @@ pub(crate) fn around_span(text: &str, span: Range<usize>) -> String {
     let trimmed = snippet::trim(text);
     let before = trimmed.as_ptr().addr() - text.as_ptr().addr();
     let inside = |at: usize| at.saturating_sub(before).min(trimmed.len());
-    shown(trimmed, inside(span.start)..inside(span.end))
+    passage_around(trimmed, inside(span.start)..inside(span.end))
 }
 
 /// Divides a text into chunks of about half the length of a passage. Chunks end at the end of a sentence

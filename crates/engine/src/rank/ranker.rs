@@ -11,7 +11,8 @@ use std::{
 use super::question::{Fields, Question};
 use crate::{
     error::Result,
-    source::{Note, Scope, SourceKind, Sources, summaries::SAVED},
+    source::{Note, Scope, SourceKind, Sources},
+    summaries::SAVED,
 };
 use verbatim_base::model::Stop;
 use verbatim_text::snippet;

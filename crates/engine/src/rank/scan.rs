@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     error::Result,
-    source::{About, Listing, Note, ScanStore, Sketch, Source, SourceKind},
+    source::{Description, Note, ScanStore, Source, SourceKind},
 };
 use verbatim_base::model::{Hit, Instant};
 use verbatim_chats::db::{ScanFilter, ScanPlace};
@@ -56,21 +56,18 @@ const DEPTH_OF_SEVERAL: usize = 1000;
 /// Number of kept messages above which the worst are dropped.
 const MAX_KEPT: usize = 100 * DEPTH;
 
-/// A message that the scan found.
 pub(super) struct ScannedHit {
     kind: SourceKind,
     score: f32,
     hit: Hit<'static>,
 }
 
-/// The result of scanning some sources.
 pub(super) struct ScanResult {
     /// The found messages, the best first.
     hits: Vec<ScannedHit>,
-    /// Scores of conversations by their titles.
     titles: HashMap<(SourceKind, String), f32>,
     /// Number of messages that contain at least one of the words.
-    pub(super) found: usize,
+    pub(super) matching: usize,
     /// Whether `hits` has only the best of the found messages.
     pub(super) is_cut: bool,
 }
@@ -104,7 +101,7 @@ impl ScanTask<'_> {
             }
             for (finder, top) in self.concepts.iter().zip(&mut tops) {
                 let group = self.is_grouped.then_some(message.conversation);
-                top.add(finder.look(message.text), group, message.time, message.place);
+                top.add(finder.word_mask(message.text), group, message.time, message.place);
             }
         })?;
         let mut found = Vec::new();
@@ -117,7 +114,7 @@ impl ScanTask<'_> {
         let titles = if self.with_titles { store.titles()? } else { Vec::new() };
         // A title counts only if its conversation has messages in the scope.
         let titles = titles.into_iter().filter(|(id, _)| seen.contains(id)).collect();
-        Ok((found, titles, tops.iter().map(Top::found).max().unwrap_or(0)))
+        Ok((found, titles, tops.iter().map(|top| top.matching).max().unwrap_or(0)))
     }
 }
 
@@ -127,7 +124,7 @@ impl Ranker<'_> {
     /// Adds a note if a source cannot be read. It is an error if there is no other source.
     pub(super) fn scan(&mut self, sources: &[Source]) -> Result<ScanResult> {
         let mut result =
-            ScanResult { hits: Vec::new(), titles: HashMap::new(), found: 0, is_cut: false };
+            ScanResult { hits: Vec::new(), titles: HashMap::new(), matching: 0, is_cut: false };
         for source in sources {
             match self.scan_one(source, &mut result) {
                 Err(error) if error.is_of_source() && self.sources.present().len() > 1 => {
@@ -168,7 +165,7 @@ impl Ranker<'_> {
         })?;
         let (found, titles, count) = scanned;
         let depth = task.depth;
-        result.found += count;
+        result.matching += count;
         result.is_cut |= count > depth;
         let kind = source.kind;
         let common = in_common(&found);
@@ -199,13 +196,15 @@ impl Ranker<'_> {
                 None => {}
             }
         }
-        let sketches = self.brief_sketches(
+        let descriptions = self.descriptions(
             best.iter().map(|(scanned, _)| (scanned.kind, scanned.hit.conversation_id.to_string())),
+            false,
         )?;
         let finder = PassageFinder::new(self);
         let matches = best.into_iter().map(|(scanned, copies)| {
-            let sketch = sketches.get(&(scanned.kind, scanned.hit.conversation_id.to_string()));
-            Match { copies, ..finder.matched(scanned, sketch) }
+            let description =
+                descriptions.get(&(scanned.kind, scanned.hit.conversation_id.to_string()));
+            Match { copies, ..finder.matched(scanned, description) }
         });
         Ok(matches.collect())
     }
@@ -241,51 +240,37 @@ impl Ranker<'_> {
         });
         let total = order.len();
         order.truncate(self.question.limit);
-        let mut sketches = self.sketches(order.iter().map(|(key, _)| key.clone()))?;
+        let mut descriptions = self.descriptions(order.iter().map(|(key, _)| key.clone()), true)?;
         let finder = PassageFinder::new(self);
         let mut items = Vec::new();
         for (key, score) in order {
-            let Some(sketch) = sketches.remove(&key) else { continue };
+            let Some(description) = descriptions.remove(&key) else { continue };
             let hits = hits_of.remove(&key).unwrap_or_default().into_iter().take(MAX_MATCHES);
-            let matches = hits.map(|scanned| finder.matched(scanned, Some(&sketch))).collect();
+            let matches = hits.map(|scanned| finder.matched(scanned, Some(&description))).collect();
             let score = f64::from(score / max_score).min(1.0);
-            items.push(ConversationMatch { about: sketch.about, score, matches });
+            items.push(ConversationMatch { about: description.about, score, matches });
         }
         Ok((items, total))
     }
 
-    pub(super) fn sketches(
+    pub(super) fn descriptions(
         &self,
         keys: impl Iterator<Item = (SourceKind, String)>,
-    ) -> Result<HashMap<(SourceKind, String), Sketch>> {
-        self.sketched(keys, &|listing, place| listing.about(place))
-    }
-
-    /// Returns descriptions of conversations, without summaries.
-    pub(super) fn brief_sketches(
-        &self,
-        keys: impl Iterator<Item = (SourceKind, String)>,
-    ) -> Result<HashMap<(SourceKind, String), Sketch>> {
-        self.sketched(keys, &|listing, place| listing.brief(place))
-    }
-
-    fn sketched(
-        &self,
-        keys: impl Iterator<Item = (SourceKind, String)>,
-        describe: &dyn Fn(&dyn Listing, usize) -> About,
-    ) -> Result<HashMap<(SourceKind, String), Sketch>> {
+        with_summaries: bool,
+    ) -> Result<HashMap<(SourceKind, String), Description>> {
         let mut by_kind: BTreeMap<SourceKind, HashSet<String>> = BTreeMap::new();
         for (kind, id) in keys {
             by_kind.entry(kind).or_default().insert(id);
         }
-        let mut sketches = HashMap::new();
+        let mut descriptions = HashMap::new();
         for (kind, ids) in by_kind {
-            let source = self.sources.again(kind)?;
+            let source = self.sources.reopen(kind)?;
             let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
-            let found = source.sketched(&ids, describe, self.stop)?;
-            sketches.extend(found.into_iter().map(|(id, sketch)| ((kind, id), sketch)));
+            let found = source.descriptions(&ids, with_summaries, self.stop)?;
+            descriptions
+                .extend(found.into_iter().map(|(id, description)| ((kind, id), description)));
         }
-        Ok(sketches)
+        Ok(descriptions)
     }
 }
 
@@ -302,7 +287,8 @@ fn score_titles(concepts: &[WordFinder], titles: Vec<(String, String)>) -> Vec<(
     let mut tops: Vec<Top> = concepts.iter().map(|_| Top::default()).collect();
     let mut masks = Vec::new();
     for (id, title) in titles {
-        let found: Vec<u32> = concepts.iter().map(|finder| finder.look(title.as_bytes())).collect();
+        let found: Vec<u32> =
+            concepts.iter().map(|finder| finder.word_mask(title.as_bytes())).collect();
         tops.iter_mut().zip(&found).for_each(|(top, mask)| top.count(*mask));
         if found.iter().all(|mask| *mask != 0) {
             masks.push((id, found));
@@ -315,7 +301,6 @@ fn score_titles(concepts: &[WordFinder], titles: Vec<(String, String)>) -> Vec<(
     scored.collect()
 }
 
-/// A finder of a concept's words in texts.
 struct WordFinder {
     query: Query,
     /// Pattern of the whole concept; `None` if the concept is one word.
@@ -326,7 +311,7 @@ struct WordFinder {
     patterns: Vec<(u32, bool)>,
     /// The bits of all words.
     all: u32,
-    /// The words and the whole concept. Every text that `look` accepts contains one of them in some case.
+    /// The words and the whole concept. Every text with a `word_mask` contains one of them in some case.
     texts: Vec<String>,
 }
 
@@ -366,7 +351,7 @@ impl WordFinder {
     }
 
     /// Returns the bits of the words in a text; 0 if the question excludes the text.
-    fn look(&self, text: &[u8]) -> u32 {
+    fn word_mask(&self, text: &[u8]) -> u32 {
         let mut found = 0;
         for hit in self.words.iter().flat_map(|words| words.find_overlapping_iter(text)) {
             let (bit, is_short) = self.patterns[hit.pattern().as_usize()];
@@ -494,10 +479,6 @@ impl Top {
         }
     }
 
-    fn found(&self) -> usize {
-        self.matching
-    }
-
     /// Returns the score of a message that contains the words of `mask`.
     fn score(&self, mask: u32) -> f32 {
         if mask & PHRASE != 0 {
@@ -556,11 +537,11 @@ impl PassageFinder {
         before + place.map_or(0, |place| place.start)
     }
 
-    fn matched(&self, scanned: ScannedHit, sketch: Option<&Sketch>) -> Match {
+    fn matched(&self, scanned: ScannedHit, description: Option<&Description>) -> Match {
         Match {
             source: scanned.kind,
             score: f64::from(scanned.score),
-            line: sketch.map_or(1, |sketch| sketch.line(&scanned.hit)),
+            line: description.map_or(1, |description| description.line(&scanned.hit)),
             passage: passage::passage(&scanned.hit.content, &self.terms, &self.tokenizer),
             is_far: false,
             is_title_only: false,
@@ -578,11 +559,11 @@ mod tests {
     fn a_short_word_begins_where_a_word_begins() {
         for concept in ["AI", "ai", "Ai"] {
             let finder = WordFinder::new(concept);
-            assert_eq!(finder.look(b"she said, by email"), 0, "{concept}");
-            assert_ne!(finder.look(b"what is AI?"), 0, "{concept}");
+            assert_eq!(finder.word_mask(b"she said, by email"), 0, "{concept}");
+            assert_ne!(finder.word_mask(b"what is AI?"), 0, "{concept}");
         }
         let finder = WordFinder::new("Borrow Checker");
-        assert_ne!(finder.look("the bORROW cHECKER".as_bytes()) & PHRASE, 0);
-        assert_eq!(finder.look(b"the checker does not borrow") & PHRASE, 0);
+        assert_ne!(finder.word_mask("the bORROW cHECKER".as_bytes()) & PHRASE, 0);
+        assert_eq!(finder.word_mask(b"the checker does not borrow") & PHRASE, 0);
     }
 }

@@ -15,7 +15,7 @@ use super::{
 use crate::{
     error::Result,
     source::{
-        Note, Scope, Sketch, Source, SourceKind,
+        Description, Note, Scope, Source, SourceKind,
         request::{checked, trimmed, untrimmed},
         sink::{Rendered, Sparing},
     },
@@ -72,12 +72,15 @@ impl Ranker<'_> {
             best.push(((kind, hit), 1));
         }
         let key = |((kind, hit), _): &(SourceHit, u32)| (*kind, hit.conversation_id.to_string());
-        let sketches = self.brief_sketches(best.iter().map(key))?;
+        let descriptions = self.descriptions(best.iter().map(key), false)?;
         let matches = best.into_iter().enumerate().map(|(place, one)| {
-            let sketch = sketches.get(&key(&one));
+            let description = descriptions.get(&key(&one));
             let ((_, hit), copies) = one;
             let score = HALF / (HALF + place as f64);
-            sketch.map(|sketch| Match { copies, ..substring_match(&matchers, sketch, hit, score) })
+            description.map(|description| Match {
+                copies,
+                ..substring_match(&matchers, description, hit, score)
+            })
         });
         let items = matches.flatten().collect();
         Ok(Ranking { items, total, is_total_exact, notes: std::mem::take(&mut self.notes) })
@@ -114,13 +117,13 @@ impl Ranker<'_> {
         }
         let total = order.len();
         order.truncate(limit);
-        let sketches = self.sketches(order.iter().cloned())?;
+        let descriptions = self.descriptions(order.iter().cloned(), true)?;
         let is_of_title =
             |key: &&(SourceKind, String)| hits_of[*key].first().is_some_and(|it| !is_in_text(it));
         let mut first = self.first_messages(order.iter().filter(is_of_title))?;
         let mut items = Vec::new();
         for key in order {
-            let Some(sketch) = sketches.get(&key) else { continue };
+            let Some(description) = descriptions.get(&key) else { continue };
             let mut hits = hits_of.remove(&key).unwrap_or_default();
             if let Some(first) = first.remove(&key) {
                 hits = vec![first];
@@ -129,10 +132,10 @@ impl Ranker<'_> {
             }
             let score = |place: usize| HALF / (HALF + place as f64);
             let matches = hits.into_iter().enumerate();
-            let matches =
-                matches.map(|(place, hit)| substring_match(&matchers, sketch, hit, score(place)));
+            let matches = matches
+                .map(|(place, hit)| substring_match(&matchers, description, hit, score(place)));
             items.push(ConversationMatch {
-                about: sketch.about.clone(),
+                about: description.about.clone(),
                 score: score(items.len()),
                 matches: matches.collect(),
             });
@@ -150,7 +153,7 @@ impl Ranker<'_> {
         let mut first = HashMap::new();
         for (kind, ids) in by_kind {
             let hits = {
-                let source = self.sources.again(kind)?;
+                let source = self.sources.reopen(kind)?;
                 source.store().first_messages(&source, &ids, self.stop)?
             };
             first
@@ -361,11 +364,16 @@ impl Ranker<'_> {
     }
 }
 
-fn substring_match(matchers: &[Matchers], sketch: &Sketch, hit: Hit<'static>, score: f64) -> Match {
+fn substring_match(
+    matchers: &[Matchers],
+    description: &Description,
+    hit: Hit<'static>,
+    score: f64,
+) -> Match {
     let is_title_only = !is_in_text(matchers, &hit);
     let first = matchers.iter().find_map(|concept| span_of(&hit.content, concept));
     let passage = passage::around_span(&hit.content, first.unwrap_or(0..0));
-    let (source, line) = (sketch.about.source, sketch.line(&hit));
+    let (source, line) = (description.about.source, description.line(&hit));
     Match { source, score, line, passage, is_far: false, is_title_only, copies: 1, hit }
 }
 

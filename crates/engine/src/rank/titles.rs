@@ -17,10 +17,8 @@ use super::{
 };
 use crate::{
     error::Result,
-    source::{
-        Lacking, Note,
-        scoring::{Concept, Nearness, TitleQuery},
-    },
+    scoring::{Concept, Nearness, TitleQuery},
+    source::{Lacking, Note},
 };
 use verbatim_text::{summary::term_hash, words::Tokenizer};
 
@@ -77,7 +75,7 @@ fn add_vectors(query: &TitleQuery<'_>, scores: &mut [f32], cosines: &[f32]) {
     let share = if query.terms.is_empty() { 1.0 } else { VECTOR_SHARE * query.known };
     let nearness = Nearness::among(&best);
     for (score, cosine) in scores.iter_mut().zip(cosines) {
-        *score = (1.0 - share) * *score + share * nearness.of(*cosine);
+        *score = (1.0 - share) * *score + share * nearness.normalise(*cosine);
     }
 }
 

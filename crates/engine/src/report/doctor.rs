@@ -189,7 +189,7 @@ impl Examination<'_> {
             self.report(Finding::note(about(), what, ""));
         }
         if source.kind == SourceKind::Archive {
-            let said = transcripts::partly_read(&self.sources.current_config(), self.stop);
+            let said = transcripts::unread_parts(&self.sources.current_config(), self.stop);
             for what in said.unwrap_or_else(|error| vec![error.to_string()]) {
                 self.report(Finding::note("transcripts", what, ""));
             }

@@ -65,7 +65,7 @@ pub struct SourceStatus {
     /// The number of stored conversations whose transcript files are gone.
     pub kept: usize,
     /// The parts of transcripts that could not be read, one sentence each.
-    pub partly_read: Vec<String>,
+    pub unread_parts: Vec<String>,
     /// The time of the first message, in ISO 8601.
     pub first: Option<String>,
     /// The time of the last message, in ISO 8601.
@@ -159,7 +159,7 @@ pub struct MeaningStatus {
 }
 
 impl MeaningStatus {
-    fn of(source: &Source, share: f32, stop: &Stop) -> Option<MeaningStatus> {
+    fn read(source: &Source, share: f32, stop: &Stop) -> Option<MeaningStatus> {
         let model = source.model().sentence_encoder()?.name();
         let Encoded { made, total } = source.encoded(stop);
         let vector_share = (f64::from(share) * 100.0).round() / 100.0;
@@ -214,7 +214,7 @@ fn status_of(config: &Config, source: &Source, share: f32, stop: &Stop) -> Sourc
         conversations: None,
         messages: None,
         kept: 0,
-        partly_read: Vec::new(),
+        unread_parts: Vec::new(),
         first: None,
         last: None,
         excluded: excluded(config, source, stop).map_err(|error| error.to_string()),
@@ -243,13 +243,13 @@ fn status_of(config: &Config, source: &Source, share: f32, stop: &Stop) -> Sourc
     if let Some(snapshot) = current.ok().or_else(|| source.latest_index(stop)) {
         let model = source.model().name();
         let mut generation = described(&snapshot, &index_dir, model, is_current);
-        generation.meaning = MeaningStatus::of(source, share, stop);
+        generation.meaning = MeaningStatus::read(source, share, stop);
         status.generation = Some(generation);
     }
     count(&mut status, source, path, stop);
     if source.kind == SourceKind::Archive {
-        let said = transcripts::partly_read(config, stop);
-        status.partly_read = said.unwrap_or_else(|error| vec![error.to_string()]);
+        let said = transcripts::unread_parts(config, stop);
+        status.unread_parts = said.unwrap_or_else(|error| vec![error.to_string()]);
     }
     status
 }

@@ -17,8 +17,8 @@ pub struct AttachmentFiles {
 
 impl AttachmentFiles {
     /// Returns access to the files in the home folder. Opens nothing.
-    pub fn of(config: &Config) -> AttachmentFiles {
-        let imported = AttachmentStore::of(config);
+    pub fn from_config(config: &Config) -> AttachmentFiles {
+        let imported = AttachmentStore::from_config(config);
         AttachmentFiles { imported, of_transcripts: AttachmentStore::of_transcripts(config) }
     }
 

@@ -112,7 +112,6 @@ impl Sources {
     }
 }
 
-/// Returns the description of a conversation from a reader.
 fn about(reader: &dyn Reader, id: &str, stop: &Stop) -> Result<Option<About>> {
     let scope = Scope { conversation: Some(id.to_owned()), ..Scope::default() };
     let listing = reader.list(&scope, stop)?;

@@ -11,21 +11,19 @@ mod listing;
 mod note;
 pub(crate) mod reader;
 mod scope;
-pub mod scoring;
 mod sources;
 mod store;
 mod store_facts;
-pub(crate) mod summaries;
 mod visible;
 
 pub use attachment_files::AttachmentFiles;
 pub use kind::SourceKind;
 pub(crate) use listing::session::line_number;
 pub use listing::{
+    description::Description,
     list::{ListOptions, ListedPage},
     places::Places,
     session::Session,
-    sketch::Sketch,
 };
 pub(crate) use note::Lacking;
 pub use note::Note;
@@ -37,5 +35,6 @@ pub(crate) use scope::{is_part, same_name, shared_start};
 pub(crate) use sources::{Sources, store_at};
 pub use store::{Source, handle::FallbackReason};
 pub(crate) use store::{
-    Store, changed::is_same, database::size_of, wipe::wipe_indexes, work::Task,
+    Store, changed::is_same, database::size_of, snapshot_cache::cache_file, wipe::wipe_indexes,
+    work::Task,
 };

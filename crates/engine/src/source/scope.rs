@@ -62,7 +62,6 @@ pub struct Scope {
 }
 
 impl Scope {
-    /// Returns a scope of some conversations of a source.
     pub(crate) fn of_ids(kind: SourceKind, ids: &[&str]) -> Scope {
         let ids = ids.iter().map(|id| (*id).to_owned()).collect();
         Scope { conversations: Some(Arc::new(HashMap::from([(kind, ids)]))), ..Scope::default() }
@@ -121,22 +120,21 @@ impl Scope {
     }
 
     /// Returns whether the role and date filters of the scope accept a message.
-    pub(super) fn accepts_message(&self, role: &str, time: Option<Instant>) -> bool {
+    pub(crate) fn accepts_message(&self, role: &str, time: Option<Instant>) -> bool {
         self.accepts_role(role) && self.covers(time, time)
     }
 
-    /// Returns whether the scope has messages of a role.
     pub(crate) fn accepts_role(&self, role: &str) -> bool {
         self.roles.is_empty() || self.roles.iter().any(|wanted| wanted == role)
     }
 
     /// Returns whether the scope has filters by conversation id.
-    pub(super) fn has_names(&self) -> bool {
+    pub(crate) fn has_names(&self) -> bool {
         self.conversations.is_some() || !self.without.is_empty() || !self.excluded.is_empty()
     }
 
     /// Returns whether the scope names a project or a session.
-    pub(super) fn has_origin(&self) -> bool {
+    pub(crate) fn has_origin(&self) -> bool {
         self.project.is_some() || self.session.is_some()
     }
 
@@ -211,7 +209,6 @@ pub struct About {
 }
 
 impl About {
-    /// Returns the description of a conversation in a database.
     pub(crate) fn of_outline(source: SourceKind, outline: Outline, origin: Origin) -> About {
         About {
             source,

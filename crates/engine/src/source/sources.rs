@@ -7,7 +7,7 @@ use super::store::cluster::ClusterStore;
 use super::{
     kind::SourceKind,
     note::Note,
-    store::{SharedState, Source, Store, database::DatabaseStore, work::Tended},
+    store::{SharedState, Source, Store, database::DatabaseStore, work::UpkeepState},
 };
 use crate::{
     config::Config,
@@ -25,7 +25,7 @@ pub struct Sources {
     states: [Arc<SharedState>; SourceKind::ALL.len()],
     /// The store that the user named. A cluster stays open as long as the sources.
     named: Option<Arc<dyn Store>>,
-    tended: Arc<Tended>,
+    upkeep_state: Arc<UpkeepState>,
     /// The model that turns texts into vectors. It is loaded at the first text.
     model: Model,
     exclusions: Arc<CurrentExclusions>,
@@ -36,17 +36,16 @@ impl Sources {
     pub(crate) fn new(config: Config) -> Sources {
         let config = Arc::new(config);
         let model = Model::new(&config.embeddings);
-        let (tended, superseded) =
-            (Arc::new(Tended::default()), Arc::new(SupersededIds::default()));
+        let (upkeep_state, superseded) =
+            (Arc::new(UpkeepState::default()), Arc::new(SupersededIds::default()));
         let exclusions = Arc::new(CurrentExclusions::new(Arc::clone(&config)));
         let named = config.db.clone().map(|address| store_at(address, &config));
         let states = SourceKind::ALL.map(|_| {
-            Arc::new(SharedState::new(&config, (&tended, &superseded), &model, &exclusions))
+            Arc::new(SharedState::new(&config, (&upkeep_state, &superseded), &model, &exclusions))
         });
-        Sources { config, states, named, tended, model, exclusions }
+        Sources { config, states, named, upkeep_state, model, exclusions }
     }
 
-    /// Returns the configuration that the sources were created with.
     pub(crate) fn config(&self) -> &Config {
         &self.config
     }
@@ -60,7 +59,6 @@ impl Sources {
         &self.exclusions
     }
 
-    /// Returns the model that turns texts into vectors.
     pub(crate) fn model(&self) -> &Model {
         &self.model
     }
@@ -80,21 +78,21 @@ impl Sources {
 
     /// Returns the sources of some kinds that exist now, in this order.
     pub fn present_of(&self, kinds: &[SourceKind]) -> Vec<Source> {
-        kinds.iter().filter_map(|kind| self.found(*kind).ok().flatten()).collect()
+        kinds.iter().filter_map(|kind| self.locate(*kind).ok().flatten()).collect()
     }
 
     /// Returns the sources that exist now, the export first. Returns an error for each source that is
     /// configured but missing, or that cannot be looked up.
     pub(crate) fn all(&self) -> Vec<Result<Source>> {
-        SourceKind::ALL.into_iter().filter_map(|kind| self.found(kind).transpose()).collect()
+        SourceKind::ALL.into_iter().filter_map(|kind| self.locate(kind).transpose()).collect()
     }
 
     /// Returns the source of a kind, if it exists, for a question to this source alone.
     pub(crate) fn of_kind(&self, kind: SourceKind) -> Result<Option<Source>> {
-        Ok(self.found(kind)?.map(|source| source.asked_alone(true)))
+        Ok(self.locate(kind)?.map(|source| source.asked_alone(true)))
     }
 
-    fn found(&self, kind: SourceKind) -> Result<Option<Source>> {
+    fn locate(&self, kind: SourceKind) -> Result<Option<Source>> {
         match located(&self.config, kind) {
             Ok(path) => Ok(path.map(|path| self.at(kind, path))),
             Err(Error::NoDatabase { .. }) => Ok(None),
@@ -105,7 +103,7 @@ impl Sources {
     /// Returns the source of a kind that this question has read before, for a question to it alone.
     ///
     /// It is an error if the source no longer exists, because its part of the answer would be missing.
-    pub(crate) fn again(&self, kind: SourceKind) -> Result<Source> {
+    pub(crate) fn reopen(&self, kind: SourceKind) -> Result<Source> {
         let gone = || Error::NoDatabase { folder: self.config.db_folder() };
         self.of_kind(kind)?.ok_or_else(gone)
     }
@@ -116,9 +114,8 @@ impl Sources {
         Ok(export.asked_alone(true))
     }
 
-    /// Returns the state of the background upkeep.
-    pub(crate) fn tended(&self) -> &Tended {
-        &self.tended
+    pub(crate) fn upkeep_state(&self) -> &UpkeepState {
+        &self.upkeep_state
     }
 
     /// Runs `work` for each source of some kinds (of all kinds if none is named), the export first. If a
@@ -134,7 +131,7 @@ impl Sources {
         let wanted = |kind: &SourceKind| kinds.is_empty() || kinds.contains(kind);
         let is_alone = is_alone(kinds);
         for kind in SourceKind::ALL.into_iter().filter(wanted) {
-            let outcome = match self.found(kind) {
+            let outcome = match self.locate(kind) {
                 Ok(Some(source)) => work(source.asked_alone(is_alone)),
                 Ok(None) => continue,
                 Err(error) => Err(error),
@@ -183,13 +180,12 @@ impl Sources {
         SourceKind::ALL.into_iter().flat_map(of_kind).collect()
     }
 
-    /// Returns a note if the transcripts were never read.
     fn unread_transcripts(&self) -> Option<Note> {
         if self.config.archives.is_empty() {
             return None;
         }
-        if self.tended.is_tended() {
-            return (!self.tended.are_transcripts_read()).then_some(Note::ReadingTranscripts);
+        if self.upkeep_state.is_running() {
+            return (!self.upkeep_state.are_transcripts_read()).then_some(Note::ReadingTranscripts);
         }
         let is_unread = self.config.leave_indexes && !self.config.archive_database().is_file();
         is_unread.then_some(Note::TranscriptsNotRead)

@@ -10,12 +10,12 @@ use super::{
     kind::SourceKind,
     reader::{Counts, Listing, Messages, Reader, SearchPlan, sink::Sink},
     scope::{ConversationIds, Scope},
-    scoring::Scorer,
     store::Source,
 };
 use crate::{
     decisions::superseded::{Ids, Superseded},
     error::Result,
+    scoring::Scorer,
 };
 use verbatim_base::model::{Hit, Instant, Request, Stop};
 
@@ -56,7 +56,6 @@ impl Source {
         (!ids.is_empty()).then_some(ids)
     }
 
-    /// Returns the conversations that are left out of answers.
     pub(crate) fn left_out(&self, stop: &Stop) -> Result<Ids> {
         let excluded = self.excluded(stop)?;
         Ok(match self.superseded(stop) {
@@ -115,7 +114,7 @@ impl Reader for VisibleReader {
             return self.inner.span(stop);
         }
         let listing = self.list(&Scope::default(), stop)?;
-        let abouts = (0..listing.len()).map(|place| listing.brief(place));
+        let abouts = (0..listing.len()).map(|place| listing.about_without_summary(place));
         let spans = abouts.filter_map(|about| about.begun.zip(about.last));
         Ok(spans.reduce(|one, other| (one.0.min(other.0), one.1.max(other.1))))
     }
@@ -151,10 +150,10 @@ struct VisibleSink<'a> {
 }
 
 impl Sink for VisibleSink<'_> {
-    fn take(&mut self, hit: Hit<'_>) {
+    fn push(&mut self, hit: Hit<'_>) {
         if self.taken < self.most && !self.left_out.contains(&*hit.conversation_id) {
             self.taken += 1;
-            self.sink.take(hit);
+            self.sink.push(hit);
         }
     }
 
@@ -210,9 +209,9 @@ mod tests {
         struct Counted<'a>(usize, &'a mut dyn Sink);
 
         impl Sink for Counted<'_> {
-            fn take(&mut self, hit: Hit<'_>) {
+            fn push(&mut self, hit: Hit<'_>) {
                 self.0 += 1;
-                self.1.take(hit);
+                self.1.push(hit);
             }
             fn confirm(&mut self, stop: &Stop) -> ControlFlow<()> {
                 self.1.confirm(stop)
@@ -261,14 +260,14 @@ mod tests {
         let mut inner = Rendered::new(|hit: Hit<'_>| Some(hit.message_id.into_owned()), show);
         let mut sink =
             VisibleSink { left_out: &excluded, most: 3, taken: 0, confirmed: 0, sink: &mut inner };
-        sink.take(hit("a", "1"));
-        sink.take(hit("b", "2"));
+        sink.push(hit("a", "1"));
+        sink.push(hit("b", "2"));
         assert!(sink.confirm(&stop).is_continue());
         // Another reader finds the discarded hits again.
-        sink.take(hit("b", "lost"));
+        sink.push(hit("b", "lost"));
         sink.discard();
         for (conversation, message) in [("a", "3"), ("b", "4"), ("b", "5"), ("b", "6")] {
-            sink.take(hit(conversation, message));
+            sink.push(hit(conversation, message));
         }
         assert!(sink.confirm(&stop).is_break());
         assert_eq!(shown, ["2", "4", "5"]);

@@ -33,7 +33,6 @@ pub(crate) fn row_reader(database: &Database) -> Result<RowReader<'_>> {
     RowReader::open(database)?.ok_or_else(|| Error::NoKeys { path: database.path().to_owned() })
 }
 
-/// The differences between a database and a snapshot.
 #[derive(Debug, Default)]
 pub(crate) struct Difference {
     /// Doc ids of messages that were deleted or changed, ascending.
@@ -47,7 +46,6 @@ pub(crate) enum Compared {
     By(Difference),
     /// The database changed so much, or in such a way, that a full build is better.
     TooMuch,
-    /// The database changed during the comparison.
     Unsteady,
 }
 
@@ -141,7 +139,7 @@ fn comparable(
     }
     let conversations = feed.conversations()?;
     let is_plain = conversations.iter().all(|conversation| conversation.is_plain);
-    Ok(is_plain.then(|| (ComparedMessages::of(snapshot, &conversations), layout.clone())))
+    Ok(is_plain.then(|| (ComparedMessages::new(snapshot, &conversations), layout.clone())))
 }
 
 /// The messages of a snapshot, prepared for the comparison.
@@ -153,7 +151,7 @@ struct ComparedMessages {
 }
 
 impl ComparedMessages {
-    fn of(snapshot: &Snapshot, conversations: &[db::ConversationEntry]) -> ComparedMessages {
+    fn new(snapshot: &Snapshot, conversations: &[db::ConversationEntry]) -> ComparedMessages {
         let titles: HashMap<&[u8], Option<&[u8]>> = conversations
             .iter()
             .map(|conversation| (conversation.id.as_bytes(), conversation.title.as_deref()))

@@ -146,7 +146,6 @@ fn parts(segment: &SegmentRef<'_>, encoder: SentenceEncoder) -> VectorParts {
     VectorParts::open(segment.folder, encoder.name(), segment.doc_ids.len() as u32)
 }
 
-/// How parts are made.
 #[derive(Clone, Copy)]
 struct PartOptions {
     threads: usize,
@@ -154,7 +153,6 @@ struct PartOptions {
     may_encode: bool,
 }
 
-/// The work on the segments of one snapshot.
 struct PartWork<'a> {
     snapshot: &'a Snapshot,
     encoder: SentenceEncoder,

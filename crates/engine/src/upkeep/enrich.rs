@@ -12,7 +12,8 @@ use std::{
 
 use crate::{
     error::{Error, Result},
-    source::{Source, summaries},
+    source::Source,
+    summaries,
 };
 use verbatim_base::{model::Stop, private::FileLock};
 use verbatim_embed::{self as embed, Model, Texts};
@@ -200,7 +201,7 @@ fn enrich_index(
     }
     // A server builds them also to hold their features in memory.
     let are_built =
-        |snapshot: &Snapshot| !source.is_tended() && summaries::are_built(snapshot, model);
+        |snapshot: &Snapshot| !source.is_maintained() && summaries::are_built(snapshot, model);
     if let Ok(snapshot) = source.current_index(stop)
         && !are_built(&snapshot)
     {

@@ -39,7 +39,7 @@ pub(crate) struct Follower {
 impl Follower {
     /// Synchronises the transcript store. Returns the wait until the next poll; `None` to wait for a
     /// file event.
-    pub(crate) fn look(
+    pub(crate) fn poll(
         &mut self,
         config: &Config,
         stop: &Stop,

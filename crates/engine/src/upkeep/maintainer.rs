@@ -69,7 +69,7 @@ const ELSEWHERE: Duration = Duration::from_secs(1);
 const WORDS_WAIT: Duration = Duration::from_millis(200);
 
 /// Share of all work that building the index takes. Terms, vectors and summaries take the rest.
-const INDEX_SHARE: f64 = 0.5;
+pub(super) const INDEX_SHARE: f64 = 0.5;
 
 /// The wait after the first failure, and the longest wait. Each failure doubles the wait.
 const FIRST_BACKOFF: Duration = Duration::from_secs(5);
@@ -104,7 +104,6 @@ struct SourceState {
     hopeless: Option<State>,
     /// Whether this process refreshed or merged the index in use, and so must build its terms and vectors.
     is_ours: bool,
-    /// The snapshot whose terms, vectors and summaries are complete.
     enriched: Option<String>,
     postponed: Postponed,
 }
@@ -121,7 +120,7 @@ struct Postponed {
 
 impl Maintainer {
     pub(crate) fn new(sources: Arc<Sources>) -> Maintainer {
-        sources.tended().begin();
+        sources.upkeep_state().begin();
         Maintainer {
             encoder: EncoderThread::start(Arc::clone(&sources)),
             sources,
@@ -136,9 +135,9 @@ impl Maintainer {
     ///
     /// If everything is current, a poll takes about ten system calls per source.
     pub fn poll(&mut self, stop: &Stop, report: &mut dyn FnMut(UpkeepEvent)) -> Option<Duration> {
-        let mut next = self.follower.look(&self.sources.current_config(), stop, report);
+        let mut next = self.follower.poll(&self.sources.current_config(), stop, report);
         if !stop.requested() {
-            self.sources.tended().set_transcripts_read();
+            self.sources.upkeep_state().set_transcripts_read();
         }
         let present = self.sources.present();
         for kind in SourceKind::ALL {
@@ -177,7 +176,7 @@ impl Maintainer {
 
 impl Drop for Maintainer {
     fn drop(&mut self) {
-        self.sources.tended().end();
+        self.sources.upkeep_state().end();
     }
 }
 
@@ -234,7 +233,6 @@ impl SourceState {
         self.since = now.checked_sub(quiet.unwrap_or_default()).or(Some(now));
     }
 
-    /// Clears everything about earlier failures.
     fn note_current(&mut self) {
         *self = SourceState {
             path: std::mem::take(&mut self.path),

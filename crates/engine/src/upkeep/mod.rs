@@ -20,7 +20,7 @@ use std::{
 
 use self::{
     enrich::{EnrichOptions, EnrichProgress},
-    maintainer::Maintainer,
+    maintainer::{INDEX_SHARE, Maintainer},
     refresh::{Progress, Reindex, Reindexed},
     transcripts::{ArchiveProgress, ArchiveReport},
 };
@@ -30,9 +30,6 @@ use super::{
 };
 use verbatim_base::model::Stop;
 use verbatim_index::Resources;
-
-/// Share of all work that building the index takes. Terms, vectors and summaries take the rest.
-const INDEX_SHARE: f64 = 0.5;
 
 /// Wait between two checks whether another process has finished its build.
 const ELSEWHERE: Duration = Duration::from_millis(100);
@@ -60,7 +57,7 @@ pub enum IndexNeed {
 
 impl IndexNeed {
     /// Returns how the index of a source gets built, from the size of its database in bytes.
-    pub fn of(kind: SourceKind, bytes: u64, why: &FallbackReason) -> IndexNeed {
+    pub fn new(kind: SourceKind, bytes: u64, why: &FallbackReason) -> IndexNeed {
         match why {
             FallbackReason::NoIndex | FallbackReason::Stale if kind == SourceKind::Archive => {
                 match bytes {
@@ -171,7 +168,7 @@ impl Upkeep<'_> {
         };
         let Err(why) = source.current_index(stop) else { return Ok(()) };
         let bytes = fs::metadata(source.path()?).map_or(0, |metadata| metadata.len());
-        if IndexNeed::of(source.kind, bytes, &why) != IndexNeed::BySearch {
+        if IndexNeed::new(source.kind, bytes, &why) != IndexNeed::BySearch {
             return Ok(());
         }
         match source.reindex(Reindex { resources, full: false }, stop, progress) {

@@ -226,12 +226,13 @@ fn rebuild(
 
 /// The result of adding the changes to an earlier snapshot.
 enum Update {
-    /// The database changed during the refresh.
     Unsteady,
     /// So much has changed that a full build is better.
     TooMuch,
-    /// The numbers of messages that were added and removed.
-    Done { added: u32, removed: u32 },
+    Done {
+        added: u32,
+        removed: u32,
+    },
 }
 
 pub(crate) fn lock(index_dir: &IndexDir) -> Result<Writing> {
@@ -316,7 +317,7 @@ impl Work<'_> {
                     sample_bytes += long.length() as usize;
                     return pieces_of(&long);
                 }
-                let text = shown(&row);
+                let text = shown_bytes(&row);
                 sample_bytes += text.len();
                 Ok(String::from_utf8_lossy(&text[..text.len().min(most)]).into_owned())
             })?;
@@ -481,7 +482,7 @@ impl Work<'_> {
                         Some(long) => Some(long.texts(parts, Some(folder))?),
                     };
                     let row = texts.as_ref().map_or(row, |texts| lent(texts, row));
-                    bytes += shown(&row).len() as u64;
+                    bytes += shown_bytes(&row).len() as u64;
                     build.add(&document(&row, conversation as u32)).map_err(Error::from)
                 })?;
                 match added {
@@ -544,7 +545,6 @@ impl Sample {
         Sample { texts: Vec::new(), left: messages.min(MAX_SAMPLES), left_bytes }
     }
 
-    /// Returns the distance between sampled messages.
     pub(super) fn step(&self, messages: usize) -> usize {
         messages.div_ceil(MAX_SAMPLES).max(1)
     }
@@ -590,7 +590,7 @@ fn named(conversations: Vec<db::ConversationEntry>) -> (Vec<i64>, Vec<index::Con
 }
 
 /// Returns the bytes of a message that answers show.
-fn shown<'a>(row: &Row<'a>) -> &'a [u8] {
+fn shown_bytes<'a>(row: &Row<'a>) -> &'a [u8] {
     row.decoded.map(str::as_bytes).or(row.stored).unwrap_or_default()
 }
 
@@ -604,7 +604,7 @@ fn document<'a>(row: &Row<'a>, conversation: u32) -> Document<'a> {
         time: row.time,
         position: row.position,
         shown: row.decoded.map(str::as_bytes).or(row.stored),
-        stored: row.decoded.and(row.stored).filter(|stored| *stored != shown(row)),
+        stored: row.decoded.and(row.stored).filter(|stored| *stored != shown_bytes(row)),
     }
 }
 

@@ -117,10 +117,10 @@ fn rank(reader: &dyn Reader, scope: &Scope, text: &str, vector: Option<Vec<f32>>
     let candidates = |depth| {
         let by_terms = opened.by_terms(depth, &stop).expect("candidates");
         let by_vector = opened.by_vector(weights, depth, &stop).expect("candidates");
-        assert_eq!(by_vector.found_partly, []);
+        assert_eq!(by_vector.not_encoded, []);
         let all = concept.terms.iter().map(|term| term.weight).sum::<f32>();
         assert!((0.0..=all + 1e-4).contains(&by_terms.covered), "{} of {all}", by_terms.covered);
-        (by_terms.found, by_vector.found)
+        (by_terms.messages, by_vector.messages)
     };
     let (by_terms, by_vector) = candidates(DEPTH);
     for found in [&by_terms, &by_vector] {
@@ -138,7 +138,7 @@ fn rank(reader: &dyn Reader, scope: &Scope, text: &str, vector: Option<Vec<f32>>
         best_terms: by_terms.first().map_or(1.0, |(_, score)| *score),
         vectors: weights,
         nearness,
-        nearness_partly: nearness,
+        nearness_not_encoded: nearness,
     };
     let found = by_terms.iter().chain(&by_vector);
     let mut doc_ids = found.map(|(doc_id, _)| *doc_id);

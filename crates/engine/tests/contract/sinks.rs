@@ -55,7 +55,7 @@ impl<'a> Recorder<'a> {
 }
 
 impl Sink for Recorder<'_> {
-    fn take(&mut self, hit: Hit<'_>) {
+    fn push(&mut self, hit: Hit<'_>) {
         assert!(!self.is_over, "a hit after the sink broke off");
         self.taken += 1;
         if self.only.is_none_or(|only| only == hit.conversation_id) {

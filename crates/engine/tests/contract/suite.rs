@@ -77,7 +77,7 @@ struct SinkOfSome {
 }
 
 impl Sink for SinkOfSome {
-    fn take(&mut self, hit: Hit<'_>) {
+    fn push(&mut self, hit: Hit<'_>) {
         let is_wanted = |ids: &HashSet<String>| ids.contains(&*hit.conversation_id);
         if self.only.values().any(is_wanted) {
             self.held.push(hit.into_owned());

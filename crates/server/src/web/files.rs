@@ -56,7 +56,7 @@ pub(super) struct MessageFiles {
 
 impl MessageFiles {
     pub(super) fn of(site: &Site, card: &DescribedConversation, kind: SourceKind) -> MessageFiles {
-        let store = AttachmentFiles::of(site.engine.config());
+        let store = AttachmentFiles::from_config(site.engine.config());
         let (all, failure) = match store.list(kind, &card.id) {
             Ok(all) => (all, None),
             Err(error) => (Vec::new(), Some(error.to_string())),
@@ -178,7 +178,7 @@ fn remedy(kind: SourceKind) -> &'static str {
 
 fn find(site: &Site, id: &str, hash: &str, stop: &Stop) -> Result<(File, Attachment), Problem> {
     let missing = || Problem::Missing("There is no such file in this conversation.".to_owned());
-    let (store, id) = (AttachmentFiles::of(site.engine.config()), id_in_path(id));
+    let (store, id) = (AttachmentFiles::from_config(site.engine.config()), id_in_path(id));
     // The files of an excluded conversation are not shown either.
     let mut files = Vec::new();
     for kind in [SourceKind::Export, SourceKind::Archive] {

@@ -176,7 +176,7 @@ impl Site {
 
     /// Returns the sets of starred and hidden conversations.
     pub(super) fn flags(&self) -> Result<Flags> {
-        Flags::of(self.engine.config())
+        Flags::read(self.engine.config())
     }
 
     /// Returns the origin of every conversation; models are included if they are requested.

@@ -259,7 +259,7 @@ fn longest(engine: &Engine, stop: &Stop) -> Result<Vec<About>, Error> {
             (0..listing.len()).map(|place| (listing.turns(place), place)).collect();
         places.sort_unstable_by(|a, b| b.cmp(a));
         places.truncate(LONGEST);
-        found.extend(places.into_iter().map(|(_, place)| listing.brief(place)));
+        found.extend(places.into_iter().map(|(_, place)| listing.about_without_summary(place)));
     }
     found.sort_by_key(|about| std::cmp::Reverse(about.turns));
     found.truncate(LONGEST);

@@ -212,7 +212,11 @@ fn import(site: &SiteState, path: &Path, branches: Branches) -> Result<Outcome, 
     let report = report.map_err(|error| without_folder(&error.to_string(), path))?;
     // The import may have written a conversation again that the user forgot in the meantime.
     let reading = Engine::new(Config { db: Some(target), ..config.clone() });
-    let again = Forgetter::new(reading.all_sources()).again(&decisions, site.resources, &stop);
+    let again = Forgetter::new(reading.all_sources()).forget_imported_again(
+        &decisions,
+        site.resources,
+        &stop,
+    );
     again.map_err(|error| error.to_string())?;
     let remedies = Remedies { branches: "; the box above imports them too", ..Remedies::default() };
     let lines = left_out(&report, remedies);

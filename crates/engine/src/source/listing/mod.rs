@@ -1,9 +1,9 @@
 //! Lists and descriptions of conversations, and the filters by name.
 
+pub(super) mod description;
 pub(super) mod list;
 mod narrow;
 pub(super) mod places;
 mod resolve;
 pub(super) mod session;
 mod sessions;
-pub(super) mod sketch;

@@ -46,7 +46,7 @@ impl Sources {
         }
         let mut named = Named::default();
         for source in sources {
-            match named.look(source, &scope, stop) {
+            match named.record_names(source, &scope, stop) {
                 // The search of this source will report the error.
                 Err(error) if error.is_of_source() => {}
                 outcome => outcome?,
@@ -170,7 +170,7 @@ fn unknown_role(given: &str, known: BTreeSet<String>) -> Note {
 }
 
 impl Named {
-    fn look(&mut self, source: &Source, scope: &Scope, stop: &Stop) -> Result<()> {
+    fn record_names(&mut self, source: &Source, scope: &Scope, stop: &Stop) -> Result<()> {
         let listing = source.reader(stop).list(&Scope::default(), stop)?;
         for place in 0..listing.len() {
             let (id, _) = listing.heading(place);
@@ -208,11 +208,11 @@ impl Named {
                 Err(error) if error.is_of_source() => continue,
                 listing => listing?,
             };
-            let likeness = Likeness::to(given);
+            let likeness = Likeness::new(given);
             for place in 0..listing.len() {
                 let (id, _) = listing.heading(place);
                 let session = listing.origin(place).and_then(|origin| origin.session.as_deref());
-                if session.is_none() && likeness.of(id) > ALIKE {
+                if session.is_none() && likeness.similarity_to(id) > ALIKE {
                     self.sessions.push(id.to_owned());
                 }
             }
@@ -230,9 +230,9 @@ fn begins(id: &str, text: &str) -> bool {
 pub(crate) fn nearest(given: &str, mut names: Vec<String>) -> Vec<String> {
     names.sort();
     names.dedup();
-    let likeness = Likeness::to(given);
+    let likeness = Likeness::new(given);
     let mut alike: Vec<(f64, String)> =
-        names.into_iter().map(|name| (likeness.of(&name), name)).collect();
+        names.into_iter().map(|name| (likeness.similarity_to(&name), name)).collect();
     alike.sort_by(|a, b| b.0.total_cmp(&a.0));
     alike.into_iter().take(MAX_KNOWN).map(|(_, name)| name).collect()
 }
@@ -244,13 +244,13 @@ impl Likeness {
     /// The maximum number of characters that are compared.
     const MAX: usize = 100;
 
-    fn to(name: &str) -> Likeness {
+    fn new(name: &str) -> Likeness {
         Likeness(snippet::cut(name, Likeness::MAX).unwrap_or(name).to_lowercase())
     }
 
     /// Returns how similar another name is, from 0 to 1, in any letter case.
-    fn of(&self, other: &str) -> f64 {
-        strsim::jaro_winkler(&self.0, &Likeness::to(other).0)
+    fn similarity_to(&self, other: &str) -> f64 {
+        strsim::jaro_winkler(&self.0, &Likeness::new(other).0)
     }
 }
 

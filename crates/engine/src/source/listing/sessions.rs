@@ -193,8 +193,8 @@ impl Listing for Sessions {
         self.described(place, |listing, place| listing.about(place))
     }
 
-    fn brief(&self, place: usize) -> About {
-        self.described(place, |listing, place| listing.brief(place))
+    fn about_without_summary(&self, place: usize) -> About {
+        self.described(place, |listing, place| listing.about_without_summary(place))
     }
 }
 

@@ -9,10 +9,9 @@ use std::{
 };
 
 use super::{catalogue_table::CatalogueTable, slots::Slots};
-use crate::source::{
-    kind::SourceKind,
-    scope::Scope,
-    summaries::features::{Summary, SummaryFeatures},
+use crate::{
+    source::{kind::SourceKind, scope::Scope},
+    summaries::{Summary, SummaryFeatures},
 };
 use verbatim_base::{
     lock::lock,
@@ -32,9 +31,7 @@ pub(crate) struct Catalogue {
     table: CatalogueTable,
     readings: Slots<CatalogueReading>,
     pub(crate) summaries: Slots<Summary>,
-    /// The cached origins of conversations.
     origins: Mutex<Option<Arc<Origins>>>,
-    /// The cached features of the summaries.
     pub(crate) features: Mutex<Option<Arc<SummaryFeatures>>>,
 }
 
@@ -47,8 +44,8 @@ struct CatalogueReading {
 }
 
 impl Catalogue {
-    pub(crate) fn of(kind: SourceKind, snapshot: Arc<Snapshot>) -> Catalogue {
-        let table = CatalogueTable::of(snapshot);
+    pub(crate) fn open(kind: SourceKind, snapshot: Arc<Snapshot>) -> Catalogue {
+        let table = CatalogueTable::open(snapshot);
         Catalogue {
             kind,
             readings: Slots::new(table.count()),
@@ -72,7 +69,6 @@ impl Catalogue {
         self.table.snapshot()
     }
 
-    /// Returns the number of conversations with messages.
     pub(crate) fn count(&self) -> usize {
         self.table.count()
     }
@@ -86,17 +82,14 @@ impl Catalogue {
         self.table.title(conversation)
     }
 
-    /// Returns the time of a conversation's first message.
     pub(crate) fn begun(&self, conversation: u32) -> Option<Instant> {
         self.table.begun(conversation)
     }
 
-    /// Returns the time of a conversation's last message.
     pub(crate) fn last(&self, conversation: u32) -> Option<Instant> {
         self.table.last(conversation)
     }
 
-    /// Returns the number of a conversation's messages.
     pub(crate) fn turns(&self, conversation: u32) -> u32 {
         self.table.turns(conversation)
     }
@@ -207,7 +200,6 @@ mod tests {
     use verbatim_base::model::Stop;
 
     impl Catalogue {
-        /// Returns how many conversations were summarised.
         pub(crate) fn summaries_made(&self) -> usize {
             self.summaries.filled()
         }

@@ -21,15 +21,13 @@ use super::{
     slots::Slots,
     sorted_ids::{SortedIds, sorted},
 };
-use crate::source::store::keep::keep;
+use crate::source::store::snapshot_cache::cache_file;
 use verbatim_base::model::Instant;
 use verbatim_index::{KeptFile, Snapshot};
 use verbatim_text::lossy;
 
-/// The name of the file.
 const NAME: &str = "catalogue";
 
-/// The version of the table.
 const FORMAT: u32 = 1;
 
 /// The nanoseconds that stand for no time.
@@ -78,12 +76,12 @@ impl Deref for TableBytes {
 
 impl CatalogueTable {
     /// Opens the table of a snapshot. Makes and keeps it, if it is not kept.
-    pub(crate) fn of(snapshot: Arc<Snapshot>) -> CatalogueTable {
+    pub(crate) fn open(snapshot: Arc<Snapshot>) -> CatalogueTable {
         match CatalogueTable::kept(&snapshot) {
             Some(table) => table,
             None => {
                 let bytes = made(&snapshot);
-                keep(&snapshot, NAME, FORMAT, &bytes);
+                cache_file(&snapshot, NAME, FORMAT, &bytes);
                 let table = CatalogueTable::over(snapshot, TableBytes::Made(bytes));
                 table.expect("a table that was just made has its length")
             }
@@ -244,7 +242,6 @@ struct Gathered<'a> {
     turns: u32,
 }
 
-/// Returns the bytes of a snapshot's table.
 fn made(snapshot: &Snapshot) -> Vec<u8> {
     let mut conversations: Vec<Gathered<'_>> = Vec::new();
     // The part of a conversation in a segment: the conversation, the segment, and the number in it.
@@ -409,7 +406,7 @@ mod tests {
         let snapshot = snapshot(&export);
         let expected = made_now(&snapshot);
         assert!(CatalogueTable::kept(&snapshot).is_none());
-        let first = CatalogueTable::of(Arc::clone(&snapshot));
+        let first = CatalogueTable::open(Arc::clone(&snapshot));
         assert!(matches!(first.bytes, TableBytes::Made(_)));
         let kept = CatalogueTable::kept(&snapshot).unwrap();
         assert!(kept.is_intact() && *kept.bytes == *expected.bytes);
@@ -424,7 +421,7 @@ mod tests {
             fs::write(&data, changed).unwrap();
             assert!(!kept.is_intact());
             assert!(CatalogueTable::kept(&snapshot).is_none());
-            assert!(*CatalogueTable::of(Arc::clone(&snapshot)).bytes == *expected.bytes);
+            assert!(*CatalogueTable::open(Arc::clone(&snapshot)).bytes == *expected.bytes);
             assert!(CatalogueTable::kept(&snapshot).is_some(), "it is kept again");
         }
         for text in ["", "{}", "{\"format\": 9}"] {
@@ -432,10 +429,10 @@ mod tests {
             assert!(CatalogueTable::kept(&snapshot).is_none(), "{text}");
         }
         // A table of another snapshot, with the same number of conversations.
-        drop(CatalogueTable::of(Arc::clone(&snapshot)));
+        drop(CatalogueTable::open(Arc::clone(&snapshot)));
         let other = changed_export();
         let other = self::snapshot(&other);
-        drop(CatalogueTable::of(Arc::clone(&other)));
+        drop(CatalogueTable::open(Arc::clone(&other)));
         let other_index = other.segments()[0].folder.parent().unwrap().to_owned();
         let other_folder = other_index.join(other.name()).join(NAME);
         fs::copy(other_folder.join("manifest"), &manifest).unwrap();

@@ -27,7 +27,6 @@ pub(crate) fn within(view: &View, scope: &Scope) -> Vec<usize> {
     all.filter(|(_, it)| is_within(it)).map(|(place, _)| place).collect()
 }
 
-/// Returns the origins of the conversations that have one.
 pub(crate) fn origins(view: &View) -> Origins {
     let all = view.conversations().iter();
     all.filter_map(|it| Some((it.stored.id.clone(), it.stored.origin.clone()?))).collect()

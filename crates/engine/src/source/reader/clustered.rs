@@ -17,10 +17,8 @@ use super::{
 };
 use crate::{
     error::Result,
-    source::{
-        scope::{About, Scope},
-        scoring::{ClusterScorer, Scorer},
-    },
+    scoring::{ClusterScorer, Scorer},
+    source::scope::{About, Scope},
 };
 use verbatim_base::{
     lock::lock,
@@ -36,7 +34,6 @@ use verbatim_embed::Model;
 /// The reader of an index in a cluster. All its answers show the state at its first question.
 pub(crate) struct ClusterReader {
     cluster: Arc<Cluster>,
-    /// The model that encodes questions as vectors.
     model: Model,
     view: Mutex<Option<Arc<View>>>,
 }
@@ -62,7 +59,7 @@ impl Reader for ClusterReader {
         let outcome =
             view.search(self.cluster.client()?, request, stop, &mut |taken| match taken {
                 Taken::Hit(hit, _) => {
-                    sink.take(hit);
+                    sink.push(hit);
                     if stop.requested() {
                         ControlFlow::Break(())
                     } else {
@@ -83,8 +80,8 @@ impl Reader for ClusterReader {
 
     fn list(&self, scope: &Scope, stop: &Stop) -> Result<Box<dyn Listing>> {
         let view = self.view(stop)?;
-        let found = within(&view, scope);
-        Ok(Box::new(ClusterListing { view, found }))
+        let places = within(&view, scope);
+        Ok(Box::new(ClusterListing { view, places }))
     }
 
     fn read(&self, id: &str, raw_content: bool, stop: &Stop) -> Result<Option<Box<dyn Messages>>> {
@@ -111,7 +108,7 @@ impl Reader for ClusterReader {
                 if !counter.accepts(facts) {
                     continue;
                 }
-                counter.take(facts);
+                counter.add_message(facts);
                 if let Some(model) = message.model.and_then(|at| it.models.get(at as usize)) {
                     *models.entry(model.clone()).or_default() += 1;
                 }
@@ -135,18 +132,18 @@ impl Reader for ClusterReader {
 struct ClusterListing {
     view: Arc<View>,
     /// Positions of the listed conversations in the view.
-    found: Vec<usize>,
+    places: Vec<usize>,
 }
 
 impl ClusterListing {
     fn at(&self, place: usize) -> &ClusterConversation {
-        &self.view.conversations()[self.found[place]]
+        &self.view.conversations()[self.places[place]]
     }
 }
 
 impl Listing for ClusterListing {
     fn len(&self) -> usize {
-        self.found.len()
+        self.places.len()
     }
 
     fn last(&self, place: usize) -> Option<Instant> {

@@ -35,7 +35,6 @@ impl<'a> Counter<'a> {
         Counter { kind, scope, origins, day, roles, quarter: None, counts }
     }
 
-    /// Returns whether a message is in the scope.
     pub(crate) fn accepts(&self, message: MessageFacts<'_>) -> bool {
         let origin = || self.origins.and_then(|origins| origins.get(message.conversation));
         self.scope.accepts_message(message.role, message.time)
@@ -43,7 +42,7 @@ impl<'a> Counter<'a> {
             && (!self.scope.has_origin() || self.scope.accepts_origin(self.kind, origin()))
     }
 
-    pub(crate) fn take(&mut self, message: MessageFacts<'_>) {
+    pub(crate) fn add_message(&mut self, message: MessageFacts<'_>) {
         if self.accepts(message) {
             self.add(message.role, message.time);
             self.add_to_conversation(message.conversation, 1);

@@ -16,9 +16,9 @@ use super::{
 };
 use crate::{
     error::{Error, Result},
+    scoring::{IndexedScorer, Scorer},
     source::{
         scope::{About, Scope},
-        scoring::{IndexedScorer, Scorer},
         store::{Source, handle::FallbackReason},
     },
 };
@@ -43,7 +43,7 @@ enum IndexOutcome {
     /// The index failed after this many hits had been shown.
     Failed {
         reason: String,
-        shown: usize,
+        confirmed: usize,
     },
 }
 
@@ -57,17 +57,17 @@ impl IndexedReader {
         IndexedReader { falls_back: true, ..IndexedReader::new(source, snapshot) }
     }
 
-    /// Lets `LIKE` answer the rest of a search after `shown` hits of the index.
+    /// Lets `LIKE` answer the rest of a search after `confirmed` hits of the index.
     fn by_like(
         &self,
-        (reason, shown): (String, usize),
+        (reason, confirmed): (String, usize),
         request: &Request,
         stop: &Stop,
         sink: &mut dyn Sink,
     ) -> Result<SearchPlan> {
         let state = self.snapshot.state().parse().unwrap_or_default();
         let live = LiveReader::new(self.source.clone(), FallbackReason::Unreadable(reason));
-        live.search_after(shown, Some(&state), request, stop, sink)
+        live.search_after(confirmed, Some(&state), request, stop, sink)
     }
 
     /// Returns the reason why only `LIKE` can answer a request; `None` if the index can answer.
@@ -92,7 +92,7 @@ impl IndexedReader {
         let mut verified = VerifiedSink::new(&self.snapshot, stop, sink);
         // The files were checked when they were opened, but a file may change during the search.
         let found = map_faults::caught(|| {
-            let mut take = |found: Found<'_, '_>| verified.take(found);
+            let mut take = |found: Found<'_, '_>| verified.push(found);
             let trace = match &only {
                 Some(only) => {
                     let ids = only.get(&self.source.kind).unwrap_or(&none);
@@ -116,7 +116,7 @@ impl IndexedReader {
             Err(panic) => format!("searching it failed: {panic}"),
         };
         verified.sink.discard();
-        Ok(IndexOutcome::Failed { reason, shown: verified.shown })
+        Ok(IndexOutcome::Failed { reason, confirmed: verified.confirmed })
     }
 
     fn catalogue(&self) -> &Arc<Catalogue> {
@@ -135,16 +135,16 @@ impl IndexedReader {
 
 impl Reader for IndexedReader {
     fn search(&self, request: &Request, stop: &Stop, sink: &mut dyn Sink) -> Result<SearchPlan> {
-        let (reason, shown) = match self.attempt(request, stop, sink)? {
+        let (reason, confirmed) = match self.attempt(request, stop, sink)? {
             IndexOutcome::Found(plan) => return Ok(plan),
             IndexOutcome::Failed { .. } if !self.falls_back => {
                 let folder = self.source.index_dir()?.folder().to_owned();
                 return Err(Error::Torn { folder });
             }
-            IndexOutcome::Failed { reason, shown } => (reason, shown),
+            IndexOutcome::Failed { reason, confirmed } => (reason, confirmed),
         };
-        if shown > 0 {
-            return self.by_like((reason, shown), request, stop, sink);
+        if confirmed > 0 {
+            return self.by_like((reason, confirmed), request, stop, sink);
         }
         // The files may have changed before the search, so the index is opened and checked again.
         let again = match self.source.current_index(stop) {
@@ -155,8 +155,8 @@ impl Reader for IndexedReader {
         };
         match again.attempt(request, stop, sink)? {
             IndexOutcome::Found(plan) => Ok(plan),
-            IndexOutcome::Failed { reason, shown } => {
-                again.by_like((reason, shown), request, stop, sink)
+            IndexOutcome::Failed { reason, confirmed } => {
+                again.by_like((reason, confirmed), request, stop, sink)
             }
         }
     }
@@ -169,11 +169,11 @@ impl Reader for IndexedReader {
             Err(error) if scope.has_origin() => return Err(error),
             Err(_) => None,
         };
-        let found = match scope.is_open() {
+        let numbers = match scope.is_open() {
             true => None,
             false => Some(catalogue.within(scope, origins.as_deref())),
         };
-        Ok(Box::new(IndexedListing { catalogue: Arc::clone(catalogue), origins, found }))
+        Ok(Box::new(IndexedListing { catalogue: Arc::clone(catalogue), origins, numbers }))
     }
 
     fn read(&self, id: &str, raw_content: bool, _: &Stop) -> Result<Option<Box<dyn Messages>>> {
@@ -244,19 +244,18 @@ struct IndexedListing {
     catalogue: Arc<Catalogue>,
     origins: Option<Arc<Origins>>,
     /// Numbers of the listed conversations in the catalogue; `None` for all conversations.
-    found: Option<Vec<u32>>,
+    numbers: Option<Vec<u32>>,
 }
 
 impl IndexedListing {
-    /// Returns the number of the conversation at a place.
     fn number(&self, place: usize) -> u32 {
-        self.found.as_ref().map_or(place as u32, |found| found[place])
+        self.numbers.as_ref().map_or(place as u32, |found| found[place])
     }
 }
 
 impl Listing for IndexedListing {
     fn len(&self) -> usize {
-        self.found.as_ref().map_or(self.catalogue.count(), Vec::len)
+        self.numbers.as_ref().map_or(self.catalogue.count(), Vec::len)
     }
 
     fn last(&self, place: usize) -> Option<Instant> {
@@ -273,9 +272,9 @@ impl Listing for IndexedListing {
     }
 
     fn messages(&self) -> u64 {
-        match &self.found {
-            Some(found) => {
-                found.iter().map(|number| u64::from(self.catalogue.turns(*number))).sum()
+        match &self.numbers {
+            Some(numbers) => {
+                numbers.iter().map(|number| u64::from(self.catalogue.turns(*number))).sum()
             }
             None => self.catalogue.snapshot().messages().into(),
         }
@@ -289,7 +288,7 @@ impl Listing for IndexedListing {
         self.catalogue.about(self.number(place), self.origins.as_deref())
     }
 
-    fn prepare(&self, places: &[usize], briefly: bool) {
+    fn prepare_descriptions(&self, places: &[usize], briefly: bool) {
         let numbers = places.iter().map(|place| self.number(*place));
         let is_described =
             |number: &u32| !briefly || self.catalogue.title(*number).trim().is_empty();
@@ -302,11 +301,11 @@ impl Listing for IndexedListing {
 
     fn beginning_with(&self, start: &str) -> Option<Vec<usize>> {
         let numbers = || self.catalogue.beginning_with(start).into_iter();
-        self.found.is_none().then(|| numbers().map(|number| number as usize).collect())
+        self.numbers.is_none().then(|| numbers().map(|number| number as usize).collect())
     }
 
-    fn brief(&self, place: usize) -> About {
-        self.catalogue.brief(self.number(place), self.origins.as_deref())
+    fn about_without_summary(&self, place: usize) -> About {
+        self.catalogue.about_without_summary(self.number(place), self.origins.as_deref())
     }
 }
 
@@ -375,8 +374,7 @@ struct VerifiedSink<'a> {
     /// Number of hits that are not confirmed yet, and the bytes of their texts.
     held: usize,
     bytes: usize,
-    /// Number of confirmed hits.
-    shown: usize,
+    confirmed: usize,
     is_over: bool,
     is_stopped: bool,
     /// Whether the index files changed during the search.
@@ -392,14 +390,14 @@ impl<'a> VerifiedSink<'a> {
             sink,
             held: 0,
             bytes: 0,
-            shown: 0,
+            confirmed: 0,
             is_over: false,
             is_stopped: false,
             is_torn: false,
         }
     }
 
-    fn take(&mut self, mut found: Found<'_, '_>) -> ControlFlow<()> {
+    fn push(&mut self, mut found: Found<'_, '_>) -> ControlFlow<()> {
         match !self.sink.reads(&found.conversation_id()) && found.is_by_text() {
             true => self.hold(found.unread()),
             false => self.hold(found.hit()),
@@ -409,7 +407,7 @@ impl<'a> VerifiedSink<'a> {
     fn hold(&mut self, hit: Hit<'_>) -> ControlFlow<()> {
         self.bytes += hit.content.len();
         self.held += 1;
-        self.sink.take(hit);
+        self.sink.push(hit);
         if self.held >= BATCH_HITS || self.bytes >= BATCH_BYTES {
             self.confirm();
         }
@@ -428,7 +426,7 @@ impl<'a> VerifiedSink<'a> {
             self.is_torn = true;
             return;
         }
-        self.shown += self.held;
+        self.confirmed += self.held;
         (self.held, self.bytes) = (0, 0);
         self.is_over = self.sink.confirm(self.stop).is_break();
         self.is_stopped = self.stop.requested();

@@ -17,10 +17,10 @@ use super::{
 };
 use crate::{
     error::{Error, Result},
+    scoring::Scorer,
     source::{
         kind::SourceKind,
         scope::{About, Scope, has},
-        scoring::Scorer,
         store::{Source, handle::FallbackReason},
     },
 };
@@ -69,19 +69,19 @@ impl LiveReader {
         })
     }
 
-    /// Searches and skips the first `shown` hits, which an index showed before it failed. This is right
+    /// Searches and skips the first `skipped` hits, which an index showed before it failed. This is right
     /// only if the database is still in the state of the index; otherwise the search fails.
     pub(crate) fn search_after(
         &self,
-        shown: usize,
+        skipped: usize,
         index_state: Option<&State>,
         request: &Request,
         stop: &Stop,
         sink: &mut dyn Sink,
     ) -> Result<SearchPlan> {
         let begun = Clock::now();
-        // `shown` includes hits that the sink drops, so the database must return these hits too.
-        let left_out = sink.left_out().filter(|_| shown == 0);
+        // `skipped` includes hits that the sink drops, so the database must return these hits too.
+        let left_out = sink.left_out().filter(|_| skipped == 0);
         let (left_out, limit) = match left_out {
             Some((ids, most)) => (ids, Some(most)),
             None => (HashSet::new(), request.limit),
@@ -96,7 +96,7 @@ impl LiveReader {
             true => self.on_large_stack(search)?,
             false => search()?,
         };
-        if let Some(state) = index_state.filter(|_| shown > 0)
+        if let Some(state) = index_state.filter(|_| skipped > 0)
             && db::state(self.source.path()?)? != *state
         {
             let folder = self.source.index_dir()?.folder().to_owned();
@@ -114,10 +114,10 @@ impl LiveReader {
                 };
             }
             taken += 1;
-            if taken <= shown {
+            if taken <= skipped {
                 return std::ops::ControlFlow::Continue(());
             }
-            sink.take(hit);
+            sink.push(hit);
             if taken % PAGE_ROWS == 0 {
                 is_over = sink.confirm(stop).is_break();
             }
@@ -175,7 +175,7 @@ impl Reader for LiveReader {
             let needs_origins = kind.has_origins() && scope.has_origin();
             let origins = if needs_origins { db::origins(database)? } else { HashMap::new() };
             let mut counter = Counter::new(kind, scope, Some(&origins), day);
-            db::tally::messages(database, &mut |message| counter.take(message))?;
+            db::tally::messages(database, &mut |message| counter.add_message(message))?;
             let models = match scope.is_open() {
                 true => db::tally::models(database)?,
                 false => db::tally::models_where(database, &mut |it| counter.accepts(it))?,

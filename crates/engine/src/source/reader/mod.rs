@@ -3,7 +3,7 @@
 pub(crate) mod catalogue;
 mod catalogue_table;
 #[cfg(feature = "cluster")]
-pub(super) mod cluster_about;
+pub(crate) mod cluster_about;
 #[cfg(feature = "cluster")]
 pub(super) mod clustered;
 mod counter;
@@ -25,10 +25,10 @@ use std::{
 
 use crate::{
     error::Result,
+    scoring::Scorer,
     source::{
         reader::sink::Sink,
         scope::{About, Scope, shared_start},
-        scoring::Scorer,
         store::handle::FallbackReason,
     },
 };
@@ -90,7 +90,7 @@ pub trait Listing {
 
     /// Returns the number of messages in a conversation.
     fn turns(&self, place: usize) -> u32 {
-        self.brief(place).turns
+        self.about_without_summary(place).turns
     }
 
     /// Returns the number of messages in all conversations.
@@ -105,8 +105,8 @@ pub trait Listing {
     fn about(&self, place: usize) -> About;
 
     /// Prepares descriptions of many conversations, which [`Listing::about`] will return, or
-    /// [`Listing::brief`] if `_briefly` is set.
-    fn prepare(&self, _places: &[usize], _briefly: bool) {}
+    /// [`Listing::about_without_summary`] if `_briefly` is set.
+    fn prepare_descriptions(&self, _places: &[usize], _briefly: bool) {}
 
     /// Returns the length in bytes of the longest prefix that an id shares with another id of the source.
     /// The case of ASCII letters is ignored.
@@ -122,7 +122,7 @@ pub trait Listing {
     }
 
     /// Returns the description of a conversation without a summary. This reads messages only for a title.
-    fn brief(&self, place: usize) -> About {
+    fn about_without_summary(&self, place: usize) -> About {
         self.about(place)
     }
 }

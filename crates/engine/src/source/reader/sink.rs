@@ -11,7 +11,7 @@ use verbatim_base::model::{Hit, Stop};
 /// A receiver of the hits of a search.
 pub trait Sink {
     /// Takes the next hit. It must not be shown before [`Sink::confirm`].
-    fn take(&mut self, hit: Hit<'_>);
+    fn push(&mut self, hit: Hit<'_>);
 
     /// Confirms that all hits taken so far are right and may be shown. Breaks off the search if no more
     /// hits are wanted; then the sink must not be called again. Stops showing hits when `stop` is requested.
@@ -63,7 +63,7 @@ where
     R: FnMut(Hit<'_>) -> Option<T>,
     S: FnMut(T) -> ControlFlow<()>,
 {
-    fn take(&mut self, hit: Hit<'_>) {
+    fn push(&mut self, hit: Hit<'_>) {
         self.held.extend((self.render)(hit));
     }
 
@@ -90,8 +90,8 @@ pub(crate) struct Sparing<'a> {
 }
 
 impl Sink for Sparing<'_> {
-    fn take(&mut self, hit: Hit<'_>) {
-        self.sink.take(hit);
+    fn push(&mut self, hit: Hit<'_>) {
+        self.sink.push(hit);
     }
 
     fn confirm(&mut self, stop: &Stop) -> ControlFlow<()> {

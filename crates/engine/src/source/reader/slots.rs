@@ -2,7 +2,6 @@
 
 use std::sync::OnceLock;
 
-/// The number of slots in a chunk.
 const CHUNK: usize = 256;
 
 /// A slot for each number below a count. Takes memory only for chunks with a used slot, because a process
@@ -15,7 +14,6 @@ impl<T> Slots<T> {
         Slots((0..count.div_ceil(CHUNK)).map(|_| OnceLock::new()).collect())
     }
 
-    /// Returns the slot of a number.
     pub(crate) fn slot(&self, number: u32) -> &OnceLock<T> {
         let at = number as usize;
         let chunk = self.0[at / CHUNK]

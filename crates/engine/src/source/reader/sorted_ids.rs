@@ -7,9 +7,7 @@ use crate::source::scope::shared_start;
 /// Ids in sorted order: by the ids with ASCII letters in lower case, and then by the ids themselves.
 pub(crate) struct SortedIds<N, I> {
     pub(crate) count: usize,
-    /// Returns the number of the id at a place of the order.
     pub(crate) number_at: N,
-    /// Returns the id with a number.
     pub(crate) id_of: I,
 }
 
@@ -25,7 +23,6 @@ pub(crate) fn sorted<'a>(count: usize, id_of: impl Fn(u32) -> &'a str) -> Vec<u3
 }
 
 impl<'a, N: Fn(usize) -> u32, I: Fn(u32) -> &'a str> SortedIds<N, I> {
-    /// Returns the number of an id.
     pub(crate) fn find(&self, id: &str) -> Option<u32> {
         let number = self.numbers_from(self.place(|other| order(other, id))).next()?;
         ((self.id_of)(number) == id).then_some(number)

@@ -10,24 +10,24 @@ use verbatim_index::{Document, Snapshot};
 
 impl Source {
     /// Returns the given messages of a snapshot that were changed in the database or deleted from it since.
-    pub(crate) fn gone(
+    pub(crate) fn changed_or_deleted(
         &self,
         snapshot: &Snapshot,
         doc_ids: &[u32],
         stop: &Stop,
     ) -> Result<HashSet<u32>> {
-        self.read_database(stop, |database| gone(database, snapshot, doc_ids, stop))
+        self.read_database(stop, |database| changed_or_deleted(database, snapshot, doc_ids, stop))
     }
 }
 
-fn gone(
+fn changed_or_deleted(
     database: &Database,
     snapshot: &Snapshot,
     doc_ids: &[u32],
     stop: &Stop,
 ) -> db::Result<HashSet<u32>> {
-    let mut gone: HashSet<u32> = doc_ids.iter().copied().collect();
-    let Some(reader) = RowReader::open(database)? else { return Ok(gone) };
+    let mut changed: HashSet<u32> = doc_ids.iter().copied().collect();
+    let Some(reader) = RowReader::open(database)? else { return Ok(changed) };
     let keys: Vec<i64> = doc_ids.iter().map(|doc_id| snapshot.key(*doc_id)).collect();
     let pairs = reader.with_conversations(&keys)?;
     let kept: HashSet<i64> = pairs.into_iter().map(|[message, _]| message).collect();
@@ -39,10 +39,10 @@ fn gone(
             std::ops::ControlFlow::Break(())
         })?;
         if is_as_it_was? {
-            gone.remove(doc_id);
+            changed.remove(doc_id);
         }
     }
-    Ok(gone)
+    Ok(changed)
 }
 
 /// Returns whether a message of a snapshot equals a row of the database.

@@ -21,7 +21,6 @@ use verbatim_base::model::{Hit, Provenance, Stop};
 use verbatim_chats::db::ScanFilter;
 use verbatim_cluster::{Cluster, ClusterConversation, MessageInOrder};
 
-/// An index at an address.
 #[derive(Debug)]
 pub(crate) struct ClusterStore {
     pub(crate) address: String,

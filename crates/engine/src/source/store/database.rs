@@ -26,7 +26,6 @@ use verbatim_chats::{
 };
 use verbatim_index::Vectors;
 
-/// A database at a path.
 #[derive(Debug)]
 pub(crate) struct DatabaseStore(pub(crate) PathBuf);
 
@@ -153,7 +152,7 @@ impl Store for DatabaseStore {
     }
 
     fn not_stored(&self, source: &Source, stop: &Stop) -> Result<Vec<String>> {
-        source.read_database(stop, db::withheld)
+        source.read_database(stop, db::not_stored)
     }
 
     fn scan(

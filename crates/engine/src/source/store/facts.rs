@@ -2,11 +2,10 @@
 
 use serde::{Serialize, de::DeserializeOwned};
 
-use super::{Source, keep::keep};
+use super::{Source, snapshot_cache::cache_file};
 use crate::error::Result;
 use verbatim_base::model::Stop;
 
-/// The version of the files.
 const FORMAT: u32 = 1;
 
 impl Source {
@@ -28,7 +27,7 @@ impl Source {
         let is_of_snapshot =
             self.current_index(&Stop::never()).is_ok_and(|it| it.name() == snapshot.name());
         if is_of_snapshot && let Ok(bytes) = serde_json::to_vec(&fact) {
-            keep(&snapshot, name, FORMAT, &bytes);
+            cache_file(&snapshot, name, FORMAT, &bytes);
         }
         Ok(fact)
     }

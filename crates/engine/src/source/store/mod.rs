@@ -12,7 +12,6 @@ use std::{
 use super::{
     kind::SourceKind,
     reader::{OrderedIds, Reader, catalogue::Catalogue, scan::ScanStore},
-    scoring::Searcher,
 };
 use crate::{
     config::Config,
@@ -21,6 +20,7 @@ use crate::{
         superseded::SupersededIds,
     },
     error::Result,
+    scoring::Searcher,
     store_address::StoreAddress,
 };
 use handle::{FallbackReason, IndexHandle};
@@ -33,7 +33,7 @@ use verbatim_chats::db::{self, Database, Outline, Probe, ScanFilter, State};
 use verbatim_cluster::Cluster;
 use verbatim_embed::Model;
 use verbatim_index::{IndexDir, Snapshot};
-use work::{Task, Tended};
+use work::{Task, UpkeepState};
 
 pub(super) mod changed;
 #[cfg(feature = "cluster")]
@@ -41,7 +41,7 @@ pub(super) mod cluster;
 pub(super) mod database;
 pub(super) mod facts;
 pub(super) mod handle;
-pub(super) mod keep;
+pub(super) mod snapshot_cache;
 pub(super) mod wipe;
 pub(super) mod work;
 
@@ -168,7 +168,6 @@ pub(crate) trait Store: fmt::Debug + Send + Sync {
 pub struct Source {
     /// The kind of the source.
     pub kind: SourceKind,
-    /// The place where the source is stored.
     store: Arc<dyn Store>,
     /// Whether the question is to only one of the sources that may have the same conversations.
     /// Then answers leave out only transcripts that another configuration of the home follows.
@@ -184,13 +183,11 @@ pub(crate) struct SharedState {
     /// Lock that is held while an index is opened. Opening checks every byte of new files, which is slow.
     opening: Mutex<()>,
     catalogue: Mutex<Option<Arc<Catalogue>>>,
-    /// The last opened term and vector indexes.
     searcher: Mutex<Option<Arc<Searcher>>>,
     /// The time until which no question tries to refresh the index, because the last try took too long.
     refresh_again: Mutex<Option<Instant>>,
-    /// The current background work for the source.
     task: Mutex<Task>,
-    tended: Arc<Tended>,
+    upkeep_state: Arc<UpkeepState>,
     superseded: Arc<SupersededIds>,
     model: Model,
     exclusions: Arc<CurrentExclusions>,
@@ -200,7 +197,6 @@ pub(crate) struct SharedState {
     timeless: Mutex<Option<Timeless>>,
 }
 
-/// The excluded conversations of one state of a database.
 #[derive(Debug)]
 struct Excluded {
     path: PathBuf,
@@ -221,7 +217,7 @@ pub(crate) struct Timeless {
 impl SharedState {
     pub(crate) fn new(
         config: &Arc<Config>,
-        (tended, superseded): (&Arc<Tended>, &Arc<SupersededIds>),
+        (upkeep_state, superseded): (&Arc<UpkeepState>, &Arc<SupersededIds>),
         model: &Model,
         exclusions: &Arc<CurrentExclusions>,
     ) -> SharedState {
@@ -233,7 +229,7 @@ impl SharedState {
             searcher: Mutex::default(),
             refresh_again: Mutex::default(),
             task: Mutex::default(),
-            tended: Arc::clone(tended),
+            upkeep_state: Arc::clone(upkeep_state),
             superseded: Arc::clone(superseded),
             model: model.clone(),
             exclusions: Arc::clone(exclusions),
@@ -242,7 +238,6 @@ impl SharedState {
         }
     }
 
-    /// Closes the open indexes.
     pub(crate) fn close(&self) {
         *lock(&self.index) = None;
         *lock(&self.catalogue) = None;
@@ -293,13 +288,12 @@ impl Source {
         match &*made {
             Some(known) if known.is_of(snapshot) => Arc::clone(known),
             _ => {
-                let catalogue = Catalogue::of(self.kind, Arc::clone(snapshot));
+                let catalogue = Catalogue::open(self.kind, Arc::clone(snapshot));
                 Arc::clone(made.insert(Arc::new(catalogue)))
             }
         }
     }
 
-    /// Returns the model that turns texts into vectors.
     pub(crate) fn model(&self) -> &Model {
         &self.state.model
     }
@@ -316,7 +310,6 @@ impl Source {
         &self.state.timeless
     }
 
-    /// Returns the current exclusions of the user.
     pub(crate) fn exclusions(&self) -> Arc<Exclusions> {
         self.state.exclusions.now().1
     }
@@ -343,16 +336,14 @@ impl Source {
     }
 
     /// Returns whether a maintainer keeps the index current in the background.
-    pub(crate) fn is_tended(&self) -> bool {
-        self.state.tended.is_tended()
+    pub(crate) fn is_maintained(&self) -> bool {
+        self.state.upkeep_state.is_running()
     }
 
-    /// Returns the current background work for the source.
     pub(crate) fn task(&self) -> Task {
         *lock(&self.state.task)
     }
 
-    /// Sets the current background work for the source.
     pub(crate) fn set_task(&self, task: Task) {
         *lock(&self.state.task) = task;
     }
@@ -437,7 +428,6 @@ impl Source {
         Arc::clone(lock(&self.state.searcher).insert(opened))
     }
 
-    /// Returns the index directory of the source's database.
     pub(crate) fn index_dir(&self) -> db::Result<IndexDir> {
         let probe = Probe::new(self.path()?)?;
         Ok(IndexDir::for_database(&self.state.config.index_folder(), probe.real()))

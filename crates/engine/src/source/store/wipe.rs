@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::{
     config::Config,
     error::{Error, Result},
-    source::summaries,
+    summaries,
 };
 use verbatim_chats::db::{self, Probe};
 use verbatim_index::IndexDir;

@@ -5,7 +5,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// The background work for one source.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) enum Task {
     /// No work at the moment. If work is due, it begins soon.
@@ -13,8 +12,11 @@ pub(crate) enum Task {
     Idle,
     /// The upkeep is building the index, or terms and vectors. `from` is the share of all work that was finished
     /// when this work began, `share` the share that is done.
-    Building { begun: Instant, from: f64, share: f64 },
-    /// Another process is building the index.
+    Building {
+        begun: Instant,
+        from: f64,
+        share: f64,
+    },
     Elsewhere,
     /// The work failed. It may be tried again later.
     Failed,
@@ -26,7 +28,6 @@ impl Task {
         Task::Building { begun: Instant::now(), from: share, share }
     }
 
-    /// Returns the same task with another finished share.
     pub(crate) fn at(self, share: f64) -> Task {
         match self {
             Task::Building { begun, from, .. } => Task::Building { begun, from, share },
@@ -48,12 +49,12 @@ impl Task {
 
 /// The state of the background upkeep that all sources share.
 #[derive(Debug, Default)]
-pub(crate) struct Tended {
+pub(crate) struct UpkeepState {
     maintainers: AtomicUsize,
     has_transcripts: AtomicBool,
 }
 
-impl Tended {
+impl UpkeepState {
     pub(crate) fn begin(&self) {
         self.maintainers.fetch_add(1, Ordering::Relaxed);
     }
@@ -62,7 +63,7 @@ impl Tended {
         self.maintainers.fetch_sub(1, Ordering::Relaxed);
     }
 
-    pub(crate) fn is_tended(&self) -> bool {
+    pub(crate) fn is_running(&self) -> bool {
         self.maintainers.load(Ordering::Relaxed) > 0
     }
 

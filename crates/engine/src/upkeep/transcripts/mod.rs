@@ -9,19 +9,19 @@
 //! Invariant: the messages of a file do not depend on how often it was read while it grew.
 //! Invariant: no file outside the archives is read, even if links lead there.
 
-mod cut;
-mod partly;
+mod archive_walk;
+mod earlier_states;
 mod pass;
 mod report;
 mod sink;
 mod sync;
-mod walk;
+mod unread_parts;
 
 pub use self::report::{ArchiveProgress, ArchiveReport};
 pub(crate) use self::{
-    partly::partly_read,
     report::SyncError,
     sync::{Settled, leave_out, sync},
+    unread_parts::unread_parts,
 };
 use crate::error::Error;
 use verbatim_chats::db;

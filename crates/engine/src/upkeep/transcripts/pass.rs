@@ -9,10 +9,10 @@ use std::{
 };
 
 use super::{
-    cut,
+    archive_walk::{ArchiveWalk, TranscriptPath},
+    earlier_states,
     report::{ArchiveProgress, ArchiveReport, SyncError},
     sink::StoreSink,
-    walk::{TranscriptPath, Walk},
 };
 use crate::{attachments::TranscriptFiles, decisions::Decisions};
 use verbatim_base::model::{self, Stop};
@@ -40,7 +40,6 @@ const UNFINISHED: &str = "unfinished";
 /// The reason why a file with the name of a transcript is not read.
 pub(super) const FOREIGN: &str = "begins with many records of no known agent; it is not read";
 
-/// A pass over the changed files.
 pub(super) struct Pass<'a> {
     store: &'a TranscriptStore,
     decisions: &'a Decisions,
@@ -91,15 +90,15 @@ impl<'a> Pass<'a> {
     }
 
     /// Updates the store from the files that a walk found.
-    pub(super) fn run(mut self, walk: &Walk) -> Result<(), SyncError> {
+    pub(super) fn run(mut self, walk: &ArchiveWalk) -> Result<(), SyncError> {
         let mut known = self.store.files()?;
-        self.report.files = walk.found.len() as u64;
+        self.report.files = walk.transcripts.len() as u64;
         walk.names.keys().for_each(|file| beside::add_names(file, &mut self.names));
         let gone = self.follow_moved(walk, &mut known)?;
         self.keep_or_forget(gone)?;
         self.leave_out()?;
         let (mut changed, mut new) = (Vec::new(), Vec::new());
-        for found in &walk.found {
+        for found in &walk.transcripts {
             match known.get(&found.name) {
                 Some(known) if known.stamp == found.stamp => self.come_back(known)?,
                 Some(file) => {
@@ -122,7 +121,7 @@ impl<'a> Pass<'a> {
             let path = Path::new(&name);
             let Ok(stamp) = Stamp::from_path(path) else { continue };
             self.total += stamp.size;
-            let found = TranscriptPath::of(path, &name, &stamp);
+            let found = TranscriptPath::new(path, &name, &stamp);
             if let Some(earlier) = whole_again(&known, &found)
                 && !self.lacks_text(earlier.id, &found)?
             {
@@ -159,10 +158,11 @@ impl<'a> Pass<'a> {
     /// that was read. If an agent has compressed or unpacked the file, the name decides.
     fn follow_moved(
         &mut self,
-        walk: &Walk,
+        walk: &ArchiveWalk,
         known: &mut HashMap<String, TranscriptFile>,
     ) -> Result<Vec<TranscriptFile>, SyncError> {
-        let found: HashSet<&str> = walk.found.iter().map(|found| found.name.as_str()).collect();
+        let found: HashSet<&str> =
+            walk.transcripts.iter().map(|found| found.name.as_str()).collect();
         // A folder of transcripts may have moved or been copied, so files outside the archives are looked at.
         // No answer has them, so they must not stand for the files that were found.
         let may_have_moved = |file: &&TranscriptFile| {
@@ -172,7 +172,7 @@ impl<'a> Pass<'a> {
         let mut gone: Vec<TranscriptFile> =
             known.values().filter(may_have_moved).cloned().collect();
         gone.sort_by_key(|file| file.id);
-        for found in &walk.found {
+        for found in &walk.transcripts {
             // A file without a conversation may repeat only messages of a file that is gone now.
             let there = known.get(&found.name);
             let repeating = there.filter(|file| file.conversation.is_none()).map(|file| file.id);
@@ -349,7 +349,7 @@ impl<'a> Pass<'a> {
             return self.forget(file.id);
         }
         let known = self.store.files()?;
-        let name = cut::earlier_name(&file.path, |name| known.contains_key(name));
+        let name = earlier_states::earlier_name(&file.path, |name| known.contains_key(name));
         self.store.rename(file.id, &name)?;
         self.keep_or_forget(vec![file])
     }
@@ -359,14 +359,13 @@ impl<'a> Pass<'a> {
     fn lacks_text(&mut self, id: i64, found: &TranscriptPath) -> Result<bool, SyncError> {
         let file = self.store.file(id)?;
         let Some(conversation) = file.and_then(|file| file.conversation) else { return Ok(false) };
-        let lacks_text = cut::lacks_text(self.store.text_hashes(&conversation)?, found);
+        let lacks_text = earlier_states::lacks_text(self.store.text_hashes(&conversation)?, found);
         Ok(lacks_text.unwrap_or_else(|error| {
             self.report.fail(&found.path, &error);
             true
         }))
     }
 
-    /// Marks a file as present again, if it was gone.
     fn come_back(&self, file: &TranscriptFile) -> Result<(), SyncError> {
         if file.gone.is_some() {
             self.store.begin()?;
@@ -375,7 +374,6 @@ impl<'a> Pass<'a> {
         Ok(())
     }
 
-    /// Reads a file from its start.
     fn read_new(&mut self, found: &TranscriptPath) -> Result<(), SyncError> {
         let Some(input) = self.open(found) else { return Ok(()) };
         self.store.begin()?;
@@ -538,7 +536,6 @@ impl<'a> Pass<'a> {
     }
 }
 
-/// The result of reading one batch of a file.
 struct ReadBatch {
     taken: u64,
     is_end: bool,
@@ -580,7 +577,7 @@ fn whole_again<'f>(
     found: &TranscriptPath,
 ) -> Option<&'f TranscriptFile> {
     let is_whole = |file: &&TranscriptFile| {
-        cut::is_earlier(&file.path, &found.name)
+        earlier_states::is_earlier(&file.path, &found.name)
             && (1..=found.size).contains(&file.taken)
             && File::open(&found.path)
                 .and_then(|mut input| ends(&mut input, file.taken))

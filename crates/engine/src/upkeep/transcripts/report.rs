@@ -44,7 +44,6 @@ pub struct ArchiveProgress {
     pub total: u64,
 }
 
-/// An error that ends the synchronisation of transcripts.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SyncError {
     #[error(transparent)]

@@ -68,7 +68,7 @@ impl<'a, 's> StoreSink<'a, 's> {
                     self.file.conversation.as_ref().filter(|_| !self.is_left_out)
                 {
                     let message = whole_id(conversation, &message);
-                    let kept = self.files.keep(conversation, &message, &name, base64);
+                    let kept = self.files.store_file(conversation, &message, &name, base64);
                     let why_not = kept?;
                     self.not_kept.extend(why_not);
                 }

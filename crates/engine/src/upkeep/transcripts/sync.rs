@@ -8,9 +8,9 @@ use std::{
 };
 
 use super::{
+    archive_walk::{ArchiveWalk, walk_archives},
     pass::Pass,
     report::{ArchiveProgress, ArchiveReport, SyncError},
-    walk::{Walk, walk},
 };
 use crate::{
     attachments::{AttachmentStore, TranscriptFiles},
@@ -35,7 +35,7 @@ const ELSEWHERE: Duration = Duration::from_millis(50);
 /// same, another update would change nothing.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Settled {
-    walk: Walk,
+    walk: ArchiveWalk,
     exclude: Vec<String>,
     forgotten: Forgotten,
     store: State,
@@ -59,9 +59,9 @@ pub(crate) fn sync(
         return Ok(report);
     }
     let database = config.archive_database();
-    let walk = walk(config, &mut report);
+    let walk = walk_archives(config, &mut report);
     // If there are neither transcripts nor a store, no file is created.
-    if walk.found.is_empty() && !database.is_file() {
+    if walk.transcripts.is_empty() && !database.is_file() {
         return Ok(report);
     }
     if let Some(known) = settled.take()
@@ -70,7 +70,7 @@ pub(crate) fn sync(
         && decisions_of(config)?.forgotten() == &known.forgotten
         && db::state(&database).is_ok_and(|state| state == known.store)
     {
-        report.files = walk.found.len() as u64;
+        report.files = walk.transcripts.len() as u64;
         *settled = Some(known);
         return Ok(report);
     }

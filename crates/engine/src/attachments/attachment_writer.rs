@@ -44,9 +44,8 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
-/// Writer of contents into an attachment store.
 #[derive(Debug)]
-pub(super) struct Keeper<'a> {
+pub(super) struct AttachmentWriter<'a> {
     pub(super) store: &'a AttachmentStore,
     pub(super) stop: &'a Stop,
     /// The lock of the store and the total size of its files; `None` until the first file is kept.
@@ -56,7 +55,6 @@ pub(super) struct Keeper<'a> {
 /// The reason why a file is not kept.
 pub(super) enum LeftOut {
     TooLarge,
-    /// The store is full.
     NoRoom,
     /// The file cannot be read. The sentence says why, without the file's name.
     Unreadable(String),
@@ -64,9 +62,9 @@ pub(super) enum LeftOut {
     Failed(Error),
 }
 
-impl<'a> Keeper<'a> {
-    pub(super) fn new(store: &'a AttachmentStore, stop: &'a Stop) -> Keeper<'a> {
-        Keeper { store, stop, open: None }
+impl<'a> AttachmentWriter<'a> {
+    pub(super) fn new(store: &'a AttachmentStore, stop: &'a Stop) -> AttachmentWriter<'a> {
+        AttachmentWriter { store, stop, open: None }
     }
 
     /// Checks the size of a file against the limits of the store.
@@ -78,8 +76,7 @@ impl<'a> Keeper<'a> {
         if used + bytes > MAX_ALL { Err(LeftOut::NoRoom) } else { Ok(()) }
     }
 
-    /// Copies the content of one file into the store.
-    pub(super) fn keep(&mut self, input: &mut dyn Read) -> Result<Attachment, LeftOut> {
+    pub(super) fn write_file(&mut self, input: &mut dyn Read) -> Result<Attachment, LeftOut> {
         let store = self.store;
         let io_failed = |source| LeftOut::Failed(failed(&store.folder)(source));
         self.begin().map_err(LeftOut::Failed)?;
@@ -133,13 +130,12 @@ impl<'a> Keeper<'a> {
     }
 
     /// Copies a file that a transcript holds as Base64 into the store.
-    pub(super) fn keep_base64(&mut self, text: &Base64Text) -> Result<Attachment, LeftOut> {
+    pub(super) fn write_base64(&mut self, text: &Base64Text) -> Result<Attachment, LeftOut> {
         let text = text.reader().map_err(|error| LeftOut::Unreadable(error.to_string()))?;
-        self.keep(&mut DecoderReader::new(text, &BASE64))
+        self.write_file(&mut DecoderReader::new(text, &BASE64))
     }
 
-    /// Writes the lists of files, one list for each conversation.
-    pub(super) fn write(&self, lists: HashMap<String, Vec<Attachment>>) -> Result<()> {
+    pub(super) fn write_lists(&self, lists: HashMap<String, Vec<Attachment>>) -> Result<()> {
         for (conversation, list) in lists {
             let path = self.store.list_path(&conversation);
             let written = serde_json::to_vec(&list).map_err(io::Error::from);

@@ -14,7 +14,7 @@
 //! shares no word with the query is found by its meaning. v is smaller if a model does not know all words of
 //! the query, and x is 0 if no model knows its language.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, ops::Range};
 
 use super::scorer::Concept;
 use verbatim_base::model::Instant;
@@ -22,13 +22,10 @@ use verbatim_index::Norms;
 use verbatim_text::words::Tokenizer;
 
 /// Context weights: (offset of the neighbour, share of its score that is added).
-pub(super) const CONTEXT: [(i64, f32); 4] = [(-1, 0.4), (-2, 0.2), (1, 0.15), (2, 0.1)];
+const CONTEXT: [(i64, f32); 4] = [(-1, 0.4), (-2, 0.2), (1, 0.15), (2, 0.1)];
 
-/// The number of messages before a candidate that are scored with it.
-pub(super) const CONTEXT_BEFORE: usize = 2;
-
-/// The number of messages after a candidate that are scored with it.
-pub(super) const CONTEXT_AFTER: usize = 2;
+/// The number of messages before a candidate, and of those after it, that are scored with it.
+const CONTEXT_REACH: usize = 2;
 
 /// The length, in terms, up to which a message gets the full share of its context: about 60 words.
 const SHORT_MESSAGE: f32 = 32.0;
@@ -73,60 +70,92 @@ pub(super) const PRESENCE: Norms = Norms { k1: 0.0, b: 0.0, average: 1.0 };
 /// The score of a message that has the quoted text, and no word and no meaning of the question.
 pub(super) const LEAST: f32 = 1e-6;
 
-/// A message with everything that its score depends on.
+/// Scores of messages by doc id.
+pub(super) type Scores = HashMap<u32, f32>;
+
+/// Keeps the best scores, best first. Among equal scores, smaller numbers come first: they are newer.
+pub(super) fn keep_best(scores: &mut Vec<(u32, f32)>, most: usize) {
+    let order = |a: &(u32, f32), b: &(u32, f32)| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0));
+    if scores.len() > most {
+        scores.select_nth_unstable_by(most, order);
+        scores.truncate(most);
+    }
+    scores.sort_unstable_by(order);
+}
+
+/// Returns the turns that are scored with the one at `turn` in a conversation of `turns`.
+pub(super) fn context(turn: u32, turns: usize) -> Range<usize> {
+    let turn = turn as usize;
+    turn.saturating_sub(CONTEXT_REACH)..turns.min(turn + CONTEXT_REACH + 1)
+}
+
+/// What the score of a message depends on, apart from the messages' own scores.
 pub(super) struct Surroundings<'a> {
-    /// `f` in the formula, for this message.
-    pub(super) own: f32,
-    /// Function that returns `f` for the message at an offset in the conversation, if it is known.
-    pub(super) neighbour: &'a dyn Fn(i64) -> Option<f32>,
+    pub(super) conversation: u32,
+    pub(super) title: &'a str,
+    /// The place in the reading order of the conversation, from 0.
+    pub(super) turn: u32,
+    /// Length in terms.
     pub(super) length: u32,
     pub(super) role: &'a str,
-    /// Function that returns the share of the concept's weight in the title.
-    pub(super) title_share: &'a mut dyn FnMut() -> f32,
-    /// The time of the newest message of all, and the time of this message.
-    pub(super) age: Option<(Instant, Instant)>,
+    pub(super) time: Option<Instant>,
 }
 
-/// Returns the score of a message with context and bonuses, from 0 to 1; `None` if `f` and the context
-/// are 0.
-pub(super) fn score(concept: &Concept, of: Surroundings<'_>) -> Option<f32> {
-    let length = of.length.max(1) as f32;
-    let context = (SHORT_MESSAGE / length).min(1.0);
-    let mut score = of.own;
-    for (offset, share) in CONTEXT {
-        score += context * share * (of.neighbour)(offset).unwrap_or(0.0);
-    }
-    if score <= 0.0 {
-        return None;
-    }
-    if concept.author.as_deref() == Some(of.role) {
-        score += AUTHOR_BONUS;
-    }
-    score += TITLE_BONUS * (of.title_share)();
-    if let Some((newest, time)) = of.age {
-        let age = (newest.seconds.saturating_sub(time.seconds)).max(0) as f32;
-        score += RECENCY_BONUS * (-age / RECENCY_HALF_LIFE).exp2();
-    }
-    Some((score / MAX_SCORE).clamp(0.0, 1.0))
-}
-
-/// Cache of the share of a concept's weight in titles, by conversation number.
-pub(super) struct TitleShares<'a> {
+pub(super) struct Formula<'a> {
     concept: &'a Concept,
+    /// `f` in the formula, by doc id; 0 for messages that are not in it.
+    own: &'a Scores,
+    /// The time of the newest message of all.
+    newest: Option<Instant>,
+    /// The sum of the terms' weights, above 0.
     total: f32,
     tokenizer: Tokenizer,
-    known: HashMap<u32, f32>,
+    /// The shares of the concept's weight in titles, by conversation number.
+    title_shares: HashMap<u32, f32>,
 }
 
-impl<'a> TitleShares<'a> {
-    pub(super) fn new(concept: &'a Concept) -> TitleShares<'a> {
+impl<'a> Formula<'a> {
+    pub(super) fn new(concept: &'a Concept, own: &'a Scores, newest: Option<Instant>) -> Self {
         let total: f32 = concept.terms.iter().map(|term| term.weight).sum();
         let total = total.max(f32::MIN_POSITIVE);
-        TitleShares { concept, total, tokenizer: Tokenizer::default(), known: HashMap::new() }
+        let (tokenizer, title_shares) = (Tokenizer::default(), HashMap::new());
+        Formula { concept, own, newest, total, tokenizer, title_shares }
     }
 
-    pub(super) fn share(&mut self, conversation: u32, title: &str) -> f32 {
-        *self.known.entry(conversation).or_insert_with(|| {
+    /// Returns the score of a message with context and bonuses, from 0 to 1; `None` if `f` and the context
+    /// are 0. `doc_id_at` returns the doc id of a turn in the same conversation.
+    pub(super) fn score(
+        &mut self,
+        doc_id: u32,
+        message: &Surroundings<'_>,
+        doc_id_at: &dyn Fn(usize) -> Option<u32>,
+    ) -> Option<f32> {
+        let neighbour = |offset: i64| {
+            let turn = usize::try_from(i64::from(message.turn) + offset).ok()?;
+            self.own.get(&doc_id_at(turn)?).copied()
+        };
+        let length = message.length.max(1) as f32;
+        let context = (SHORT_MESSAGE / length).min(1.0);
+        let mut score = self.own.get(&doc_id).copied().unwrap_or(0.0);
+        for (offset, share) in CONTEXT {
+            score += context * share * neighbour(offset).unwrap_or(0.0);
+        }
+        if score <= 0.0 {
+            return None;
+        }
+        if self.concept.author.as_deref() == Some(message.role) {
+            score += AUTHOR_BONUS;
+        }
+        score += TITLE_BONUS * self.title_share(message.conversation, message.title);
+        if let Some((newest, time)) = self.newest.zip(message.time) {
+            let age = (newest.seconds.saturating_sub(time.seconds)).max(0) as f32;
+            score += RECENCY_BONUS * (-age / RECENCY_HALF_LIFE).exp2();
+        }
+        Some((score / MAX_SCORE).clamp(0.0, 1.0))
+    }
+
+    fn title_share(&mut self, conversation: u32, title: &str) -> f32 {
+        *self.title_shares.entry(conversation).or_insert_with(|| {
             let of_title = self.tokenizer.question(title);
             let found = self.concept.terms.iter().filter(|term| of_title.contains(&term.term));
             found.map(|term| term.weight).sum::<f32>() / self.total

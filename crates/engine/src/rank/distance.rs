@@ -1,7 +1,7 @@
 //! Which messages of a ranked answer are far from the question.
 
 use super::question::Match;
-use crate::source::scoring::Concept;
+use crate::scoring::Concept;
 use verbatim_text::words::Tokenizer;
 
 /// The share of the first score below which a message without a word of the question is far.
@@ -37,18 +37,6 @@ mod tests {
 
     #[test]
     fn what_is_far_has_a_low_score_and_no_word_of_the_question() {
-        let concept = |text: &str| Concept {
-            query: verbatim_text::query::Query::parse(text),
-            terms: Vec::new(),
-            weight: 0.0,
-            average: 1.0,
-            vector: None,
-            known: 1.0,
-            encoded: None,
-            is_encoded: false,
-            encoded_known: 1.0,
-            author: None,
-        };
         let (soup, turtle) = ("green soup with bread", "turtles in a reef");
         let export = TestExport::indexed(&[soup, turtle]);
         let known = |content: &str| {
@@ -63,7 +51,7 @@ mod tests {
                 Match { score: *score, ..known.clone() }
             };
             let mut found: Vec<Match> = items.iter().map(matched).collect();
-            mark(&mut found, &[concept("the turtle")]);
+            mark(&mut found, &[Concept::new("the turtle")]);
             found.iter().map(|it| it.is_far).collect()
         };
         assert_eq!(found(&[(turtle, 0.5), (soup, 0.21), (soup, 0.19)]), [false, false, true]);

@@ -11,7 +11,8 @@ use super::{
 };
 use crate::{
     error::{Error, Result},
-    source::{Lacking, Note, Source, SourceKind, Task, scoring::Scorer},
+    scoring::Scorer,
+    source::{Lacking, Note, Source, SourceKind, Task},
     upkeep::{
         encode::MAX_IN_PASSING,
         enrich,
@@ -43,26 +44,26 @@ pub(super) struct RankedSource {
 pub(super) struct Checked {
     pub(super) snapshot: Arc<Snapshot>,
     pub(super) seen: HashSet<u32>,
-    /// The compared messages that were deleted or changed.
-    pub(super) gone: HashSet<u32>,
+    pub(super) changed_or_deleted: HashSet<u32>,
 }
 
 impl Checked {
-    fn of(snapshot: Arc<Snapshot>) -> Checked {
-        Checked { snapshot, seen: HashSet::new(), gone: HashSet::new() }
+    fn new(snapshot: Arc<Snapshot>) -> Checked {
+        Checked { snapshot, seen: HashSet::new(), changed_or_deleted: HashSet::new() }
     }
 }
 
 impl RankedSource {
-    /// Returns whether a message is known to be deleted or changed.
-    pub(super) fn is_gone(&self, doc_id: u32) -> bool {
-        self.checked.as_ref().is_some_and(|checked| checked.borrow().gone.contains(&doc_id))
+    pub(super) fn is_changed_or_deleted(&self, doc_id: u32) -> bool {
+        self.checked
+            .as_ref()
+            .is_some_and(|checked| checked.borrow().changed_or_deleted.contains(&doc_id))
     }
 
     /// Returns how many more candidates to fetch because of deleted messages. It is twice their number,
     /// so that a few rounds are enough even if many messages were deleted.
     pub(super) fn to_replace(&self) -> usize {
-        self.checked.as_ref().map_or(0, |checked| 2 * checked.borrow().gone.len())
+        self.checked.as_ref().map_or(0, |checked| 2 * checked.borrow().changed_or_deleted.len())
     }
 }
 
@@ -160,14 +161,14 @@ impl Ranker<'_> {
         if !is_current {
             self.note(Note::OlderIndex { source: source.kind });
         }
-        let checked = older.map(|snapshot| RefCell::new(Checked::of(snapshot)));
+        let checked = older.map(|snapshot| RefCell::new(Checked::new(snapshot)));
         Ok(Some(RankedSource { kind: source.kind, scorer, source: source.clone(), checked }))
     }
 
     /// Refreshes the index of a source if that is quick.
     fn freshen(&self, source: &Source) -> Result<()> {
         let is_small = source.store().bytes() <= SMALL;
-        match source.is_tended() && !is_small {
+        match source.is_maintained() && !is_small {
             _ if source.is_refresh_slow() => {}
             true => self.refresh_or_wait(source)?,
             // The refresh of a small database has no time limit.
@@ -187,7 +188,7 @@ impl Ranker<'_> {
             let (terms, vectors) = missing(source, self.stop);
             terms == 0 && (vectors == 0 || !needs_vectors)
         };
-        if source.is_tended() { self.wait_for(source, &is_made) } else { Ok(()) }
+        if source.is_maintained() { self.wait_for(source, &is_made) } else { Ok(()) }
     }
 
     /// Adds the changes of a database to its index, or waits for the maintainer to build the index.
@@ -217,12 +218,12 @@ impl Ranker<'_> {
     fn wait_for_transcripts(&self) -> Result<()> {
         let is_wanted =
             self.scope.sources.is_empty() || self.scope.sources.contains(&SourceKind::Archive);
-        let tended = self.sources.tended();
+        let upkeep_state = self.sources.upkeep_state();
         let has_some = !self.sources.config().archives.is_empty();
         while is_wanted
             && has_some
-            && tended.is_tended()
-            && !tended.are_transcripts_read()
+            && upkeep_state.is_running()
+            && !upkeep_state.are_transcripts_read()
             && !self.in_time.requested()
         {
             thread::sleep(RETRY_PAUSE);
@@ -235,7 +236,7 @@ impl Ranker<'_> {
     }
 
     fn note_unindexed(&mut self, source: &Source) {
-        let is_coming = source.is_tended() && !matches!(source.task(), Task::Failed);
+        let is_coming = source.is_maintained() && !matches!(source.task(), Task::Failed);
         self.note(match is_coming {
             true => building(source),
             false => Note::NotIndexed {
@@ -256,14 +257,13 @@ impl Ranker<'_> {
     }
 
     fn note_lacking(&mut self, source: &Source, count: u32, what: Lacking) {
-        self.note(match source.is_tended() && !matches!(source.task(), Task::Failed) {
+        self.note(match source.is_maintained() && !matches!(source.task(), Task::Failed) {
             true => building(source),
             false => Note::NotEmbedded { source: source.kind, count: count.into(), what },
         });
     }
 }
 
-/// Returns the note that an index is being built.
 fn building(source: &Source) -> Note {
     let (percent, seconds_left) = source.task().progress();
     Note::Building { source: source.kind, percent, seconds_left }

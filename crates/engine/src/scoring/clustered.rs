@@ -12,18 +12,18 @@ use std::{
 };
 
 use super::{
-    formula::{self, Surroundings, TitleShares},
+    formula::{self, Formula, Scores, Surroundings, keep_best},
     scorer::{
         Concept, ConceptScorer, Scale, Scorer, Statistics, TermCandidates, TitleQuery, TitleScores,
         VectorCandidates, VectorWeights,
     },
-    searcher::is_person,
+    searcher::people,
 };
 use crate::{
     error::Result,
     source::{
+        About, Scope,
         reader::cluster_about::{KIND, about, within},
-        scope::{About, Scope},
     },
 };
 use verbatim_base::{
@@ -31,7 +31,6 @@ use verbatim_base::{
     model::{Hit, Request, Stop},
 };
 use verbatim_chats::db;
-#[cfg(feature = "cluster")]
 use verbatim_cluster::{
     Cluster, ClusterConversation, MessagePlace, RankFilter, Ranked, RankedMessage, RankedSize,
     TitleWords, View,
@@ -63,8 +62,7 @@ const SCORED_AGAIN: usize = 200;
 /// more messages.
 const WITH_NEIGHBOURS: usize = 400;
 
-/// Scorer of the messages in one state of a cluster.
-pub(in crate::source) struct ClusterScorer {
+pub(crate) struct ClusterScorer {
     cluster: Arc<Cluster>,
     view: Arc<View>,
     size: RankedSize,
@@ -99,7 +97,7 @@ impl FetchedMessages {
 }
 
 impl ClusterScorer {
-    pub(in crate::source) fn new(
+    pub(crate) fn new(
         (cluster, view): (Arc<Cluster>, Arc<View>),
         model: &Model,
         scope: &Scope,
@@ -190,33 +188,30 @@ impl ClusterScorer {
         for doc_id in doc_ids {
             let message = self.message(*doc_id);
             let (conversation, turn) = message.at;
-            let turns = self.conversation_of(&message).turns as u32;
-            let first = turn.saturating_sub(formula::CONTEXT_BEFORE as u32);
-            let end = turns.min(turn.saturating_add(formula::CONTEXT_AFTER as u32 + 1));
-            all.extend((first..end).map(|turn| (conversation, turn)));
+            let turns = formula::context(turn, self.conversation_of(&message).turns);
+            all.extend(turns.map(|turn| (conversation, turn as u32)));
         }
         all
     }
 }
 
+fn small(count: u64) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
+}
+
 impl Scorer for ClusterScorer {
     fn missing(&self) -> (u32, u32) {
-        let messages = u32::try_from(self.size.messages).unwrap_or(u32::MAX);
-        (0, if self.has_vectors() { 0 } else { messages })
+        (0, if self.has_vectors() { 0 } else { small(self.size.messages) })
     }
 
     fn authors(&self) -> Vec<&str> {
         let all = self.view.conversations().iter();
         let wanted =
             all.filter(|it| self.scope.conversation.as_ref().is_none_or(|id| *id == it.stored.id));
-        let roles: HashSet<&str> = wanted.flat_map(|it| &it.roles).map(String::as_str).collect();
-        let mut authors: Vec<&str> = roles.into_iter().filter(|role| is_person(role)).collect();
-        authors.sort_unstable();
-        authors
+        people(wanted.flat_map(|it| &it.roles).map(String::as_str))
     }
 
     fn statistics(&self, terms: &[String]) -> Result<Statistics> {
-        let small = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
         let (frequencies, messages, tokens) = match &self.scope.conversation {
             Some(id) => {
                 let filter = RankFilter { within: Some(vec![id.clone()]), ..RankFilter::default() };
@@ -250,7 +245,7 @@ impl Scorer for ClusterScorer {
             (counts, _, _) = ranked.counts(&self.filter, &terms)?;
         }
         for (other, count) in terms.into_iter().zip(counts).filter(|(_, count)| *count > 0) {
-            *found.entry(other).or_default() += u32::try_from(count).unwrap_or(u32::MAX);
+            *found.entry(other).or_default() += small(count);
         }
         Ok(())
     }
@@ -368,13 +363,13 @@ impl ConceptScorer for ClusterConceptScorer<'_> {
         let presence = |id: &u32| self.bm25(&self.scorer.message(*id), &formula::PRESENCE);
         let covered = found.iter().map(|(doc_id, _)| presence(doc_id)).fold(0.0, f32::max);
         stop.check(db::Error::Stopped)?;
-        Ok(TermCandidates { found, covered })
+        Ok(TermCandidates { messages: found, covered })
     }
 
     fn by_vector(&self, _: VectorWeights, depth: usize, stop: &Stop) -> Result<VectorCandidates> {
         let found = self.nearest(depth, stop)?;
         stop.check(db::Error::Stopped)?;
-        Ok(VectorCandidates { found, found_partly: Vec::new() })
+        Ok(VectorCandidates { messages: found, not_encoded: Vec::new() })
     }
 
     fn scores(
@@ -383,8 +378,8 @@ impl ConceptScorer for ClusterConceptScorer<'_> {
         scale: &Scale,
         stop: &Stop,
     ) -> Result<Vec<(u32, f32)>> {
-        let mut own: HashMap<u32, f32> = HashMap::new();
-        own.extend(candidates.map(|doc_id| (doc_id, self.own_score(doc_id, scale))));
+        let mut own: Scores =
+            candidates.map(|doc_id| (doc_id, self.own_score(doc_id, scale))).collect();
         let mut best: Vec<(u32, f32)> = own.iter().map(|(id, score)| (*id, *score)).collect();
         keep_best(&mut best, WITH_NEIGHBOURS);
         let best: Vec<u32> = best.into_iter().map(|(doc_id, _)| doc_id).collect();
@@ -395,28 +390,23 @@ impl ConceptScorer for ClusterConceptScorer<'_> {
         let mut doc_ids: Vec<u32> = own.keys().copied().collect();
         doc_ids.sort_unstable();
         let newest = self.scorer.view.conversations().first().and_then(|it| it.last);
-        let mut titles = TitleShares::new(self.concept);
         let known = lock(&self.scorer.fetched).doc_ids.clone();
-        let mut scores = Vec::new();
-        for doc_id in doc_ids {
+        let mut formula = Formula::new(self.concept, &own, newest);
+        let score = |doc_id: u32| {
             let message = self.scorer.message(doc_id);
-            let neighbour = |offset: i64| {
-                let (conversation, turn) = message.at;
-                let turn = u32::try_from(i64::from(turn) + offset).ok()?;
-                own.get(known.get(&(conversation, turn))?).copied()
-            };
-            let title = &self.scorer.conversation_of(&message).title;
+            let (conversation, turn) = message.at;
             let surroundings = Surroundings {
-                own: own[&doc_id],
-                neighbour: &neighbour,
+                conversation: conversation as u32,
+                title: &self.scorer.conversation_of(&message).title,
+                turn,
                 length: message.length,
                 role: &message.hit.role,
-                title_share: &mut || titles.share(message.at.0 as u32, title),
-                age: newest.zip(message.hit.time),
+                time: message.hit.time,
             };
-            scores.extend(formula::score(self.concept, surroundings).map(|score| (doc_id, score)));
-        }
-        Ok(scores)
+            let doc_id_at = |turn: usize| known.get(&(conversation, turn as u32)).copied();
+            Some((doc_id, formula.score(doc_id, &surroundings, &doc_id_at)?))
+        };
+        Ok(doc_ids.into_iter().filter_map(score).collect())
     }
 }
 
@@ -425,7 +415,6 @@ impl ClusterConceptScorer<'_> {
         self.scorer.accepts(doc_id, &self.concept.query)
     }
 
-    /// Returns the messages with the best scores by BM25.
     fn best_by_terms(&self, depth: usize, stop: &Stop) -> Result<Vec<(u32, f32)>> {
         if let Some(phrased) = &self.phrased {
             let score = |doc_id: &u32| {
@@ -472,7 +461,6 @@ impl ClusterConceptScorer<'_> {
         Ok(found)
     }
 
-    /// Returns the messages with the nearest vectors.
     fn nearest(&self, depth: usize, stop: &Stop) -> Result<Vec<(u32, f32)>> {
         let Some(vector) = self.vector.filter(|_| depth > 0) else { return Ok(Vec::new()) };
         let mut found: Vec<(u32, f32)> = match (&self.phrased, &self.packed) {
@@ -533,14 +521,8 @@ impl ClusterConceptScorer<'_> {
         if let Some(packed) = &self.packed {
             let exact = self.exact.borrow().get(&doc_id).copied();
             let cosine = exact.or_else(|| packed.cosine(&message.packed));
-            own += cosine.map_or(0.0, |it| scale.vector_share * scale.nearness.of(it));
+            own += cosine.map_or(0.0, |it| scale.vector_share * scale.nearness.normalise(it));
         }
         own
     }
-}
-
-/// Keeps the best scored messages, best first. Among equal scores, newer messages come first.
-fn keep_best(found: &mut Vec<(u32, f32)>, most: usize) {
-    found.sort_unstable_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
-    found.truncate(most);
 }

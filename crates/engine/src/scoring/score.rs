@@ -8,8 +8,8 @@ use std::{
 };
 
 use super::{
-    filter::{ConceptFilter, ScopeFilter, Scores, containing},
-    formula::{self, Surroundings, TitleShares},
+    filter::{ConceptFilter, ScopeFilter, containing},
+    formula::{self, Formula, Scores, Surroundings, keep_best},
     scorer::{
         Concept, ConceptScorer, Coverage, Scale, Scorer, Statistics, TermCandidates, TitleQuery,
         TitleScores, VectorCandidates, VectorWeights,
@@ -19,10 +19,7 @@ use super::{
 };
 use crate::{
     error::Result,
-    source::{
-        catalogue::Origins,
-        scope::{About, Scope},
-    },
+    source::{About, Scope, catalogue::Origins},
 };
 use verbatim_base::model::{Hit, Stop};
 use verbatim_chats::db;
@@ -40,7 +37,7 @@ const MAX_COVERED: usize = 100;
 const MAX_COVERING_MESSAGES: usize = 2_000;
 
 #[derive(Debug)]
-pub(in crate::source) struct IndexedScorer {
+pub(crate) struct IndexedScorer {
     searcher: Arc<Searcher>,
     origins: Option<Arc<Origins>>,
     scope: Scope,
@@ -48,7 +45,7 @@ pub(in crate::source) struct IndexedScorer {
 }
 
 impl IndexedScorer {
-    pub(in crate::source) fn new(
+    pub(crate) fn new(
         searcher: Arc<Searcher>,
         scope: &Scope,
         origins: Option<Arc<Origins>>,
@@ -178,16 +175,6 @@ impl Scorer for IndexedScorer {
     }
 }
 
-/// Keeps the conversations with the largest sums; among equal sums those with the latest messages.
-fn keep_heaviest(sums: &mut Vec<(u32, f32)>, most: usize) {
-    let order = |a: &(u32, f32), b: &(u32, f32)| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0));
-    if sums.len() > most {
-        sums.select_nth_unstable_by(most, order);
-        sums.truncate(most);
-    }
-    sums.sort_unstable_by(order);
-}
-
 struct IndexedConceptScorer<'a> {
     filter: ConceptFilter<'a>,
     concept: &'a Concept,
@@ -205,7 +192,7 @@ impl ConceptScorer for IndexedConceptScorer<'_> {
             let others = others.take(depth - known.len().min(depth));
             found.extend(others.map(|doc_id| (*doc_id, formula::LEAST)));
         }
-        Ok(TermCandidates { found, covered })
+        Ok(TermCandidates { messages: found, covered })
     }
 
     fn by_vector(
@@ -242,7 +229,7 @@ impl ConceptScorer for IndexedConceptScorer<'_> {
             .filter(|(_, bits)| **bits != 0)
             .map(|(conversation, bits)| (conversation, weight(*bits)))
             .collect();
-        keep_heaviest(&mut best, MAX_TITLED);
+        keep_best(&mut best, MAX_TITLED);
         let tokenizer = Tokenizer::default();
         for (conversation, sum) in &mut best {
             let of_title = tokenizer.question(catalogue.title(*conversation));
@@ -250,7 +237,7 @@ impl ConceptScorer for IndexedConceptScorer<'_> {
             let of_title = bits.fold(0, |bits, (bit, _)| bits | 1 << bit);
             *sum = weight(contained[*conversation as usize] | of_title);
         }
-        keep_heaviest(&mut best, MAX_COVERED);
+        keep_best(&mut best, MAX_COVERED);
         let chosen: HashSet<u32> = best.iter().map(|(conversation, _)| *conversation).collect();
         let is_chosen =
             |id: &u32| catalogue.conversation(*id).is_some_and(|it| chosen.contains(&it));
@@ -267,7 +254,7 @@ impl ConceptScorer for IndexedConceptScorer<'_> {
         let mut doc_ids: Vec<u32> = self.with_context(candidates).into_iter().collect();
         doc_ids.sort_unstable();
         let own = self.own_scores(&doc_ids, scale, stop)?;
-        Ok(self.final_scores(&doc_ids, &own).collect())
+        Ok(self.final_scores(&doc_ids, &own))
     }
 }
 
@@ -297,9 +284,7 @@ impl IndexedConceptScorer<'_> {
                 continue;
             };
             let reading = catalogue.reading(conversation);
-            let turn = turn as usize;
-            let end = reading.len().min(turn + formula::CONTEXT_AFTER + 1);
-            for neighbour in &reading[turn.saturating_sub(formula::CONTEXT_BEFORE)..end] {
+            for neighbour in &reading[formula::context(turn, reading.len())] {
                 if !all.contains(neighbour) && self.filter.accepts(*neighbour) {
                     all.insert(*neighbour);
                 }
@@ -333,34 +318,25 @@ impl IndexedConceptScorer<'_> {
     }
 
     /// Adds context and bonuses to the messages' own scores; leaves out messages without a score.
-    fn final_scores<'s>(
-        &'s self,
-        doc_ids: &'s [u32],
-        own: &'s Scores,
-    ) -> impl Iterator<Item = (u32, f32)> + 's {
-        let catalogue = &self.filter.searcher.catalogue;
-        let snapshot = self.filter.searcher.snapshot();
-        let concept = self.concept;
+    fn final_scores(&self, doc_ids: &[u32], own: &Scores) -> Vec<(u32, f32)> {
+        let searcher = self.filter.searcher;
+        let (catalogue, snapshot) = (&searcher.catalogue, searcher.snapshot());
         let newest = (catalogue.count() > 0).then(|| catalogue.last(0)).flatten();
-        let mut titles = TitleShares::new(concept);
-        doc_ids.iter().filter_map(move |doc_id| {
+        let mut formula = Formula::new(self.concept, own, newest);
+        let score = |doc_id: &u32| {
             let conversation = catalogue.conversation(*doc_id)?;
             let reading = catalogue.reading(conversation);
-            let turn = i64::from(catalogue.place(*doc_id)?);
-            let neighbour = |offset: i64| {
-                let turn = usize::try_from(turn + offset).ok()?;
-                own.get(reading.get(turn)?).copied()
-            };
-            let title = catalogue.title(conversation);
-            let surroundings = Surroundings {
-                own: own.get(doc_id).copied().unwrap_or(0.0),
-                neighbour: &neighbour,
-                length: self.filter.searcher.length(*doc_id).unwrap_or(1),
+            let message = Surroundings {
+                conversation,
+                title: catalogue.title(conversation),
+                turn: catalogue.place(*doc_id)?,
+                length: searcher.length(*doc_id).unwrap_or(1),
                 role: snapshot.role(*doc_id),
-                title_share: &mut || titles.share(conversation, title),
-                age: newest.zip(snapshot.time(*doc_id)),
+                time: snapshot.time(*doc_id),
             };
-            Some((*doc_id, formula::score(concept, surroundings)?))
-        })
+            let doc_id_at = |turn: usize| reading.get(turn).copied();
+            Some((*doc_id, formula.score(*doc_id, &message, &doc_id_at)?))
+        };
+        doc_ids.iter().filter_map(score).collect()
     }
 }

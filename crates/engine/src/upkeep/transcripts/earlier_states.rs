@@ -7,7 +7,7 @@ use std::{
     io,
 };
 
-use super::walk::TranscriptPath;
+use super::archive_walk::TranscriptPath;
 use verbatim_chats::import::{
     compressed,
     transcript::{TranscriptEvent, TranscriptReader},

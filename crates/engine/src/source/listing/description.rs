@@ -16,7 +16,7 @@ use verbatim_chats::db::{self, Outline, Skeleton};
 
 /// A conversation of an answer.
 #[derive(Debug)]
-pub struct Sketch {
+pub struct Description {
     /// The title, the summary and the times of the conversation.
     pub about: About,
     /// The origin, if the conversation is from a coding agent.
@@ -31,7 +31,7 @@ enum OrderedMessages {
     Read(Skeleton, TurnFinder),
 }
 
-impl Sketch {
+impl Description {
     /// Returns whether all messages of the conversation are newer than a time.
     pub fn is_newer(&self, time: Instant) -> bool {
         let is_newer = |of: Option<Instant>| of.is_some_and(|of| of > time);
@@ -67,31 +67,35 @@ impl Sketch {
 }
 
 impl Source {
-    /// Returns descriptions of conversations by id. `describe` describes a conversation of a
-    /// listing. In a cluster, and without an index, the messages are read once for all conversations together.
-    pub(crate) fn sketched(
+    /// Returns descriptions of conversations by id. In a cluster, and without an index, the messages are read
+    /// once for all conversations together.
+    pub(crate) fn descriptions(
         &self,
         ids: &[&str],
-        describe: &dyn Fn(&dyn Listing, usize) -> About,
+        with_summaries: bool,
         stop: &Stop,
-    ) -> Result<HashMap<String, Sketch>> {
+    ) -> Result<HashMap<String, Description>> {
         if ids.is_empty() {
             return Ok(HashMap::new());
         }
+        let describe = |listing: &dyn Listing, place| match with_summaries {
+            true => listing.about(place),
+            false => listing.about_without_summary(place),
+        };
         if let Some(mut orders) = self.store().orders(ids, stop)? {
             let listing = self.reader(stop).list(&Scope::of_ids(self.kind, ids), stop)?;
-            let sketch = |place: usize| {
+            let description = |place: usize| {
                 let id = listing.heading(place).0.to_owned();
                 let skeleton = Skeleton { messages: orders.remove(&id)?, ..Skeleton::default() };
                 let order = OrderedMessages::Read(skeleton, TurnFinder::default());
                 let (about, origin) = (describe(&*listing, place), listing.origin(place).cloned());
-                Some((id, Sketch { about, origin, order }))
+                Some((id, Description { about, origin, order }))
             };
-            return Ok((0..listing.len()).filter_map(sketch).collect());
+            return Ok((0..listing.len()).filter_map(description).collect());
         }
         if self.is_indexed(stop) {
             let reader = self.reader(stop);
-            let mut sketches = HashMap::new();
+            let mut descriptions = HashMap::new();
             for id in ids {
                 let scope = Scope { conversation: Some((*id).to_owned()), ..Scope::default() };
                 let listing = reader.list(&scope, stop)?;
@@ -100,10 +104,10 @@ impl Source {
                 {
                     let order = OrderedMessages::Open(messages);
                     let (about, origin) = (describe(&*listing, 0), listing.origin(0).cloned());
-                    sketches.insert((*id).to_owned(), Sketch { about, origin, order });
+                    descriptions.insert((*id).to_owned(), Description { about, origin, order });
                 }
             }
-            return Ok(sketches);
+            return Ok(descriptions);
         }
         let left_out = self.left_out(stop)?;
         let is_kept = |id: &&str| !left_out.contains(*id);
@@ -113,7 +117,7 @@ impl Source {
             let origins = if is_archive { db::origins(database)? } else { HashMap::new() };
             Ok((db::skeletons(database, &ids)?, origins))
         })?;
-        let sketch = |(id, skeleton): (String, Skeleton)| {
+        let description = |(id, skeleton): (String, Skeleton)| {
             let known = origins.remove(&id);
             let origin = known.clone().unwrap_or_default();
             let times = || skeleton.messages.iter().filter_map(|(_, _, time)| *time);
@@ -126,8 +130,8 @@ impl Source {
             };
             let about = About::of_outline(self.kind, outline, origin);
             let order = OrderedMessages::Read(skeleton, TurnFinder::default());
-            (id, Sketch { about, origin: known, order })
+            (id, Description { about, origin: known, order })
         };
-        Ok(skeletons.into_iter().map(sketch).collect())
+        Ok(skeletons.into_iter().map(description).collect())
     }
 }

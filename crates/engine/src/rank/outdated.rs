@@ -4,13 +4,13 @@ use std::collections::HashMap;
 
 use super::{
     fuse::Scored,
-    prepare::RankedSource,
     question::Match,
     ranker::{ConversationPlace, Ranker},
+    sources::RankedSource,
 };
 use crate::{
     error::Error,
-    source::{Note, Sketch},
+    source::{Description, Note},
 };
 
 impl Ranker<'_> {
@@ -23,14 +23,14 @@ impl Ranker<'_> {
             let mut checked = checked.borrow_mut();
             let here = scored.iter().filter(|it| it.source == place).map(|it| it.doc_id);
             let new: Vec<u32> = here.filter(|doc_id| checked.seen.insert(*doc_id)).collect();
-            let gone = source.source.gone(&checked.snapshot, &new, self.stop);
+            let changed = source.source.changed_or_deleted(&checked.snapshot, &new, self.stop);
             // If the database cannot be read, none of its messages is shown.
-            let gone = gone.unwrap_or_else(|error| {
+            let changed = changed.unwrap_or_else(|error| {
                 self.note_unreadable(source, &error);
                 new.into_iter().collect()
             });
-            has_found |= !gone.is_empty();
-            checked.gone.extend(gone);
+            has_found |= !changed.is_empty();
+            checked.changed_or_deleted.extend(changed);
         }
         has_found
     }
@@ -44,40 +44,43 @@ impl Ranker<'_> {
         for source in sources.iter().filter(|source| source.checked.is_some()) {
             let here = matches.iter().filter(|it| it.source == source.kind);
             let ids: Vec<&str> = here.map(|it| &*it.hit.conversation_id).collect();
-            let sketches = self.sketched_now(source, &ids);
+            let descriptions = self.current_descriptions(source, &ids);
             matches.retain_mut(|it| {
                 if it.source != source.kind {
                     return true;
                 }
-                let sketch = sketches.get(&*it.hit.conversation_id);
-                sketch.inspect(|sketch| it.place_in(sketch)).is_some()
+                let description = descriptions.get(&*it.hit.conversation_id);
+                description.inspect(|description| it.place_in(description)).is_some()
             });
         }
         matches
     }
 
     /// Reads the descriptions of conversations from the databases, because their indexes are outdated.
-    pub(super) fn sketches_of_older(
+    pub(super) fn descriptions_of_outdated(
         &mut self,
         sources: &[RankedSource],
         conversations: &[ConversationPlace],
-    ) -> HashMap<ConversationPlace, Sketch> {
+    ) -> HashMap<ConversationPlace, Description> {
         let mut found = HashMap::new();
         for (place, source) in sources.iter().enumerate().filter(|(_, it)| it.checked.is_some()) {
             let here = conversations.iter().filter(|(source, _)| *source == place);
             let ids: Vec<(String, ConversationPlace)> =
                 here.map(|key| (source.scorer.about(key.1).id, *key)).collect();
             let names: Vec<&str> = ids.iter().map(|(id, _)| id.as_str()).collect();
-            let mut sketches = self.sketched_now(source, &names);
-            found.extend(ids.iter().filter_map(|(id, key)| Some((*key, sketches.remove(id)?))));
+            let mut descriptions = self.current_descriptions(source, &names);
+            found.extend(ids.iter().filter_map(|(id, key)| Some((*key, descriptions.remove(id)?))));
         }
         found
     }
 
-    fn sketched_now(&mut self, source: &RankedSource, ids: &[&str]) -> HashMap<String, Sketch> {
-        let sketches =
-            source.source.sketched(ids, &|listing, place| listing.about(place), self.stop);
-        sketches.unwrap_or_else(|error| {
+    fn current_descriptions(
+        &mut self,
+        source: &RankedSource,
+        ids: &[&str],
+    ) -> HashMap<String, Description> {
+        let descriptions = source.source.descriptions(ids, true, self.stop);
+        descriptions.unwrap_or_else(|error| {
             self.note_unreadable(source, &error);
             HashMap::new()
         })
@@ -90,9 +93,9 @@ impl Ranker<'_> {
 
 impl Match {
     /// Sets the title and the line number from the current state of the conversation in the database.
-    pub(super) fn place_in(&mut self, sketch: &Sketch) {
-        self.line = sketch.line(&self.hit);
-        self.hit.title = sketch.about.own_title().to_owned().into();
+    pub(super) fn place_in(&mut self, description: &Description) {
+        self.line = description.line(&self.hit);
+        self.hit.title = description.about.own_title().to_owned().into();
     }
 }
 

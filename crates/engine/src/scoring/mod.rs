@@ -14,8 +14,8 @@ mod searcher;
 mod titles;
 
 #[cfg(feature = "cluster")]
-pub(super) use clustered::ClusterScorer;
-pub(super) use score::IndexedScorer;
+pub(crate) use clustered::ClusterScorer;
+pub(crate) use score::IndexedScorer;
 pub use scorer::{
     Concept, ConceptScorer, Coverage, Nearness, Scale, Scorer, Similarity, Statistics,
     TermCandidates, TitleQuery, TitleScores, VectorCandidates, VectorWeights,

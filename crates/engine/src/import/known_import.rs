@@ -75,7 +75,6 @@ pub(super) struct FoundBefore {
     pub(super) bytes: u64,
     pub(super) excluded: u64,
     pub(super) forgotten: u64,
-    /// The counts of attached files.
     pub(super) attachments: Option<AttachmentCounts>,
     /// The state of the attachment store before this import wrote lists; empty if there are no files.
     /// So after an import that adds files, the next import reads the exports once more.
@@ -83,7 +82,7 @@ pub(super) struct FoundBefore {
 }
 
 impl KnownImport {
-    pub(super) fn of(
+    pub(super) fn new(
         exports: &[(PathBuf, Export)],
         decisions: &Decisions,
         store: Option<&AttachmentStore>,
@@ -139,8 +138,11 @@ impl KnownImport {
         Some(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
     }
 
-    /// Counts all conversations in the exports as unchanged.
-    pub(super) fn take(&self, found: &FoundBefore, writer: &mut Writer) -> Result<(), Error> {
+    pub(super) fn count_as_unchanged(
+        &self,
+        found: &FoundBefore,
+        writer: &mut Writer,
+    ) -> Result<(), Error> {
         for (file, counts) in self.files.iter().zip(&found.sources) {
             writer.take_as_unchanged(*counts);
             writer.note(&file.path, true, *counts)?;

@@ -43,7 +43,6 @@ impl SummaryFeatures {
         vector(&mut self.vectors);
     }
 
-    /// Replaces the vector of a conversation.
     pub(crate) fn set(&mut self, at: usize, vector: &[f32]) {
         self.vectors.set(at, vector);
     }

@@ -9,14 +9,18 @@ use verbatim_index::{Snapshot, TermIndex, VectorParts, Vectors};
 /// Roles that are not names of people.
 const PLAIN_ROLES: [&str; 6] = ["", "user", "assistant", "tool", "system", "unknown"];
 
-pub(super) fn is_person(role: &str) -> bool {
-    !PLAIN_ROLES.contains(&role)
+/// Returns the roles that are names of people, sorted.
+pub(super) fn people<'a>(roles: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let mut people: Vec<&str> = roles.filter(|role| !PLAIN_ROLES.contains(role)).collect();
+    people.sort_unstable();
+    people.dedup();
+    people
 }
 
 /// A snapshot of a source with everything that ranking needs.
 #[derive(Debug)]
 pub(crate) struct Searcher {
-    pub(in crate::source) catalogue: Arc<Catalogue>,
+    pub(crate) catalogue: Arc<Catalogue>,
     pub(super) segments: Vec<SegmentSearcher>,
     /// The roles that are names of people, sorted.
     authors: Vec<String>,
@@ -33,7 +37,7 @@ pub(super) struct SegmentSearcher {
 }
 
 impl Searcher {
-    pub(in crate::source) fn open(catalogue: Arc<Catalogue>, model: &Model) -> Searcher {
+    pub(crate) fn open(catalogue: Arc<Catalogue>, model: &Model) -> Searcher {
         let segments = catalogue.snapshot().segments().into_iter().map(|segment| {
             let count = segment.doc_ids.len() as u32;
             SegmentSearcher {
@@ -47,7 +51,8 @@ impl Searcher {
             }
         });
         let segments = segments.collect();
-        let authors = authors(catalogue.snapshot());
+        let roles = catalogue.snapshot().roles();
+        let authors = people(roles.into_iter()).into_iter().map(str::to_owned).collect();
         Searcher { catalogue, segments, authors, model: model.clone() }
     }
 
@@ -65,7 +70,7 @@ impl Searcher {
     }
 
     /// Returns this searcher with the vectors by the encoder that were made since; `None` if there are none.
-    pub(in crate::source) fn extended(&self) -> Option<Searcher> {
+    pub(crate) fn extended(&self) -> Option<Searcher> {
         let encoder = self.model.sentence_encoder()?;
         let mut segments = self.segments.clone();
         let folders = self.snapshot().segments();
@@ -107,17 +112,6 @@ impl Searcher {
         let Some(doc_ids) = doc_ids else {
             return self.authors.iter().map(String::as_str).collect();
         };
-        let role = |doc_id: &u32| self.snapshot().role(*doc_id);
-        let mut authors: Vec<&str> = doc_ids.iter().map(role).collect();
-        authors.sort_unstable();
-        authors.dedup();
-        authors.retain(|author| is_person(author));
-        authors
+        people(doc_ids.iter().map(|doc_id| self.snapshot().role(*doc_id)))
     }
-}
-
-/// Returns the roles that are names of people, sorted.
-fn authors(snapshot: &Snapshot) -> Vec<String> {
-    let names = snapshot.roles().into_iter().filter(|role| is_person(role));
-    names.map(str::to_owned).collect()
 }

@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, collections::BTreeMap};
 
-use crate::{error::Result, source::scope::About};
+use crate::{error::Result, source::About};
 use verbatim_base::model::{Hit, Stop};
 use verbatim_index::WeightedTerm;
 use verbatim_text::query::PhraseSearch;
@@ -34,7 +34,22 @@ pub struct Concept {
 }
 
 impl Concept {
-    /// Returns whether the query has a vector.
+    /// Returns a concept without terms, vectors and an author.
+    pub(crate) fn new(text: &str) -> Concept {
+        Concept {
+            query: Query::parse(text),
+            terms: Vec::new(),
+            weight: 0.0,
+            average: 1.0,
+            vector: None,
+            known: 1.0,
+            encoded: None,
+            is_encoded: false,
+            encoded_known: 1.0,
+            author: None,
+        }
+    }
+
     pub(crate) fn has_vector(&self) -> bool {
         self.vector.is_some() || self.encoded.is_some()
     }
@@ -69,7 +84,7 @@ pub struct Statistics {
 #[derive(Debug, Default)]
 pub struct TermCandidates {
     /// The best messages by BM25: (doc id, score), the best first.
-    pub found: Vec<(u32, f32)>,
+    pub messages: Vec<(u32, f32)>,
     /// The largest sum of the IDFs of the terms that one of these messages contains.
     pub covered: f32,
 }
@@ -78,9 +93,9 @@ pub struct TermCandidates {
 #[derive(Debug, Default)]
 pub struct VectorCandidates {
     /// The best messages.
-    pub found: Vec<(u32, f32)>,
+    pub messages: Vec<(u32, f32)>,
     /// The best messages that the encoder has not read yet, by the other vectors.
-    pub found_partly: Vec<(u32, f32)>,
+    pub not_encoded: Vec<(u32, f32)>,
 }
 
 /// The weights of the cosines in the similarity of a message to a query.
@@ -115,7 +130,7 @@ pub struct Scale {
     /// The scale that turns a similarity into nearness.
     pub nearness: Nearness,
     /// The scale for messages that the encoder has not read yet.
-    pub nearness_partly: Nearness,
+    pub nearness_not_encoded: Nearness,
 }
 
 /// The similarity of a message to a query.
@@ -128,10 +143,9 @@ pub struct Similarity {
 }
 
 impl Scale {
-    /// Returns the nearness of a message.
     pub(crate) fn nearness_of(&self, similarity: Similarity) -> f32 {
-        let scale = if similarity.is_partial { self.nearness_partly } else { self.nearness };
-        scale.of(similarity.cosine)
+        let scale = if similarity.is_partial { self.nearness_not_encoded } else { self.nearness };
+        scale.normalise(similarity.cosine)
     }
 }
 
@@ -152,7 +166,7 @@ impl Nearness {
     }
 
     /// Returns the nearness of a cosine. If the scale has no range, the best cosine becomes 1.
-    pub(crate) fn of(self, cosine: f32) -> f32 {
+    pub(crate) fn normalise(self, cosine: f32) -> f32 {
         let range = self.first - self.last;
         match range > 1e-6 {
             true => ((cosine - self.last) / range).max(0.0),

@@ -6,16 +6,11 @@ use super::{
 };
 use crate::{
     error::Result,
-    source::{
-        catalogue::Origins,
-        scope::Scope,
-        summaries::{self, SummaryFeatures},
-    },
+    source::{Scope, catalogue::Origins},
+    summaries::{self, SummaryFeatures},
 };
 use verbatim_base::model::Stop;
-
-/// The weight of a term that occurs in the summary and not in the title.
-const SUMMARY_WEIGHT: f32 = 0.8;
+use verbatim_text::summary::SUMMARY_WEIGHT;
 
 pub(super) fn scores(
     searcher: &Searcher,

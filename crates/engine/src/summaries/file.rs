@@ -96,7 +96,7 @@ impl SummaryCache {
         let mut rest = bytes.get(12..end)?;
         let is_of_model = take_sized(&mut rest)? == model.as_bytes();
         let count = take_number(&mut rest)? as usize;
-        let terms = take(&mut rest, count.checked_mul(4)?)?.as_chunks::<4>().0;
+        let terms = take_bytes(&mut rest, count.checked_mul(4)?)?.as_chunks::<4>().0;
         let terms = terms.iter().map(|four| u32::from_le_bytes(*four)).collect();
         let length = take_number(&mut rest)? as usize;
         let packed = take_sized(&mut rest)?;
@@ -113,7 +113,7 @@ impl SummaryCache {
             let (of_place, of_text) = (fingerprint(rest, 0)?, fingerprint(rest, 8)?);
             cache.by_place.insert(of_place, place);
             cache.by_text.insert(of_text, place);
-            take(&mut rest, HEAD + cache.row)?;
+            take_bytes(&mut rest, HEAD + cache.row)?;
             let [title, summary, of_title, of_summary] = lengths(&mut rest);
             for _ in 0..of_title.checked_add(of_summary)? {
                 if rest.is_empty() || take_varint(&mut rest) >= cache.terms.len() as u64 {
@@ -148,7 +148,7 @@ impl SummaryCache {
     fn record(&self, place: RecordPlace) -> Option<SummaryRecord> {
         let record = self.bytes.get(place.record..)?;
         let mut rest = record.get(HEAD..)?;
-        let row = take(&mut rest, self.row)?;
+        let row = take_bytes(&mut rest, self.row)?;
         let [title, summary, of_title, of_summary] = lengths(&mut rest);
         let (title_end, end) = (place.text + title, place.text + title + summary);
         let text = |start: usize, end: usize| {
@@ -185,20 +185,20 @@ fn unpack(packed: &[u8], dimensions: usize) -> Vec<u8> {
     numbers.take(dimensions).collect()
 }
 
-fn take<'a>(rest: &mut &'a [u8], length: usize) -> Option<&'a [u8]> {
+fn take_bytes<'a>(rest: &mut &'a [u8], length: usize) -> Option<&'a [u8]> {
     let (taken, after) = rest.split_at_checked(length)?;
     *rest = after;
     Some(taken)
 }
 
 fn take_number(rest: &mut &[u8]) -> Option<u32> {
-    number(take(rest, 4)?, 0)
+    number(take_bytes(rest, 4)?, 0)
 }
 
 /// Reads a length and as many bytes.
 fn take_sized<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     let length = take_number(rest)?;
-    take(rest, length as usize)
+    take_bytes(rest, length as usize)
 }
 
 fn number(bytes: &[u8], at: usize) -> Option<u32> {
@@ -225,7 +225,7 @@ pub(crate) fn store(
     writer.write_all(&size(features.vectors().dimensions()))?;
     writer.write_all(&size(model.len()))?;
     writer.write_all(model.as_bytes())?;
-    let numbers = TermNumbers::of(summaries, features);
+    let numbers = TermNumbers::new(summaries, features);
     writer.write_all(&size(numbers.terms.len()))?;
     for term in &numbers.terms {
         writer.write_all(&term.to_le_bytes())?;
@@ -253,7 +253,7 @@ pub(crate) fn store(
             push_varint(&mut record, length as u64);
         }
         for term in of_title.iter().chain(of_summary) {
-            push_varint(&mut record, numbers.of[term].into());
+            push_varint(&mut record, numbers.numbers[term].into());
         }
         writer.write_all(&record)?;
     }
@@ -266,26 +266,25 @@ pub(crate) fn store(
 /// The terms of summaries, the most frequent first, and the position of each term in this list.
 struct TermNumbers {
     terms: Vec<u32>,
-    of: HashMap<u32, u32>,
+    numbers: HashMap<u32, u32>,
 }
 
 impl TermNumbers {
-    fn of(summaries: &[(usize, Fingerprints, &Summary)], features: &SummaryFeatures) -> Self {
-        let mut of: HashMap<u32, u32> = HashMap::new();
+    fn new(summaries: &[(usize, Fingerprints, &Summary)], features: &SummaryFeatures) -> Self {
+        let mut counts: HashMap<u32, u32> = HashMap::new();
         for (at, _, _) in summaries {
             for term in features.terms(*at).into_iter().flatten() {
-                *of.entry(*term).or_default() += 1;
+                *counts.entry(*term).or_default() += 1;
             }
         }
-        let mut terms: Vec<(u32, u32)> = of.into_iter().collect();
+        let mut terms: Vec<(u32, u32)> = counts.into_iter().collect();
         terms.sort_unstable_by_key(|(term, count)| (Reverse(*count), *term));
         let terms: Vec<u32> = terms.into_iter().map(|(term, _)| term).collect();
-        let of = terms.iter().copied().zip(0..).collect();
-        TermNumbers { terms, of }
+        let numbers = terms.iter().copied().zip(0..).collect();
+        TermNumbers { terms, numbers }
     }
 }
 
-/// A writer that computes the checksum of everything written.
 struct Checksummed<W> {
     writer: W,
     crc: crc32fast::Hasher,

@@ -7,22 +7,20 @@ use std::{
     path::Path,
 };
 
-use super::{pass::FOREIGN, report::ArchiveReport, walk::walk};
+use super::{archive_walk::walk_archives, pass::FOREIGN, report::ArchiveReport};
 use crate::{config::Config, error::Result};
 use verbatim_base::model::Stop;
 use verbatim_chats::{db, import::transcript::TranscriptReader};
 use verbatim_text::amount::counted;
 
-/// Files of which some parts could not be read.
 #[derive(Default)]
-struct Partly {
+struct UnreadParts {
     parts: u64,
     files: u64,
-    /// The path of the first of these files.
     first: String,
 }
 
-impl Partly {
+impl UnreadParts {
     fn add(&mut self, parts: u64, path: &str) {
         if parts == 0 {
             return;
@@ -46,10 +44,11 @@ impl Partly {
 
 /// Returns the parts of a configuration's transcripts that could not be read, one sentence each: lines,
 /// content of unknown types, files and folders.
-pub(crate) fn partly_read(config: &Config, stop: &Stop) -> Result<Vec<String>> {
+pub(crate) fn unread_parts(config: &Config, stop: &Stop) -> Result<Vec<String>> {
     let database = config.archive_database();
     let roots = config.archive_roots();
-    let [mut broken, mut not_utf8, mut unknown, mut foreign, mut others] = <[Partly; 5]>::default();
+    let [mut broken, mut not_utf8, mut unknown, mut foreign, mut others] =
+        <[UnreadParts; 5]>::default();
     let mut programs = BTreeSet::new();
     let mut kinds = BTreeMap::<String, u64>::new();
     let files = db::read_tables(&database, stop, db::reading_states)?;
@@ -91,7 +90,7 @@ pub(crate) fn partly_read(config: &Config, stop: &Stop) -> Result<Vec<String>> {
     .flatten()
     .collect();
     let mut unread = ArchiveReport::default();
-    for found in walk(config, &mut unread).found {
+    for found in walk_archives(config, &mut unread).transcripts {
         let is_read = files.get(&found.name).is_some_and(|file| file.stamp == found.stamp);
         if !is_read
             && let Err(error) = File::open(&found.path)

@@ -8,7 +8,7 @@
 //! Invariant: the file holds only what can be made again from the texts. A missing summary is made at
 //! the first request.
 
-pub(super) mod features;
+mod features;
 mod file;
 
 use std::{
@@ -24,10 +24,8 @@ use std::{
 use crate::{
     error::Result,
     source::{
-        kind::SourceKind,
-        reader::catalogue::{Catalogue, Origins},
-        scope::About,
-        store::keep::keep,
+        About, SourceKind, cache_file,
+        catalogue::{Catalogue, Origins},
     },
 };
 use verbatim_base::{lock::lock, model::Stop};
@@ -45,7 +43,6 @@ use file::{Fingerprints, SummaryCache};
 
 pub(crate) use features::{Summary, SummaryFeatures};
 
-/// The name of the cache in the index directory.
 const FILE: &str = "summaries";
 
 /// The name of the file beside a snapshot that says that its summaries are built, and the file's version.
@@ -81,7 +78,7 @@ impl Catalogue {
 
     /// Takes the summaries of conversations from the cache, if there are many. Missing summaries are made
     /// at the first request.
-    pub(super) fn take_stored_summaries(&self, conversations: &[u32]) {
+    pub(crate) fn take_stored_summaries(&self, conversations: &[u32]) {
         let wanted = conversations.iter().filter(|it| self.summaries.slot(**it).get().is_none());
         let wanted: Vec<u32> = wanted.copied().collect();
         if wanted.len() < MANY {
@@ -103,13 +100,17 @@ impl Catalogue {
         }
     }
 
-    pub(super) fn about(&self, conversation: u32, origins: Option<&Origins>) -> About {
+    pub(crate) fn about(&self, conversation: u32, origins: Option<&Origins>) -> About {
         let summary = self.summary(conversation);
-        About { summary: summary.text.clone(), ..self.brief(conversation, origins) }
+        About { summary: summary.text.clone(), ..self.about_without_summary(conversation, origins) }
     }
 
     /// Returns the description of a conversation without its summary, because making a summary is slow.
-    pub(super) fn brief(&self, conversation: u32, origins: Option<&Origins>) -> About {
+    pub(crate) fn about_without_summary(
+        &self,
+        conversation: u32,
+        origins: Option<&Origins>,
+    ) -> About {
         let (id, title) = (self.id(conversation), self.title(conversation));
         let made = match title.trim() {
             "" => Some(&self.summary(conversation).title).filter(|made| !made.is_empty()),
@@ -249,7 +250,7 @@ pub(crate) fn build(
         && work.without_vector.is_empty()
         && let Some(mark) = mark(&work.path, model)
     {
-        keep(catalogue.snapshot(), BUILT, MARK_FORMAT, mark.as_bytes());
+        cache_file(catalogue.snapshot(), BUILT, MARK_FORMAT, mark.as_bytes());
     }
     *lock(&catalogue.features) = Some(Arc::new(work.features));
     work.failed.map_or(Ok(()), |error| Err(error.into()))
@@ -297,7 +298,6 @@ struct SummaryWork<'a> {
     /// Conversations without a vector. Their summaries are not stored, because a stored summary counts as
     /// complete.
     without_vector: HashSet<usize>,
-    /// Whether the cache file must be written.
     is_changed: bool,
     stored: Instant,
     /// The reason why the model made no vectors.
@@ -480,8 +480,8 @@ mod tests {
         source.enrich(resources, &stop, &mut |_, _| ()).unwrap();
         let snapshot = source.current_index(&stop).unwrap();
         let all: Vec<u32> = (0..MANY as u32).collect();
-        let made = Catalogue::of(source.kind, Arc::clone(&snapshot));
-        let stored = Catalogue::of(source.kind, snapshot);
+        let made = Catalogue::open(source.kind, Arc::clone(&snapshot));
+        let stored = Catalogue::open(source.kind, snapshot);
         stored.take_stored_summaries(&all[1..]);
         assert_eq!(stored.summaries_made(), 0, "a few are made faster than all are read");
         stored.take_stored_summaries(&all);

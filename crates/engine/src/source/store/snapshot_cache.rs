@@ -1,4 +1,4 @@
-//! Keeps files beside a snapshot.
+//! Caches files beside a snapshot.
 
 use verbatim_index::Snapshot;
 
@@ -6,9 +6,9 @@ use verbatim_index::Snapshot;
 /// small snapshots.
 const WORTH_KEEPING: u32 = if cfg!(test) { 1 } else { 20_000 };
 
-/// Keeps a file beside a snapshot that is not small. A folder that cannot be written to only costs the time to
+/// Caches a file beside a snapshot that is not small. A folder that cannot be written to only costs the time to
 /// make the content again.
-pub(crate) fn keep(snapshot: &Snapshot, name: &str, format: u32, bytes: &[u8]) {
+pub(crate) fn cache_file(snapshot: &Snapshot, name: &str, format: u32, bytes: &[u8]) {
     if snapshot.messages() >= WORTH_KEEPING {
         drop(snapshot.keep(name, format, bytes));
     }

@@ -19,7 +19,6 @@ use verbatim_chats::{
 
 const MAX_FOLDER_DEPTH: usize = 12;
 
-/// A transcript that a walk found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct TranscriptPath {
     pub(super) path: PathBuf,
@@ -30,10 +29,9 @@ pub(super) struct TranscriptPath {
     pub(super) size: u64,
 }
 
-/// The result of a walk through the archives.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Walk {
-    pub(super) found: Vec<TranscriptPath>,
+pub(super) struct ArchiveWalk {
+    pub(super) transcripts: Vec<TranscriptPath>,
     /// The files with the names of conversations, each with its stamp.
     pub(super) names: BTreeMap<PathBuf, String>,
     /// The folders of the archives. A walk finds out nothing about files outside them.
@@ -43,8 +41,8 @@ pub(super) struct Walk {
 }
 
 /// Walks the archives. Adds failures to the report.
-pub(super) fn walk(config: &Config, report: &mut ArchiveReport) -> Walk {
-    let mut walk = Walk { roots: config.archive_roots(), ..Walk::default() };
+pub(super) fn walk_archives(config: &Config, report: &mut ArchiveReport) -> ArchiveWalk {
+    let mut walk = ArchiveWalk { roots: config.archive_roots(), ..ArchiveWalk::default() };
     let mut roots: Vec<PathBuf> = Vec::new();
     for archive in config.archives_now() {
         match dunce::canonicalize(archive) {
@@ -65,21 +63,21 @@ pub(super) fn walk(config: &Config, report: &mut ArchiveReport) -> Walk {
     let outer = roots.clone();
     roots.retain(|root| !outer.iter().any(|it| it != root && root.starts_with(it)));
     for root in roots {
-        walk.look(&root, MAX_FOLDER_DEPTH, report);
+        walk.visit(&root, MAX_FOLDER_DEPTH, report);
     }
     let names: BTreeSet<PathBuf> =
-        walk.found.iter().filter_map(|found| beside::names_file(&found.path)).collect();
+        walk.transcripts.iter().filter_map(|found| beside::names_file(&found.path)).collect();
     let stamped = names.into_iter().filter_map(|file| {
-        let stamp = TranscriptPath::of(&file, "", &Stamp::from_path(&file).ok()?).stamp;
+        let stamp = TranscriptPath::new(&file, "", &Stamp::from_path(&file).ok()?).stamp;
         Some((file, stamp))
     });
     walk.names = stamped.collect();
     walk
 }
 
-impl Walk {
+impl ArchiveWalk {
     /// Adds the transcript at a path, or the transcripts below it.
-    fn look(&mut self, path: &Path, depth: usize, report: &mut ArchiveReport) {
+    fn visit(&mut self, path: &Path, depth: usize, report: &mut ArchiveReport) {
         let metadata = match fs::symlink_metadata(path) {
             Ok(metadata) => metadata,
             Err(error) => return self.fail(path, &error, report),
@@ -91,7 +89,7 @@ impl Walk {
             }
             match path.to_str() {
                 Some(name) => match Stamp::from_path(path) {
-                    Ok(stamp) => self.found.push(TranscriptPath::of(path, name, &stamp)),
+                    Ok(stamp) => self.transcripts.push(TranscriptPath::new(path, name, &stamp)),
                     Err(error) => self.fail(path, &error, report),
                 },
                 None => report.fail(path, &"its name is not Unicode"),
@@ -114,7 +112,7 @@ impl Walk {
                     _ => beside::may_have_transcripts(&entry.path()),
                 };
                 if is_wanted {
-                    self.look(&entry.path(), depth - 1, report);
+                    self.visit(&entry.path(), depth - 1, report);
                 }
             }
         }
@@ -150,7 +148,7 @@ impl Walk {
 }
 
 impl TranscriptPath {
-    pub(super) fn of(path: &Path, name: &str, stamp: &Stamp) -> TranscriptPath {
+    pub(super) fn new(path: &Path, name: &str, stamp: &Stamp) -> TranscriptPath {
         let [device, number] = stamp.identity.numbers();
         let since = stamp.modified.and_then(|at| at.duration_since(SystemTime::UNIX_EPOCH).ok());
         let modified = since.map_or(0, |since| since.as_nanos());

@@ -2,18 +2,18 @@
 
 use std::{
     cell::RefCell,
-    cmp::Ordering,
     collections::{HashMap, HashSet},
     ops::{ControlFlow, Range},
 };
 
 use super::{
+    formula::keep_best,
     scorer::{Concept, Similarity, VectorCandidates, VectorWeights},
-    searcher::Searcher,
+    searcher::{Searcher, SegmentSearcher},
 };
 use crate::{
     error::Result,
-    source::{catalogue::Origins, scope::Scope},
+    source::{Scope, catalogue::Origins},
 };
 use verbatim_base::model::Stop;
 use verbatim_index::{self as index, DocSet, TermIndex, Vectors, holding};
@@ -22,7 +22,6 @@ use verbatim_text::{
     words::Tokenizer,
 };
 
-/// The filter for the messages of a source in a scope.
 #[derive(Debug)]
 pub(super) struct ScopeFilter {
     /// For each segment, the doc ids within the dates.
@@ -121,7 +120,6 @@ pub(super) fn containing(
     Ok(found)
 }
 
-/// The filter for the messages of a source that one concept ranks.
 pub(super) struct ConceptFilter<'a> {
     pub(super) searcher: &'a Searcher,
     scope: &'a ScopeFilter,
@@ -131,7 +129,6 @@ pub(super) struct ConceptFilter<'a> {
     doc_ids: Option<Vec<u32>>,
     /// The messages with the quoted phrases, in result order; `None` if nothing is quoted.
     pub(super) phrased: Option<Vec<u32>>,
-    /// Doc ids of messages that contain something excluded.
     excluded: HashSet<u32>,
     /// The excluded words that the text of each message must be checked for.
     query: Option<Query>,
@@ -162,10 +159,6 @@ impl<'a> ConceptFilter<'a> {
         Ok(filter)
     }
 
-    fn has_all_terms(&self) -> bool {
-        self.searcher.segments.iter().all(|segment| segment.terms.is_some())
-    }
-
     /// Returns the messages in the scope with a quoted phrase, in result order.
     fn quoted(&self, phrase: &str, stop: &Stop) -> Result<Vec<u32>> {
         containing(self.searcher, self.scope, &PhraseSearch::quoted(phrase), usize::MAX, stop)
@@ -188,7 +181,6 @@ impl<'a> ConceptFilter<'a> {
         Ok(())
     }
 
-    /// Returns whether a message has the quoted phrases.
     pub(super) fn is_phrased(&self, doc_id: u32) -> bool {
         let doc_ids = self.doc_ids.as_ref().filter(|_| self.phrased.is_some());
         doc_ids.is_none_or(|doc_ids| doc_ids.binary_search(&doc_id).is_ok())
@@ -200,10 +192,11 @@ impl<'a> ConceptFilter<'a> {
             let found = self.quoted(phrase, stop)?;
             self.excluded.extend(found);
         }
+        let has_all_terms = self.searcher.segments.iter().all(|segment| segment.terms.is_some());
         let tokenizer = Tokenizer::default();
         for phrase in &query.excluded {
             let required = tokenizer.required(phrase);
-            if required.is_empty() || !self.has_all_terms() {
+            if required.is_empty() || !has_all_terms {
                 let query = self.query.get_or_insert_default();
                 query.excluded.push(phrase.clone());
                 continue;
@@ -255,19 +248,17 @@ impl<'a> ConceptFilter<'a> {
         let mut all = VectorCandidates::default();
         for (doc_id, similarity) in doc_ids.into_iter().zip(similarities) {
             let Some(Similarity { cosine, is_partial }) = similarity else { continue };
-            let list = if is_partial { &mut all.found_partly } else { &mut all.found };
+            let list = if is_partial { &mut all.not_encoded } else { &mut all.messages };
             list.push((doc_id, cosine));
         }
-        for found in [&mut all.found, &mut all.found_partly] {
-            found.sort_unstable_by(by_cosine);
-            found.truncate(count);
+        for found in [&mut all.messages, &mut all.not_encoded] {
+            keep_best(found, count);
             self.score_again(concept, weights, found, stop)?;
-            found.sort_unstable_by(by_cosine);
+            keep_best(found, count);
         }
         Ok(all)
     }
 
-    /// Returns the messages that are nearest by the vectors of each model.
     fn nearest_by_each(&self, concept: &Concept, count: usize) -> index::Result<Vec<u32>> {
         let mut found = Vec::new();
         for segment in &self.searcher.segments {
@@ -290,7 +281,7 @@ impl<'a> ConceptFilter<'a> {
         &self,
         concept: &Concept,
         weights: VectorWeights,
-        found: &mut [ScoredDoc],
+        found: &mut [(u32, f32)],
         stop: &Stop,
     ) -> Result<()> {
         let segments = &self.searcher.segments;
@@ -332,7 +323,8 @@ impl<'a> ConceptFilter<'a> {
             let similarity = |cosine| Similarity { cosine, is_partial: false };
             return Ok(by_model.into_iter().map(|cosine| cosine.map(similarity)).collect());
         };
-        let by_encoder = self.encoded_cosines(encoded, doc_ids)?;
+        let by_encoder =
+            self.by_segment(doc_ids, |segment, here| segment.encoded.scores(encoded, here))?;
         let VectorWeights { model, encoder } = weights;
         let mean = |(by_model, by_encoder): (Option<f32>, Option<f32>)| {
             // The cosine -1 means that the encoder has read the message, and that it has no vector.
@@ -347,17 +339,11 @@ impl<'a> ConceptFilter<'a> {
 
     /// Returns the cosine of `vector` and each message's vector by the model; `None` for messages without it.
     fn cosines(&self, vector: &[f32], doc_ids: &[u32]) -> index::Result<Vec<Option<f32>>> {
-        let mut cosines = vec![None; doc_ids.len()];
-        for segment in &self.searcher.segments {
-            let Some(vectors) = &segment.vectors else { continue };
-            let range = within(doc_ids, &segment.doc_ids);
-            let here: Vec<u32> =
-                doc_ids[range.clone()].iter().map(|id| id - segment.doc_ids.start).collect();
-            let scores = vectors.scores(vector, &here)?;
-            for (cosine, score) in cosines[range].iter_mut().zip(scores) {
-                *cosine = Some(score).filter(|score| *score > -1.0);
-            }
-        }
+        let mut cosines = self.by_segment(doc_ids, |segment, here| {
+            let Some(vectors) = &segment.vectors else { return Ok(vec![None; here.len()]) };
+            let scores = vectors.scores(vector, here)?.into_iter();
+            Ok(scores.map(|score| Some(score).filter(|score| *score > -1.0)).collect())
+        })?;
         let exact = self.exact.borrow();
         for (cosine, doc_id) in cosines.iter_mut().zip(doc_ids) {
             *cosine = cosine.map(|cosine| exact.get(doc_id).copied().unwrap_or(cosine));
@@ -365,31 +351,21 @@ impl<'a> ConceptFilter<'a> {
         Ok(cosines)
     }
 
-    /// Returns the cosine of `vector` and each message's vector by the encoder; `None` for messages without it.
-    fn encoded_cosines(&self, vector: &[f32], doc_ids: &[u32]) -> index::Result<Vec<Option<f32>>> {
-        let mut cosines = vec![None; doc_ids.len()];
+    /// Returns what `cosines` returns for the messages of each segment, which it gets as places in the segment.
+    /// `doc_ids` are ascending.
+    fn by_segment(
+        &self,
+        doc_ids: &[u32],
+        cosines: impl Fn(&SegmentSearcher, &[u32]) -> index::Result<Vec<Option<f32>>>,
+    ) -> index::Result<Vec<Option<f32>>> {
+        let mut all = vec![None; doc_ids.len()];
         for segment in &self.searcher.segments {
-            let range = within(doc_ids, &segment.doc_ids);
+            let [start, end] = [segment.doc_ids.start, segment.doc_ids.end]
+                .map(|least| doc_ids.partition_point(|doc_id| *doc_id < least));
             let here: Vec<u32> =
-                doc_ids[range.clone()].iter().map(|id| id - segment.doc_ids.start).collect();
-            cosines[range].copy_from_slice(&segment.encoded.scores(vector, &here)?);
+                doc_ids[start..end].iter().map(|id| id - segment.doc_ids.start).collect();
+            all[start..end].copy_from_slice(&cosines(segment, &here)?);
         }
-        Ok(cosines)
+        Ok(all)
     }
 }
-
-/// A doc id and a cosine.
-type ScoredDoc = (u32, f32);
-
-fn by_cosine(a: &ScoredDoc, b: &ScoredDoc) -> Ordering {
-    b.1.total_cmp(&a.1).then(a.0.cmp(&b.0))
-}
-
-/// Returns the places of the doc ids, which are ascending, that are in a range.
-fn within(doc_ids: &[u32], range: &Range<u32>) -> Range<usize> {
-    let place = |least: u32| doc_ids.partition_point(|doc_id| *doc_id < least);
-    place(range.start)..place(range.end)
-}
-
-/// Scores of messages by doc id.
-pub(super) type Scores = HashMap<u32, f32>;
