@@ -42,6 +42,16 @@ impl Source {
         Some(self.visible(self.store().latest_reader(self, stop)?))
     }
 
+    /// Fails if the source cannot be read.
+    pub(crate) fn check(&self, stop: &Stop) -> Result<()> {
+        self.store().check(self, stop)
+    }
+
+    /// Returns whether an index can answer, either in the cluster or a current index on this computer.
+    pub fn is_indexed(&self, stop: &Stop) -> bool {
+        self.store().is_indexed(self, stop)
+    }
+
     /// Passes the messages that match a request to `sink`, newest first, until the sink breaks off.
     ///
     /// By default the hits are those of SQLite's `LIKE '%text%'` over contents and titles. If the index turns

@@ -1,22 +1,10 @@
-//! Facts about a source that readers do not provide. They are read in another way for each kind of store.
+//! Facts about conversations that readers do not provide, and their stores do.
 
 use std::collections::HashMap;
 
-use super::{kind::SourceKind, scope::About, sources::Sources, store::Source};
+use super::{kind::SourceKind, scope::About, sources::Sources};
 use crate::error::Result;
 use verbatim_base::model::{Provenance, Stop};
-
-impl Source {
-    /// Fails if the source cannot be read.
-    pub(crate) fn check(&self, stop: &Stop) -> Result<()> {
-        self.store().check(self, stop)
-    }
-
-    /// Returns whether an index can answer, either in the cluster or a current index on this computer.
-    pub fn is_indexed(&self, stop: &Stop) -> bool {
-        self.store().is_indexed(self, stop)
-    }
-}
 
 impl Sources {
     /// Returns the services that conversations of a source are from, by conversation id.
