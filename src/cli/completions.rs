@@ -29,7 +29,6 @@ const PROGRAM: &str = "verbatim";
 
 const MAX_CANDIDATES: usize = 100;
 
-/// The time limit of a search for conversations.
 const MAX_WAIT: Duration = Duration::from_millis(700);
 
 /// The maximum number of characters of a title that a shell shows beside an id.
@@ -62,7 +61,6 @@ pub(super) struct ManArgs {
     folder: PathBuf,
 }
 
-/// Prints the completion script, which a shell reads when it starts.
 pub(super) fn print(args: &Args, out: &mut dyn Write) -> Result<u8> {
     let shells = Shells::builtins();
     let shell = shells.completer(&args.shell).expect("clap has every shell of the argument");
@@ -72,7 +70,6 @@ pub(super) fn print(args: &Args, out: &mut dyn Write) -> Result<u8> {
     Ok(FOUND)
 }
 
-/// Writes a manual page for the program, and a page for each command.
 pub(super) fn write_pages(
     args: &ManArgs,
     command: clap::Command,

@@ -14,7 +14,6 @@ use super::{
 };
 use verbatim_engine::Engine;
 
-/// The width of the column of names.
 pub(super) const NAMES: usize = 20;
 
 /// Show each setting, its value, and what set it
@@ -32,7 +31,6 @@ pub(super) struct Args {
     pub(super) json: bool,
 }
 
-/// Writes the settings, their values and the sources of the values.
 pub(super) fn run(
     args: &Args,
     places: &PlaceArgs,
@@ -102,7 +100,6 @@ fn values(setting: &Setting, given: &Given, engine: &Engine) -> Vec<String> {
     }
 }
 
-/// Returns a setting as JSON.
 fn described(setting: &Setting, values: Vec<String>, by: &SetBy) -> Value {
     let value = if setting.is_list() { json!(values) } else { json!(values.first()) };
     let (from, name, line) = match by {

@@ -23,7 +23,6 @@ use verbatim_engine::{Config, StoreAddress};
 
 const DEFAULT_URL: &str = "http://127.0.0.1:8377/mcp";
 
-/// The width of the names in the list of clients.
 const NAMES: usize = 20;
 
 /// The number of unchanged lines shown before and after a change.
@@ -32,7 +31,6 @@ const CONTEXT: usize = 2;
 /// The maximum number of characters shown of a line.
 const LONGEST_LINE: usize = 200;
 
-/// Returns the ids of the clients, as the help lists them.
 fn ids() -> impl Iterator<Item = &'static str> {
     CLIENTS.iter().map(|client| client.id)
 }
@@ -102,19 +100,16 @@ impl ConnectArgs {
     }
 }
 
-/// The outcome of a change to a client's configuration.
 enum ChangeOutcome {
     /// The configuration needs no change.
     Same,
     /// The change was shown and not made.
     Shown,
-    /// The user did not agree to the change.
     Refused,
     /// The change was made. The value is the path of the backup.
     Made(Option<PathBuf>),
 }
 
-/// The result of a call that fails with the error of this room.
 pub(super) type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// An error of changing a client's configuration.
@@ -362,7 +357,6 @@ fn client(id: &str, environment: &Environment) -> Result<AiClient> {
     client.ok_or_else(|| Error::NoFolder(id.to_owned()))
 }
 
-/// Reads the configuration of a client; returns the file and its content.
 fn read(client: &AiClient) -> Result<(ConfigFile, Value)> {
     let file = ConfigFile::read(&client.path, client.syntax).map_err(|source| {
         let path = client.path.clone();
@@ -377,7 +371,6 @@ fn read(client: &AiClient) -> Result<(ConfigFile, Value)> {
     Ok((file, config))
 }
 
-/// Returns the client's entry for a server over HTTP.
 fn remote_entry(
     client: &AiClient,
     url: &str,
@@ -407,7 +400,6 @@ fn remote_entry(
     }
 }
 
-/// Returns the error for a configuration that its client cannot read, with advice on how to correct it.
 fn broken(client: &AiClient, file: &ConfigFile, reason: String) -> Error {
     let (path, remedy) = (client.path.clone(), file.remedy(&reason));
     Error::Syntax { path, reason, remedy }
@@ -418,7 +410,6 @@ fn holds_token(file: &ConfigFile) -> bool {
     clients::servers(&config).iter().any(clients::Server::holds_token)
 }
 
-/// The reason why the server of a client did not answer.
 #[derive(Debug, thiserror::Error)]
 enum Unreached {
     /// The configuration cannot be read, so it is unknown whether the client has a server.

@@ -43,10 +43,8 @@ const EXPORTS: [(&str, &str); 2] = [
     ("claude.json", include_str!("demo/claude.json")),
 ];
 
-/// Texts that the demo searches for.
 const QUERIES: [&str; 5] = ["borrow", "posting list", "京都", "падеж", "🍵"];
 
-/// Imports and searches the sample.
 pub(super) fn run(args: &Args, home: &Path, terminal: Terminal<'_>) -> Result<u8> {
     let Terminal { environment, out } = terminal;
     let home = home.join("demo");

@@ -77,7 +77,6 @@ const MODES: [(&str, Mode); 3] =
 /// The shares of vectors in mode `both` that are compared for a provider, in percent.
 const SHARES: [u8; 5] = [10, 30, 50, 70, 90];
 
-/// The number of messages ranked for a question.
 const DEPTH: usize = 10;
 
 pub(super) fn run(args: &Args, config: &Config, terminal: Terminal<'_>) -> Result<u8, Error> {
@@ -122,7 +121,6 @@ pub(super) fn run(args: &Args, config: &Config, terminal: Terminal<'_>) -> Resul
     Ok(FOUND)
 }
 
-/// What a set of questions shows.
 struct EvalResult {
     embedding: Embedding,
     modes: Vec<(&'static str, Figures)>,
@@ -130,7 +128,6 @@ struct EvalResult {
     shares: Vec<(u8, Figures)>,
 }
 
-/// A way to rank whose figures are measured.
 #[derive(Clone, Copy)]
 struct RankedWay {
     name: &'static str,
@@ -139,7 +136,6 @@ struct RankedWay {
     share: Option<u8>,
 }
 
-/// The vectors with which messages were ranked.
 struct Embedding {
     model: String,
     /// The share of the messages that have a vector, from 0 to 1.
@@ -165,11 +161,9 @@ impl EvalResult {
     }
 }
 
-/// The questions of an evaluation, and the engine that answers them.
 struct Evaluation {
     engine: Engine,
     corpus: Corpus,
-    /// The questions with known answers.
     queries: Vec<EvalQuery>,
     /// Whether every question is ranked over all conversations.
     is_across: bool,

@@ -18,7 +18,6 @@ use verbatim_engine::Engine;
 /// The resolution of file times: two changes within this time can have the same time stamp.
 const TICK: Duration = Duration::from_secs(2);
 
-/// Makes a server follow the exclusions in the configuration file.
 pub(super) fn follow(engine: &Engine, environment: &Environment) {
     let Some(path) = environment.settings.path.clone() else { return };
     let user = environment.user_folder.clone();
@@ -26,14 +25,12 @@ pub(super) fn follow(engine: &Engine, environment: &Environment) {
     engine.all_sources().exclusions().follow(Box::new(move || follower.look()));
 }
 
-/// Reads the configuration file again after a change.
 struct ExcludeFollower {
     path: PathBuf,
     user: Option<PathBuf>,
     last: Mutex<LastLook>,
 }
 
-/// The state after the last read of the configuration file.
 #[derive(Default)]
 struct LastLook {
     file: Option<FileTimes>,

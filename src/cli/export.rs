@@ -32,16 +32,13 @@ use verbatim_text::{date, snippet};
 /// The number of conversations whose services are looked up in one step.
 const PART: usize = 500;
 
-/// The maximum number of characters of a title in a file name.
 const MAX_NAME: usize = 60;
 
-/// The maximum number of characters of an id in a file name.
 const MAX_ID: usize = 8;
 
 /// The maximum number of bytes read of a file to find its conversation.
 const MAX_START: u64 = 4 << 10;
 
-/// The maximum length of a file extension that is kept.
 const MAX_ENDING: usize = 8;
 
 /// The folder of attachments, beside the files of conversations.
@@ -56,7 +53,6 @@ const LOCK: &str = ".verbatim-export.lock";
 /// The number of attempts to take the lock, 10 ms apart, before the wait is told.
 const ATTEMPTS: u32 = 50;
 
-/// The folder of conversations without a time.
 const NO_YEAR: &str = "undated";
 
 /// Write conversations as Markdown files
@@ -180,10 +176,8 @@ pub(super) fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Resul
     Ok(if all > 0 { FOUND } else { NOTHING })
 }
 
-/// A link from a conversation's file to an attachment.
 struct Link<'a> {
     attachment: &'a Attachment,
-    /// The file's name.
     name: String,
     /// The path relative to the folder of the conversation's file, with `/` between its parts.
     place: String,
@@ -245,7 +239,6 @@ fn is_same(one: &mut fs::File, other: &mut fs::File) -> io::Result<bool> {
     }
 }
 
-/// The outcome of exporting a conversation.
 enum ExportedFile {
     Written,
     Unchanged,
@@ -261,7 +254,6 @@ struct ExportedFiles {
     before: HashMap<String, PathBuf>,
     /// The paths that this export has used, as [`same_name`] returns them.
     given: HashSet<String>,
-    /// The files that stay as they are, because no export wrote them as they are now.
     kept: Vec<PathBuf>,
 }
 
@@ -401,7 +393,6 @@ fn front(id: &str) -> String {
     format!("---\nid: {}\n", serde_json::Value::from(id))
 }
 
-/// Returns the first two lines of a file.
 fn first_lines(file: &Path) -> Option<String> {
     let start = fs::File::open(file).ok()?.take(MAX_START);
     let mut lines = BufReader::new(start).lines().map_while(Result::ok);

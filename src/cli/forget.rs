@@ -25,7 +25,6 @@ use verbatim_text::shell::quoted;
 /// The number of messages of which an index takes noticeable time.
 const MANY_MESSAGES: u64 = 5_000;
 
-/// The exit code if the user does not agree.
 const DECLINED: u8 = NOTHING;
 
 /// Remove conversations from your chats, for good
@@ -234,7 +233,6 @@ fn found(words: &[String], engine: &Engine, stop: &Stop) -> Result<Vec<Forgettab
     Ok(found)
 }
 
-/// Returns the title, the sources and the number of messages of a conversation.
 fn described(one: &Forgettable, engine: &Engine, stop: &Stop) -> String {
     let source = |kind: &SourceKind| match conversation(engine, (*kind, one.id.clone()), stop) {
         Ok(found) => found.service().to_owned(),

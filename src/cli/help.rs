@@ -40,7 +40,6 @@ const GROUPS: [(&str, &[&str]); 4] = [
     ("Maintain", &["status", "doctor", "reindex", "config"]),
 ];
 
-/// The heading of the commands that are in no group.
 const MORE: &str = "More";
 
 /// Returns the command line with its help made for the width of the environment: commands in groups,
@@ -129,7 +128,6 @@ fn with_left_out(command: Command, path: &str, text: &str) -> Command {
     }
 }
 
-/// Shows the examples of a command before its usage.
 fn with_examples(command: Command) -> Command {
     let long = command.get_long_about().map(ToString::to_string).unwrap_or_default();
     let is_example = |line: &&str| line.starts_with("    ");

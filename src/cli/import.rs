@@ -45,7 +45,6 @@ const TITLES: usize = 20;
 const WORDS: usize = 20;
 const MOST_SEARCHING: Duration = Duration::from_millis(300);
 
-/// The allowed number of letters of the word in an example query.
 const LETTERS: std::ops::RangeInclusive<usize> = 5..=16;
 
 /// Import exported chats, and index them
@@ -106,7 +105,6 @@ pub(super) enum BranchesArg {
     All,
 }
 
-/// The result of a call that fails with the error of this room.
 pub(super) type Result<T, E = Error> = std::result::Result<T, E>;
 
 #[derive(Debug, thiserror::Error)]
@@ -131,7 +129,6 @@ pub enum Error {
     Output(#[from] io::Error),
 }
 
-/// The consequence of an incomplete index, and the command that completes the index.
 const UNTIL_INDEXED: &str =
     "; searches find everything, but are slow until `verbatim reindex` succeeds";
 
@@ -227,7 +224,6 @@ pub(super) fn run(
     Ok(code)
 }
 
-/// Returns the named exports, or those that are found and chosen.
 fn sources(
     args: &ImportArgs,
     into: (&Config, &StoreAddress),
@@ -242,7 +238,6 @@ fn sources(
     Ok(found::choose(args.yes, into, environment, list)?)
 }
 
-/// Writes the last lines of an import into a cluster.
 fn ended_in_cluster(
     args: &ImportArgs,
     report: &Report,
@@ -271,7 +266,6 @@ fn target(args: &ImportArgs, config: &Config, named: Option<&'static str>) -> Re
     Ok(config.import_store())
 }
 
-/// The lines of progress, one for each export.
 struct SourceLines<'a> {
     environment: &'a Environment,
     current: RefCell<Option<(Step, SourceProgress)>>,
@@ -318,7 +312,6 @@ fn counts(source: &SourceProgress) -> String {
     )
 }
 
-/// Returns whether all imported conversations and messages are new.
 fn is_all_new(report: &Report) -> bool {
     report.changes.updated_conversations + report.changes.unchanged_conversations == 0
 }
@@ -352,7 +345,6 @@ pub(super) fn write_report(report: &Report, out: &mut dyn Write) -> io::Result<(
     write_left_out(report, false, None, out)
 }
 
-/// Writes the numbers of what is stored, and of what is new.
 fn write_changes(
     report: &Report,
     verbose: bool,
@@ -461,7 +453,6 @@ fn write_json(
 /// Transcripts that the user wants to import, although this program already follows them.
 struct Followed<'a> {
     sources: Vec<PathBuf>,
-    /// Whether the user named the sources.
     is_named: bool,
     engine: &'a Engine,
     places: &'a PlaceArgs,
@@ -506,7 +497,6 @@ impl Followed<'_> {
         Ok(code)
     }
 
-    /// Returns a sentence with the number of conversations of the agents.
     fn services(&self) -> Result<String> {
         let places = self.engine.all_sources().places(false, &Stop::never())?;
         let transcripts = places.iter().filter(|((kind, _), _)| *kind == SourceKind::Archive);
@@ -544,9 +534,7 @@ impl Followed<'_> {
 /// The vectors by the sentence encoder that are made after an import.
 #[derive(Clone, Copy, Debug)]
 struct Later {
-    /// How far the encoder is.
     meaning: Encoded,
-    /// The number of threads that encode.
     threads: usize,
     /// Whether a process makes them now.
     is_under_way: bool,
@@ -592,7 +580,6 @@ impl Later {
 struct Ending<'a> {
     args: &'a ImportArgs,
     engine: &'a Engine,
-    /// The engine that reads the imported chats.
     reading: &'a Engine,
     target: &'a Path,
     environment: &'a Environment,

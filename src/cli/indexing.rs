@@ -71,11 +71,9 @@ impl Limits {
     }
 }
 
-/// The result of indexing a source.
 #[derive(Debug)]
 pub(super) struct Indexed {
     kind: SourceKind,
-    /// The number of messages in the index.
     pub(super) messages: u64,
     result: Reindexed,
     enriched: Enriched,
@@ -88,14 +86,10 @@ pub(super) struct Indexed {
     bytes: u64,
 }
 
-/// The result of indexing every source.
 #[derive(Debug)]
 pub(super) struct AllIndexed {
-    /// The result for the database of exports.
     pub(super) export: Option<Indexed>,
-    /// The first error.
     pub(super) failed: Option<EngineError>,
-    /// How far the sentence encoder has read the messages of all sources.
     pub(super) meaning: Encoded,
 }
 
@@ -428,7 +422,6 @@ fn write_details(indexed: &Indexed, out: &mut dyn Write) -> io::Result<()> {
     )
 }
 
-/// Returns the result of indexing a source as JSON.
 pub(super) fn json(indexed: &Indexed) -> Value {
     let Indexed { kind, messages, result, enriched, encoded, took, bytes, .. } = indexed;
     let (what, added, removed) = match result {

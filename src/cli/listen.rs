@@ -43,7 +43,6 @@ pub(super) struct Admission {
     hosts: Vec<String>,
 }
 
-/// The addresses of a server.
 #[derive(Debug, Default)]
 pub(super) struct ListenAt<'a> {
     /// The address from the command line, or [`ADDRESS`].
@@ -54,7 +53,6 @@ pub(super) struct ListenAt<'a> {
 }
 
 impl Admission {
-    /// Returns a server whose sockets already listen.
     pub(super) fn server(
         &self,
         places: &ListenAt<'_>,
@@ -94,7 +92,6 @@ impl Admission {
         Ok(())
     }
 
-    /// Returns the token that clients must send.
     pub(super) fn token(
         &self,
         config: &Config,
@@ -126,7 +123,6 @@ impl Admission {
     }
 }
 
-/// Parses a name of the server.
 fn host(text: &str) -> Result<String, String> {
     let is_name = |text: &str| text.chars().all(|c| c.is_ascii_alphanumeric() || "-._".contains(c));
     match !text.is_empty() && is_name(text) || text.parse::<IpAddr>().is_ok() {
@@ -197,7 +193,6 @@ fn parse(text: &str) -> Result<SocketAddr, String> {
     })
 }
 
-/// Returns the function that answers `/search`.
 pub(super) fn search_by(engine: &Arc<Engine>, environment: &Environment) -> Arc<SearchRun> {
     let (engine, environment) = (Arc::clone(engine), environment.clone());
     Arc::new(move |asked, stop, out| {

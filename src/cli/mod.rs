@@ -499,7 +499,6 @@ fn search_as_typed(
     }
 }
 
-/// Shows a conversation that was chosen in the picker.
 #[cfg(feature = "picker")]
 fn show_picked(
     word: &str,

@@ -9,14 +9,11 @@ use super::{
 use verbatim_engine::{Config, OldHome};
 use verbatim_text::shell::quoted;
 
-/// Whether the home of an older version may be moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Consent {
-    /// The user agreed to the move.
     Given,
     /// The user is asked, if there is a terminal.
     Asked,
-    /// The user is not asked.
     Missing,
 }
 

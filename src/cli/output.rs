@@ -45,7 +45,6 @@ pub(super) fn write_usage(usage: &clap::Error) {
     }
 }
 
-/// Returns the width of the terminal that shows standard error.
 fn error_columns() -> Option<usize> {
     terminal_size::terminal_size_of(io::stderr()).map(|(width, _)| width.0.into())
 }
@@ -183,7 +182,6 @@ pub(super) fn role(hit: &Hit) -> String {
     if hit.role.is_empty() { "unknown".to_owned() } else { harmless(&hit.role) }
 }
 
-/// A message as `--json` prints it.
 #[derive(Serialize)]
 pub(super) struct JsonHit<'a> {
     message_id: &'a str,

@@ -106,13 +106,11 @@ impl Write for Paged<'_> {
     }
 }
 
-/// The part of a conversation that is being written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum FoundPlace {
     /// A part before the message that was found.
     #[default]
     Before,
-    /// The message that was found.
     Within,
     After,
 }
@@ -120,7 +118,6 @@ pub(super) enum FoundPlace {
 /// A message that was found, and how it is shown in its conversation.
 #[derive(Clone, Copy)]
 pub(super) struct Landing<'a> {
-    /// Returns the ranges of a text to mark.
     pub(super) mark: &'a dyn Fn(&str) -> Vec<Range<usize>>,
     /// Says which part of the conversation is being written.
     pub(super) place: &'a Cell<FoundPlace>,
@@ -132,7 +129,6 @@ pub(super) struct PagedAtFound<'a> {
     paged: Paged<'a>,
     found: &'a Landing<'a>,
     kept: Vec<u8>,
-    /// The offset of the message that was found.
     start: Option<usize>,
     is_open: bool,
     columns: usize,
@@ -140,7 +136,6 @@ pub(super) struct PagedAtFound<'a> {
 }
 
 impl<'a> PagedAtFound<'a> {
-    /// Returns a writer for a screen of some columns and lines.
     pub(super) fn new(
         paged: Paged<'a>,
         found: &'a Landing<'a>,

@@ -72,7 +72,6 @@ pub(super) struct Args {
 }
 
 impl Args {
-    /// Applies the settings of the configuration file.
     pub(super) fn take(&mut self, environment: &Environment) {
         let is_on = |setting, flag| Some(settings::is_on(setting, flag, environment));
         self.case_sensitive = is_on(&settings_file::CASE_SENSITIVE, self.case_sensitive);
@@ -183,7 +182,6 @@ pub(super) fn watched(engine: &Arc<Engine>, is_off: bool) -> Option<watch::Watch
     started.map_err(|e| log(&e)).ok()
 }
 
-/// Stops watching the databases.
 pub(super) fn end(watch: Option<watch::Watch>) {
     if let Some(watch) = watch {
         watch.end(SHUTDOWN_PATIENCE);

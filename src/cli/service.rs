@@ -17,7 +17,6 @@ use super::{
 use verbatim_base::private;
 use verbatim_engine::Config;
 
-/// The names of the service in systemd and in launchd.
 const UNIT: &str = "verbatim.service";
 const LABEL: &str = "io.github.verbatim-search";
 
@@ -93,7 +92,6 @@ SystemCallFilter=@system-service
 
 struct Manager {
     path: PathBuf,
-    /// The commands that start and stop the service.
     start: Vec<Vec<String>>,
     stop: Vec<Vec<String>>,
 }
@@ -238,7 +236,6 @@ fn all_run(commands: &[Vec<String>]) -> bool {
     })
 }
 
-/// Returns the text of a systemd unit.
 fn systemd(program: &Path, words: &[String]) -> String {
     // Even inside quotes, systemd replaces `%` and `$`, and treats a backslash as an escape.
     let quoted = |word: &str| {
@@ -255,7 +252,6 @@ fn systemd(program: &Path, words: &[String]) -> String {
     )
 }
 
-/// Returns the text of a launchd file.
 fn launchd(program: &Path, words: &[String]) -> String {
     let escaped = |word: &str| word.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
     let program = program.to_string_lossy();

@@ -8,7 +8,6 @@ use super::{
     settings_file::{Error, FILE_VARIABLE, Setting, SettingKind, SettingsFile},
 };
 
-/// The source of a setting's value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum SetBy {
     Flag(&'static str),
@@ -36,7 +35,6 @@ pub(super) struct Given {
 }
 
 impl Given {
-    /// Returns the only value as a path.
     pub(super) fn path(self) -> Option<PathBuf> {
         self.values.into_iter().next().map(PathBuf::from)
     }
@@ -46,7 +44,6 @@ impl Given {
         (self.by != SetBy::Default).then(|| self.values.into_iter().map(PathBuf::from).collect())
     }
 
-    /// Returns the only value as text.
     pub(super) fn text(&self) -> Option<String> {
         self.values.first().map(|value| value.to_string_lossy().into_owned())
     }

@@ -20,10 +20,8 @@ const LIKENESS: f64 = 0.7;
 
 const MAX_THREADS: u16 = 256;
 
-/// A setting: its key, flag and variables, and the kind of its values.
 #[derive(Debug)]
 pub(super) struct Setting {
-    /// The key in the configuration file.
     pub(super) key: &'static str,
     pub(super) flag: Option<&'static str>,
     /// The variables of the setting; the first variable that is set is used.
@@ -31,7 +29,6 @@ pub(super) struct Setting {
     pub(super) kind: SettingKind,
 }
 
-/// The type of a setting's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SettingKind {
     Path,
@@ -90,7 +87,6 @@ pub struct SettingsFile {
     entries: Vec<SettingEntry>,
 }
 
-/// A key of the configuration file with its values.
 #[derive(Clone)]
 pub(super) struct SettingEntry {
     setting: &'static Setting,
@@ -164,7 +160,6 @@ impl SettingsFile {
         Ok(SettingsFile { path: Some(path), length: text.len() as u64, entries })
     }
 
-    /// Returns the entry of a setting, with the path of the file.
     pub(super) fn entry(&self, setting: &Setting) -> Option<(&Path, &SettingEntry)> {
         let entry = self.entries.iter().find(|entry| entry.setting.key == setting.key)?;
         Some((self.path.as_deref()?, entry))
@@ -264,7 +259,6 @@ fn values(setting: &Setting, value: &Item, user: Option<&Path>) -> Result<Vec<Os
     }
 }
 
-/// Returns a phrase for the kind of a value in the file.
 fn described(value: &Item) -> String {
     match value {
         Item::Value(Value::String(text)) if text.value().is_empty() => "an empty text".to_owned(),

@@ -81,14 +81,12 @@ pub(super) struct Args {
 }
 
 impl Args {
-    /// Applies the settings of the configuration file.
     pub(super) fn take(&mut self, environment: &Environment) {
         let is_raw = settings::is_on(&settings_file::RAW_CONTENT, self.raw_content, environment);
         self.raw_content = Some(is_raw);
     }
 }
 
-/// The number of messages shown before the requested message.
 const BEFORE: usize = 2;
 
 /// The maximum size on a terminal of each message before the requested message, in lines and in
@@ -210,7 +208,6 @@ pub(super) fn run_at(
     Ok(FOUND)
 }
 
-/// A message as `--json` prints it.
 #[derive(Serialize)]
 struct JsonMessage<'a> {
     #[serde(flatten)]
@@ -236,7 +233,6 @@ pub(super) fn attachments(engine: &Engine, source: SourceKind, id: &str) -> Vec<
     })
 }
 
-/// The settings for writing a conversation.
 struct ConversationPage<'w> {
     out: &'w mut dyn Write,
     attachments: Vec<Attachment>,

@@ -120,7 +120,6 @@ fn chosen(source: &SourceStatus, named: Option<&'static str>, engine: &Engine) -
     text
 }
 
-/// Returns the lines about a source.
 fn described(source: &SourceStatus, chosen: &str) -> String {
     let mut lines = vec![
         format!("{}: {}", source.source, source.database),

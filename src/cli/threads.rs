@@ -382,7 +382,6 @@ fn as_json(thread: &Thread) -> Value {
     })
 }
 
-/// Returns a passage from a past conversation as JSON.
 fn recalled(engine: &Engine, one: &Recalled) -> Result<Value> {
     let key = (one.source, one.conversation.clone());
     let found = conversation(engine, key, &Stop::never())?;

@@ -21,7 +21,6 @@ use verbatim_base::lock::lock;
 /// The delay before the line is shown. A command that is faster shows no line.
 const AFTER: Duration = Duration::from_millis(60);
 
-/// The time between two redraws of the seconds.
 const TICK: Duration = Duration::from_millis(250);
 
 const LINE: &str = "{wide_msg} {elapsed}";
@@ -30,7 +29,6 @@ const LINE: &str = "{wide_msg} {elapsed}";
 static LINE_SHOWN: Mutex<Option<(ProgressBar, Option<Hidden>)>> = Mutex::new(None);
 static IS_WAITING: AtomicBool = AtomicBool::new(false);
 
-/// A guard that removes the waiting line when it is dropped.
 pub(super) struct Waiting;
 
 impl Waiting {

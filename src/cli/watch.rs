@@ -68,7 +68,6 @@ pub(super) fn run(_: &Args, engine: Engine, terminal: Terminal<'_>) -> Result<u8
     Ok(FOUND)
 }
 
-/// Returns what is followed, for people.
 fn followed(engine: &Engine) -> String {
     let is_database = |source: &Source| source.kind != SourceKind::Archive;
     let databases = engine.sources().into_iter().filter(is_database).count();

@@ -26,13 +26,11 @@ pub(crate) type ParseServe = fn(&[&str]) -> Result<Option<PlaceArgs>, clap::Erro
 /// The time limit of reading a database that a client names.
 const MAX_READ: Duration = Duration::from_secs(3);
 
-/// The result of checking a server's entry before the server is started.
 enum Check {
     /// The server does not start, or not as the user wants. The texts are the problem and the remedy.
     Fault(String, String),
     /// The server cannot be started here; the text is the reason.
     Skip(&'static str),
-    /// No problem was found, so the server can be started.
     Start,
 }
 
@@ -191,7 +189,6 @@ fn check(
     }
 }
 
-/// Checks the folders and the database in a server's arguments and variables.
 fn check_places(server: &Server<'_>, places: PlaceArgs) -> Check {
     let home = places.home.or_else(|| variable(server, &HOME));
     let db = places.db.or_else(|| variable(server, &DB)).map(StoreAddress::from);

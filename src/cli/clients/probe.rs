@@ -19,10 +19,8 @@ use super::{
 /// How long a server may take to start and to answer.
 const MAX_WAIT: Duration = Duration::from_secs(20);
 
-/// How long a server may take to end.
 const MAX_END: Duration = Duration::from_secs(2);
 
-/// The maximum number of bytes kept of a server's standard error.
 const MAX_LOG: u64 = 64 << 10;
 
 /// The variables that a client passes on to a server. The other variables that this program reads
@@ -136,7 +134,6 @@ impl ServerConnection {
         }
     }
 
-    /// Sends a request and waits for its result.
     fn request(&mut self, id: u32, method: &str, params: Value) -> Result<Value, Failure> {
         // Output is read even if sending failed, because a server that ended may have written the reason.
         let _ = self.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
@@ -185,7 +182,6 @@ impl ServerConnection {
     }
 }
 
-/// The reason why the connection ended early.
 enum Failure {
     Ended,
     /// The server reported an error. The text completes a sentence that begins with "it".

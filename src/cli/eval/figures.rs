@@ -4,7 +4,6 @@ use std::collections::HashSet;
 
 use serde::Serialize;
 
-/// The number of resamples for an interval.
 const RESAMPLES: usize = 1_000;
 
 /// The share of resamples whose means are in an interval.

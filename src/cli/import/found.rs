@@ -37,7 +37,6 @@ Each service sends you a link to a zip. Download it, and run `verbatim import` a
 const DOWNLOAD_ZIPS: &str =
     "Download the zips that the manifest lists, and run `verbatim import` again.";
 
-/// The decision about the exports that were found.
 pub(super) enum FoundChoice {
     /// Import these exports. The list is empty if all found exports were imported before.
     Import(Vec<PathBuf>),
@@ -191,7 +190,6 @@ fn has_transcripts(folder: &Path) -> bool {
     files.flatten().any(|entry| import::is_named_as_transcript(entry.path()))
 }
 
-/// Returns the service, the size and the day of an export.
 fn described(export: &FoundExport) -> String {
     let mut text = format!("{}, {}", export.service, bytes(export.bytes));
     if let Some(modified) = export.modified {

@@ -92,7 +92,6 @@ pub(super) fn write_plain(
     lines.try_for_each(|line| writeln!(out, "{}", styled.shown(line, &marks, look)))
 }
 
-/// The text before each line inside a list item or a quote.
 struct Prefix {
     /// The text before the first line; `None` after the first line was written.
     first: Option<String>,
@@ -108,7 +107,6 @@ enum OpenBlock {
     Table(Box<Table>),
 }
 
-/// Writes the events of a Markdown parser.
 struct MarkdownWriter<'a> {
     out: &'a mut dyn Write,
     look: Look,
@@ -351,7 +349,6 @@ impl<'a> MarkdownWriter<'a> {
         }
     }
 
-    /// Opens a list item or a quote.
     fn open(&mut self, mut prefix: Prefix) {
         if self.prefixes.len() >= MOST_PREFIXES {
             (prefix.first, prefix.rest) = (None, String::new());
@@ -369,7 +366,6 @@ impl<'a> MarkdownWriter<'a> {
         Ok(())
     }
 
-    /// Writes the collected text.
     fn flush(&mut self) -> io::Result<()> {
         let text = std::mem::take(&mut self.text);
         if text.is_blank() {
@@ -389,7 +385,6 @@ impl<'a> MarkdownWriter<'a> {
         self.look.columns.min(WIDEST).saturating_sub(taken).max(NARROWEST)
     }
 
-    /// Writes a line with its prefix.
     fn line(&mut self, text: &str) -> io::Result<()> {
         let mut start = String::new();
         for prefix in &mut self.prefixes {

@@ -6,7 +6,6 @@ use pulldown_cmark::Alignment;
 use super::text::{Mark, StyledText, plain_width};
 use crate::cli::look::{DIM, Look};
 
-/// The separator of two columns.
 const BETWEEN: &str = " │ ";
 
 /// A table; the first row is its head.

@@ -8,7 +8,6 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 use crate::cli::look::{Look, MATCH};
 use verbatim_text::terminal::harmless;
 
-/// A function that returns the ranges of a text to mark.
 pub(super) type Mark<'a> = &'a dyn Fn(&str) -> Vec<Range<usize>>;
 
 #[derive(Clone, Debug, Default)]
@@ -54,7 +53,6 @@ impl StyledText {
         self.plain.len()
     }
 
-    /// Returns the text after an offset.
     pub(super) fn since(&self, from: usize) -> &str {
         &self.plain[from..]
     }

@@ -63,7 +63,6 @@ pub(super) enum Picked {
     Resume(String),
 }
 
-/// An answer from a thread.
 enum PickerAnswer {
     Search(PickerFinding),
     Read(Option<Preview>),
@@ -87,7 +86,6 @@ pub(super) fn start<'a>(
     Ok(Some(picker))
 }
 
-/// The picker with its threads and its screen.
 pub(super) struct Loop<'a> {
     engine: &'a Arc<Engine>,
     picker: Picker,
@@ -95,7 +93,6 @@ pub(super) struct Loop<'a> {
     searches: Worker<Asked>,
     previews: Worker<PickerTarget>,
     is_reading: bool,
-    /// Whether the screen must be drawn again.
     is_changed: bool,
     answers: mpsc::Receiver<(u64, PickerAnswer)>,
     screen: Screen,

@@ -26,7 +26,6 @@ pub(super) struct Picker {
     /// The rows that can be chosen, and the place of the chosen row among them.
     choices: Vec<usize>,
     chosen: usize,
-    /// The first row on the screen.
     pub(super) top: usize,
     pub(super) is_searching: bool,
     pub(super) preview: Option<Preview>,
@@ -34,9 +33,7 @@ pub(super) struct Picker {
     pub(super) previews: u64,
     /// The first visible line of the preview; `None` to show the match.
     pub(super) scroll: Option<usize>,
-    /// The message about the last key.
     pub(super) notice: Option<String>,
-    /// The sizes of the last drawing.
     pub(super) measured: Measured,
     /// The first visible line of the list of keys; `None` if the list is not shown.
     pub(super) help: Option<usize>,
@@ -59,7 +56,6 @@ pub(super) struct Measured {
     pub(super) help_end: usize,
 }
 
-/// The part of the screen that receives keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Focus {
     /// Letters are text, and arrows choose a row.
@@ -185,7 +181,6 @@ impl Picker {
         None
     }
 
-    /// Goes from the preview to the list.
     fn go_back(&mut self) {
         (self.focus, self.is_zoomed) = (Focus::List, false);
     }
@@ -252,7 +247,6 @@ impl Picker {
         self.scroll = Some(top.min(self.measured.preview_end));
     }
 
-    /// Returns what to search for.
     pub(super) fn asked(&self) -> &Asked {
         &self.asked
     }
@@ -298,7 +292,6 @@ impl Picker {
         self.choices.get(self.chosen).copied()
     }
 
-    /// Returns the chosen conversation or message.
     pub(super) fn target(&self) -> Option<PickerTarget> {
         let row = self.rows[self.chosen_row()?];
         Some(self.results.target(row.conversation, row.message))

@@ -49,7 +49,6 @@ const LEAST_TITLE: usize = 20;
 /// The maximum number of lines above the list for what the results are.
 const MOST_HEAD: usize = 3;
 
-/// The keys, and what they do.
 const KEYS: [(&str, &str); 13] = [
     ("↑ ↓, ^P ^N", "choose; PgUp and PgDn by pages"),
     ("Enter", "show the message in its conversation"),
@@ -66,17 +65,14 @@ const KEYS: [(&str, &str); 13] = [
     ("Esc, ^C", "leave"),
 ];
 
-/// The filters that can be typed.
 const FILTERS: &str = "
 In the text, the filters of `verbatim search`:
 project:shop service:codex role:user since:7d until:2025
 branch: folder: model: tool: file: in:\"A title\"
 A filter that names nothing is searched as text.";
 
-/// The prompt before the typed text.
 const PROMPT: &str = "> ";
 
-/// The sign for text that is cut off.
 const ELLIPSIS: &str = "…";
 
 /// Draws the picker, and keeps the wrapped lines of the preview.
@@ -95,7 +91,6 @@ struct Styles {
     warning: Style,
 }
 
-/// The lines of a preview, wrapped to one width.
 #[derive(Debug)]
 struct WrappedPreview {
     preview: u64,
@@ -190,7 +185,6 @@ impl PickerView {
         end
     }
 
-    /// Draws the typed text and the number of results.
     fn draw_input(&self, frame: &mut Frame<'_>, area: Rect, picker: &Picker) {
         let most = usize::from(area.width) / 2;
         let counts = counts(picker);
@@ -348,7 +342,6 @@ impl PickerView {
     }
 }
 
-/// Returns a text on at most `most` lines.
 fn folded(text: &str, width: usize, most: usize, style: Style) -> Vec<Line<'static>> {
     let text = MarkedText { text: text.to_owned(), marks: Vec::new() };
     let mut lines: Vec<String> =

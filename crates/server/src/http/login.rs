@@ -15,15 +15,12 @@ use super::token::{self, AccessToken, is_equal};
 
 use verbatim_base::lock::lock;
 
-/// The paths of the login form and of its files.
 pub(super) const LOGIN: &str = "/login";
 pub(super) const LOGIN_SCRIPT: &str = "/login.js";
 pub(super) const LOGIN_STYLE: &str = "/login.css";
 
-/// How long a browser keeps the cookie.
 const COOKIE_SECONDS: u32 = 30 * 24 * 3600;
 
-/// How long the login code is valid.
 const CODE_LIFE: Duration = Duration::from_secs(120);
 
 /// The script that moves the token from the fragment of the address into the form. Browsers never

@@ -49,7 +49,6 @@ pub use listener::ConnectionLimits;
 
 use crate::log::{flush, log};
 
-/// The maximum size of the login form in bytes.
 const FORM_BYTES: usize = 4 << 10;
 
 /// The number of open files that the program asks the system to allow.
@@ -67,7 +66,6 @@ const PAGE_THREADS: usize = 16;
 const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
     img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
-/// The default headers of every answer.
 const HEADERS: [(&str, &str); 7] = [
     ("content-security-policy", CONTENT_SECURITY_POLICY),
     ("x-content-type-options", "nosniff"),
@@ -230,7 +228,6 @@ impl HttpServer {
         outcome
     }
 
-    /// Returns the routes with all access checks.
     fn app(&self, mcp: MethodRouter) -> (Router, Arc<Metrics>) {
         let metrics = Arc::new(Metrics::new(self.logs));
         let login = LoginState {
@@ -294,7 +291,6 @@ fn allow_files() {
     }
 }
 
-/// The handlers of `/search`: JSON for programs, the page for browsers.
 #[derive(Clone)]
 struct SearchHandlers {
     searches: Searches,
@@ -371,7 +367,6 @@ async fn few_bodies(
     }
 }
 
-/// Returns the answer that the server is busy.
 pub(crate) fn busy(why: &'static str) -> Response {
     let again = [(header::RETRY_AFTER, "5")];
     (again, refused(StatusCode::SERVICE_UNAVAILABLE, why)).into_response()

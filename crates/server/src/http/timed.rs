@@ -17,7 +17,6 @@ pub(super) struct Timed<S> {
     stream: S,
     patience: Duration,
     deadline: Pin<Box<Sleep>>,
-    /// Whether a write waits for the client.
     is_waiting: bool,
 }
 
@@ -27,7 +26,6 @@ impl<S: Unpin> Timed<S> {
         Timed { stream, patience, deadline, is_waiting: false }
     }
 
-    /// Returns the result of a write, or an error if the write waits too long.
     fn timed<T>(
         &mut self,
         context: &mut Context<'_>,

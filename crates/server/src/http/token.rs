@@ -132,7 +132,6 @@ impl AccessToken {
         is_equal(self.0.as_bytes(), given)
     }
 
-    /// Returns whether a browser sent the cookie of this token.
     pub(super) fn is_cookie(&self, given: &[u8]) -> bool {
         is_equal(self.cookie().as_bytes(), given)
     }
@@ -155,7 +154,6 @@ pub(super) fn is_equal(secret: &[u8], given: &[u8]) -> bool {
     secret.ct_eq(given).into()
 }
 
-/// Returns a new secret text.
 pub(super) fn random() -> Result<String, Error> {
     let mut bytes = [0; RANDOM_BYTES];
     getrandom::fill(&mut bytes).map_err(|error| Error::NoRandomness(error.to_string()))?;

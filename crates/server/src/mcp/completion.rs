@@ -13,7 +13,6 @@ use verbatim_base::model::Stop;
 use verbatim_engine::{ConversationHeading, Engine, Error, SourceKind};
 use verbatim_text::snippet;
 
-/// The roles of messages in every kind of source.
 const ROLES: [&str; 4] = ["assistant", "system", "tool", "user"];
 
 /// Completes an argument; the list is empty if there is no proposal.

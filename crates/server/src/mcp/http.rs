@@ -27,16 +27,13 @@ use crate::tools::{CHATGPT_CLIENT, Offer, Options};
 use verbatim_engine::Engine;
 use verbatim_text::content::mend_surrogates;
 
-/// The maximum size of a request's body in bytes.
 const MOST_BYTES: usize = 4 << 20;
 
-/// The time limit for the body of a request.
 const BODY_TIME: Duration = Duration::from_secs(60);
 
 /// The maximum number of messages in a batch.
 const MOST_MESSAGES: usize = 100;
 
-/// The header with the client's protocol revision.
 const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 
 /// The revision that has batches; clients of this revision send no version header.
@@ -229,7 +226,6 @@ fn is_too_long(headers: &HeaderMap) -> bool {
     length.and_then(|length| length.parse::<usize>().ok()).is_none_or(|length| length > MOST_BYTES)
 }
 
-/// Returns whether the client's revision has batches.
 fn has_batches(headers: &HeaderMap) -> bool {
     headers.get(VERSION).is_none_or(|version| version == WITH_BATCHES)
 }

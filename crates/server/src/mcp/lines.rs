@@ -32,7 +32,6 @@ use super::{
 use verbatim_base::lock::lock;
 use verbatim_text::{content::mend_surrogates, snippet};
 
-/// The number of messages read ahead of the session.
 const READ_AHEAD: usize = 16;
 
 /// How long calls may still run after the end of input.
@@ -101,7 +100,6 @@ pub fn connected(
 }
 
 impl OutputThread {
-    /// Waits at most `patience` until all output is written.
     pub(super) fn finish(self, patience: Duration) {
         // The channel carries no data: it closes when the thread ends.
         let _ = self.0.recv_timeout(patience);
@@ -197,7 +195,6 @@ impl Input {
     }
 }
 
-/// Returns the id of the request that a cancel notification names.
 fn cancelled(message: &ClientJsonRpcMessage) -> Option<&rmcp::model::RequestId> {
     match message {
         JsonRpcMessage::Notification(note) => match &note.notification {

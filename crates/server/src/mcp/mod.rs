@@ -265,7 +265,6 @@ fn on_one_page(request: Option<&PaginatedRequestParams>) -> Result<(), ErrorData
     }
 }
 
-/// Returns the instructions for the model: the purpose of each tool.
 fn instructions(tools: &[&'static tools::Tool]) -> String {
     let uses: Vec<String> =
         tools.iter().map(|tool| format!("{}: {}.", tool.name, tool.use_for)).collect();

@@ -53,7 +53,6 @@ pub(super) fn list(
     Ok(result)
 }
 
-/// Returns the error for a cursor that no list of this server has.
 pub(super) fn unknown_cursor(cursor: &str) -> ErrorData {
     let cursor = snippet::echo(cursor);
     let message = format!("cursor {cursor:?} is not from this server; list again without a cursor");

@@ -19,7 +19,6 @@ pub(super) struct Arguments<'a> {
 }
 
 impl<'a> Arguments<'a> {
-    /// Refuses arguments that are not in `known`.
     pub(super) fn only(&self, known: &[&str]) -> Result<()> {
         let unknown = self.values.keys().filter(|name| !known.contains(&name.as_str()));
         let unknown = unknown.take(MOST_NAMED).map(|name| format!("{:?}", snippet::echo(name)));
@@ -32,13 +31,11 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// Returns a value; `None` if the argument is absent.
     pub(super) fn value(&self, name: &str) -> Option<&'a Value> {
         let is_absent = |value: &Value| value.is_null() || value.as_str() == Some("");
         self.values.get(name).filter(|value| !is_absent(value))
     }
 
-    /// Returns a string; `None` if the argument is absent.
     pub(super) fn string(&self, name: &str, takes: &str) -> Result<Option<&'a str>> {
         match self.value(name) {
             None => Ok(None),
@@ -61,7 +58,6 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// Returns an array of strings; an empty array if the argument is absent.
     pub(super) fn strings(&self, name: &str, takes: &str) -> Result<Vec<&'a str>> {
         let Some(value) = self.value(name) else { return Ok(Vec::new()) };
         let texts = value.as_array().and_then(|items| items.iter().map(Value::as_str).collect());
@@ -106,7 +102,6 @@ impl<'a> Arguments<'a> {
         Ok(Some((whole.ok_or_else(|| wrong(name, takes, value))?, value)))
     }
 
-    /// Returns the choice that an argument names; `None` if the argument is absent.
     pub(super) fn choice<T: Copy>(
         &self,
         name: &str,

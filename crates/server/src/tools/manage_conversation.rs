@@ -12,10 +12,8 @@ use super::{
 use verbatim_engine::{Recalled, Recorded, Start, Thread};
 use verbatim_text::{date, snippet, up_to};
 
-/// The default number of messages or matches.
 const DEFAULT_LIMIT: usize = 10;
 
-/// The maximum number of messages or matches.
 const MAX_LIMIT: usize = 1000;
 
 /// The size of the JSON around a match in bytes.
@@ -31,7 +29,6 @@ const DEFAULT_TOPIC: &str = "general";
 
 const ACTIONS: [&str; 6] = ["start", "continue", "resume", "history", "search", "analytics"];
 
-/// Returns the arguments that an action uses, besides `action`.
 fn used_by(action: &str) -> &'static [&'static str] {
     match action {
         "start" => &["topic", "query", "message", "role", "user_id", "platform"],
@@ -76,7 +73,6 @@ struct Done<'a> {
     success: bool,
     action: &'a str,
     data: Data,
-    /// A note about what was ignored, left out or not found.
     #[serde(skip_serializing_if = "Option::is_none")]
     note: Option<String>,
 }
@@ -96,7 +92,6 @@ enum Data {
         continuation_id: String,
         topic: String,
         created_at: Option<String>,
-        /// The answer to the first turn, if the call has one.
         #[serde(flatten)]
         first: Option<FirstTurn>,
     },
@@ -115,7 +110,6 @@ enum Data {
     },
     History {
         thread_id: String,
-        /// The summary with which a conversation was saved.
         #[serde(skip_serializing_if = "Option::is_none")]
         summary: Option<String>,
         messages: Vec<HistoryMessage>,
@@ -260,7 +254,6 @@ impl<'a> ThreadCall<'a> {
         })
     }
 
-    /// Returns the role and the text of the turn in a call; `None` if the call has no text.
     fn turn(&self, told: &mut Told) -> Result<Option<(&'a str, &'a str)>> {
         let role = self.text("role")?.unwrap_or("user");
         if !["user", "assistant"].contains(&role) {
@@ -407,7 +400,6 @@ impl<'a> ThreadCall<'a> {
         Error::Refused(format!("{name} is required for {} action", self.name))
     }
 
-    /// Returns a text of at most [`LONGEST_NAME`] characters.
     fn short_text(&self, name: &'static str) -> Result<Option<&'a str>> {
         let text = self.text(name)?;
         match text.and_then(|text| snippet::cut(text, LONGEST_NAME)) {
@@ -423,7 +415,6 @@ impl<'a> ThreadCall<'a> {
     }
 }
 
-/// Returns the passages that were recalled for a turn.
 fn response(recorded: &Recorded, told: &mut Told) -> String {
     if let Some(why) = &recorded.trouble {
         let is_late = why.is_stopped();

@@ -115,7 +115,6 @@ pub fn transcript(
     Ok(None)
 }
 
-/// The place to begin in a conversation that does not fit into one answer.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ReadFrom {
     /// A line; 0 stands for the first.
@@ -153,7 +152,6 @@ pub(super) fn target(
     Ok(None)
 }
 
-/// The number of lines shown before a place.
 const LINES_BEFORE: u32 = 10;
 
 /// Returns as much of a conversation as fits into an answer, from a place on, and the id of the next part.
@@ -181,25 +179,21 @@ pub(super) fn part(call: &ToolCall<'_>, about: &About, place: ReadFrom) -> Resul
     Ok(Some(text))
 }
 
-/// The part of a conversation to show.
 struct ReadPart {
     /// The first and the last line.
     start: u32,
     end: u32,
-    /// The number of characters to skip in the first message.
     offset: usize,
     /// The maximum number of tokens.
     most: usize,
 }
 
-/// A page that is being written.
 struct ReadPage<'a> {
     session: &'a Session,
     exchanges: Exchanges<'a>,
     text: String,
     /// The remaining tokens.
     left: usize,
-    /// The number of the current exchange.
     exchange: usize,
     /// The cut in the last message: the offset of the next character, and the message's length in
     /// characters.
@@ -315,7 +309,6 @@ impl ReadPage<'_> {
     }
 }
 
-/// The position of a page in its conversation.
 struct Whereabouts {
     says: String,
     /// The next line, with the number of characters to skip in a cut message.
@@ -347,10 +340,8 @@ impl Whereabouts {
     }
 }
 
-/// The number of tokens of a message's heading.
 const HEADING_TOKENS: usize = 12;
 
-/// Returns the lines above the first exchange.
 fn head(session: &Session) -> String {
     let about = &session.about;
     let name = match (&about.file, snippet::trim(&about.title)) {
@@ -367,7 +358,6 @@ fn head(session: &Session) -> String {
 /// The exchanges of a conversation: a user's message and the replies.
 struct Exchanges<'a> {
     session: &'a Session,
-    /// The user's first message, if there is one.
     first: Option<usize>,
 }
 

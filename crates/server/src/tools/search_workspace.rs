@@ -22,10 +22,8 @@ const MAX_LIMIT: usize = 1000;
 
 const LONGEST_PATH: usize = 1000;
 
-/// The maximum number of unread files that an answer names.
 const MOST_LEFT_OUT: usize = 3;
 
-/// The value of `type` for every type.
 const EVERY_TYPE: &str = "all";
 
 const ARGUMENTS: [&str; 5] = ["query", "type", "date_range", "limit", "workspace_path"];
@@ -131,7 +129,6 @@ fn search(call: &ToolCall<'_>) -> Result<Answer> {
     Ok(Answer { log: Some(log), ..text.into() })
 }
 
-/// Returns a line about files that were not searched completely.
 fn left_out(unread: &[String]) -> String {
     let named: Vec<_> = unread
         .iter()

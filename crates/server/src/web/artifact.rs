@@ -7,7 +7,6 @@ use super::{
 };
 use verbatim_text::{parts::Artifact, screen};
 
-/// Returns an artifact in a frame with its title.
 pub(super) fn html(artifact: &Artifact<'_>, highlighter: &mut Highlighter) -> String {
     let language = artifact.language();
     let title = match artifact.title() {

@@ -12,7 +12,6 @@ pub(super) struct Path {
     tree: Option<BranchTree>,
 }
 
-/// The order of messages in a conversation with branches.
 struct BranchTree {
     /// The turn before each turn.
     before: Vec<Option<usize>>,
@@ -43,7 +42,6 @@ impl Path {
         &self.turns
     }
 
-    /// Removes turns from the path.
     pub(super) fn retain(&mut self, is_kept: impl Fn(usize) -> bool) {
         self.turns.retain(|turn| is_kept(*turn));
         self.places.fill(None);

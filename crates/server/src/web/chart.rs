@@ -18,7 +18,6 @@ const HEIGHT: u64 = 48;
 const NAMES: &str =
     "January February March April May June July August September October November December";
 
-/// A column of the timeline.
 pub(super) struct Month<'a> {
     pub(super) name: &'a str,
     pub(super) count: u64,
@@ -31,7 +30,6 @@ pub(super) fn months(counts: &BTreeMap<String, u64>) -> Vec<(String, u64)> {
     months::fill_gaps(counts).into_iter().filter(|(name, _)| month_number(name).is_some()).collect()
 }
 
-/// Returns a month for people, such as `January 2025`.
 pub(super) fn month_name(month: &str) -> String {
     match month_number(month) {
         Some(number) => {
@@ -47,7 +45,6 @@ fn percent(part: f64, whole: f64) -> String {
     format!("{:.2}%", part / whole.max(1.0) * 100.0)
 }
 
-/// Draws the timeline of a search, with two sliders for its ends.
 pub(super) fn histogram(months: &[Month<'_>]) -> Markup {
     let Some((first, last)) = months.first().zip(months.last()) else { return html! {} };
     let most = months.iter().map(|month| month.count).max().unwrap_or(0).max(1);
@@ -99,7 +96,6 @@ pub(super) fn histogram(months: &[Month<'_>]) -> Markup {
 
 /// Returns the positions of the year labels, as many as have room.
 fn years<'a>(months: &[Month<'a>]) -> Vec<(usize, &'a str)> {
-    /// The number of labels that have room on a phone.
     const MOST: usize = 8;
 
     let mut starts: Vec<(usize, &str)> = Vec::new();
@@ -212,7 +208,6 @@ pub(super) fn count_at(hours: &BTreeMap<i64, u64>, day: usize, hour: usize) -> u
     hours.get(&((day * HOURS + hour) as i64)).copied().unwrap_or(0)
 }
 
-/// Returns an hour of the week for people, such as `Tue 14:00–15:00`.
 pub(super) fn hour_name(hour: i64) -> String {
     let (day, hour) = (hour as usize / HOURS % DAYS.len(), hour as usize % HOURS);
     format!("{} {hour}:00–{}:00", DAYS[day], hour + 1)

@@ -11,7 +11,6 @@ pub(super) struct FileChange<'a> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LineKind {
-    /// The line is the same before and after.
     Same,
     Gone,
     New,
@@ -48,7 +47,6 @@ impl FileChange<'_> {
     }
 }
 
-/// Parses a patch of git or of Codex.
 fn of_patch(text: &str) -> Option<FileChange<'_>> {
     const FILES: [&str; 6] =
         ["*** Update File: ", "*** Add File: ", "*** Delete File: ", "+++ b/", "+++ ", "--- "];
@@ -117,7 +115,6 @@ impl Hunk {
     }
 }
 
-/// Parses the arguments of a call that replaces text.
 fn of_edit(text: &str) -> Option<FileChange<'_>> {
     const OLD: &str = "old_string:";
     const NEW: &str = "\nnew_string:";
@@ -141,7 +138,6 @@ fn of_edit(text: &str) -> Option<FileChange<'_>> {
     }
 }
 
-/// Splits a text at a line that begins with a name.
 fn cut<'a>(text: &'a str, name: &str) -> Option<(&'a str, &'a str)> {
     let at = match text.starts_with(name) {
         true => 0,
@@ -157,7 +153,6 @@ fn value(text: &str) -> &str {
     text.strip_prefix([' ', '\n']).unwrap_or(text)
 }
 
-/// Adds the lines of a text and of its replacement.
 fn replaced<'a>(old: &'a str, new: &'a str, lines: &mut Vec<(LineKind, &'a str)>) {
     let (old, new): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
     let least = old.len().min(new.len());

@@ -10,7 +10,6 @@ use verbatim_base::model::{Hit, Instant, Stop};
 use verbatim_engine::{About, Engine, Error, ListOptions, Scope, Session, SourceKind};
 use verbatim_text::{address::page_path, parts::CALL, snippet};
 
-/// The maximum number of started agents that are shown.
 const MOST_AGENTS: usize = 100;
 
 /// The number of characters of an agent's first prompt that are looked for in tool calls.
@@ -34,7 +33,6 @@ pub(super) struct Family {
     more: usize,
 }
 
-/// An agent that the conversation started, with the agent's own conversation.
 struct Agent {
     about: About,
     /// The beginning of the agent's first prompt, once it was read.
@@ -79,7 +77,6 @@ impl Family {
         Ok(Family { parent, forked_from, agents, more })
     }
 
-    /// Returns the rows of facts about the started agents, and about the conversation that started this one.
     pub(super) fn facts(&self) -> Markup {
         html! {
             @if let Some((title, address)) = &self.parent {
@@ -145,7 +142,6 @@ fn prompt_of(talk: &Session) -> String {
     snippet::cut(text, PROMPT).unwrap_or(text).to_owned()
 }
 
-/// Returns whether a message may have a call of a tool.
 fn may_start(role: &str, content: &str) -> bool {
     role == "assistant" && content.contains(CALL)
 }

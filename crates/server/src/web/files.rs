@@ -37,7 +37,6 @@ const PICTURES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp
 /// The maximum size of a picture that is shown, in bytes; larger pictures are downloads.
 const MOST_SHOWN: u64 = 32 << 20;
 
-/// The number of bytes that are read at once.
 const BLOCK: usize = 256 << 10;
 
 /// The policy for a file that is opened in a tab of its own: it may run no script and load nothing.
@@ -50,7 +49,6 @@ pub(super) struct MessageFiles {
     kind: SourceKind,
     conversation: String,
     all: Vec<Attachment>,
-    /// The error if the files cannot be listed.
     failure: Option<String>,
 }
 
@@ -69,7 +67,6 @@ impl MessageFiles {
         self.all.iter().filter(|file| file.is_of(&self.conversation, &hit.message_id))
     }
 
-    /// Returns the error if the files cannot be shown.
     pub(super) fn problem(&self) -> Markup {
         html! {
             @if let Some(failure) = &self.failure {
@@ -90,7 +87,6 @@ impl MessageFiles {
         }
     }
 
-    /// Returns the number of pictures of a message that are shown.
     pub(super) fn pictures(&self, hit: &Hit<'_>) -> usize {
         self.of_message(hit).filter(|file| is_picture(file) && self.store.has(file)).count()
     }

@@ -35,7 +35,6 @@ pub(super) fn render(text: &str, is_typed: bool, highlighter: &mut Highlighter) 
     if html.contains("<table>") { tables(&html) } else { html }
 }
 
-/// The signs around formulas.
 const FORMULAS: [(&str, &str); 3] = [("\\(", "\\)"), ("\\[", "\\]"), ("$$", "$$")];
 
 /// The longest formula, in bytes.
@@ -234,7 +233,6 @@ fn link<'e>(address: &str) -> Event<'e> {
     ours(format!("<a href=\"{}\" rel=\"noreferrer nofollow\">", escaped(address)))
 }
 
-/// Returns whether a link to an address is allowed.
 fn is_safe(address: &str) -> bool {
     let start: String = address.trim_start().chars().take(8).collect();
     let start = start.to_ascii_lowercase();

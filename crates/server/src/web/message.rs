@@ -44,20 +44,16 @@ pub(super) struct ShownMessage<'a> {
     pub(super) time: Option<Instant>,
     pub(super) content: &'a str,
     pub(super) address: String,
-    /// Whether the reader chose this message.
     pub(super) is_current: bool,
     /// Whether the whole message is shown, even if it is long.
     pub(super) is_whole: bool,
     /// Whether the parts that are usually collapsed are expanded.
     pub(super) is_open: bool,
-    /// The other versions of the message, if it was edited or regenerated.
     pub(super) versions: Option<Versions>,
     pub(super) files: Markup,
-    /// The number of pictures in `files`.
     pub(super) pictures: usize,
 }
 
-/// The place of a message among its versions.
 pub(super) struct Versions {
     /// The number of this version, from 1.
     pub(super) number: usize,
@@ -80,7 +76,6 @@ pub(super) struct MessageSettings<'a> {
     pub(super) place: HitPlace,
 }
 
-/// The current match among the matches of its message.
 #[derive(Clone, Copy, Default)]
 pub(super) struct HitPlace {
     pub(super) number: usize,
@@ -93,7 +88,6 @@ pub(super) struct ReadMessage<'a> {
     pub(super) of: &'a ShownMessage<'a>,
     text: &'a str,
     spans: Vec<Range<usize>>,
-    /// The range of the text that is shown.
     shown: Range<usize>,
     pub(super) parts: Vec<Part<'a>>,
 }
@@ -112,13 +106,11 @@ impl ReadMessage<'_> {
         self.shown.len() < self.text.len()
     }
 
-    /// Returns the number of matches before a place in the text.
     fn hits_before(&self, end: usize) -> usize {
         self.spans.partition_point(|span| span.start < end)
     }
 }
 
-/// A message as HTML.
 pub(super) struct MessageBody {
     pub(super) before: Markup,
     pub(super) pieces: Vec<MessagePiece>,
@@ -133,7 +125,6 @@ pub(super) enum MessagePiece {
 
 /// A call with its results, a thought, or a result without its call.
 pub(super) struct AgentStep {
-    /// The name of the tool of a call.
     pub(super) tool: Option<String>,
     pub(super) html: Markup,
     pub(super) hits: usize,
@@ -141,7 +132,6 @@ pub(super) struct AgentStep {
     pub(super) is_chosen: bool,
 }
 
-/// The results of a call as HTML.
 #[derive(Default)]
 struct StepResults {
     html: Vec<Markup>,
@@ -150,7 +140,6 @@ struct StepResults {
     is_chosen: bool,
 }
 
-/// How matches are marked in the parts of a message.
 #[derive(Clone, Copy)]
 struct PartMarks<'a> {
     marker: &'a Marks,
@@ -336,7 +325,6 @@ impl<'a> MessageSettings<'a> {
         folded(None, fold, message, marks, StepResults::default())
     }
 
-    /// Adds a message with a result to the results of a call.
     fn add_result(&mut self, read: &ReadMessage<'_>, results: &mut StepResults) {
         let message = read.of;
         let text = &read.text[read.shown.clone()];
@@ -368,7 +356,6 @@ impl<'a> MessageSettings<'a> {
     }
 }
 
-/// Returns a note about the text before the shown part of a message.
 fn before(read: &ReadMessage<'_>) -> Markup {
     html! { @if read.shown.start > 0 { (rest(read.of, read.shown.start, "before this")) } }
 }
@@ -599,7 +586,6 @@ fn is_shown(part: &Part<'_>, view: ShownParts) -> bool {
     }
 }
 
-/// Returns whether a view shows anything of a message.
 pub(super) fn is_in_view(
     view: ShownParts,
     role: &str,

@@ -163,7 +163,6 @@ async fn compared(State(site): Shared, RawQuery(query): RawQuery) -> Response {
     html(&site, move |site, stop| trends::page(site, &query, stop)).await
 }
 
-/// Returns the route of a page without arguments.
 fn a_page(work: fn(&Site, &Stop) -> Result<Markup, Problem>) -> Route {
     get(move |State(site): Shared| async move { html(&site, work).await })
 }
@@ -201,7 +200,6 @@ mod tests {
         router(Arc::new(Engine::new(export.engine.config().clone())), false, RESOURCES)
     }
 
-    /// Returns a text without its tags.
     fn words_of(html: &str) -> String {
         let parts = html.split('<').map(|part| part.split_once('>').map_or(part, |(_, text)| text));
         parts.collect::<String>().split_whitespace().collect::<Vec<_>>().join(" ")

@@ -17,7 +17,6 @@ use verbatim_base::model::Stop;
 use verbatim_engine::{Error, Flag, Flags};
 use verbatim_text::address::id_in_path;
 
-/// Sets the flag of a conversation in the address, and redirects back to the shown message.
 pub(super) async fn set(
     State(site): State<Arc<SiteState>>,
     Path(id): Path<String>,

@@ -25,7 +25,6 @@ use verbatim_text::{
 /// The maximum number of rows of a table; the last row may be the sum of all others.
 const MOST_ROWS: usize = 12;
 
-/// The number of conversations in the list of the longest conversations.
 const LONGEST: usize = 10;
 
 /// The numbers of messages that a search finds, or of all.
@@ -147,7 +146,6 @@ pub(super) fn page(site: &Site, ask: &Ask, stop: &Stop) -> Result<Markup, Proble
     }))
 }
 
-/// Returns the address of the comparison of texts, with the text of the search.
 fn trends_of(ask: &Ask) -> String {
     match ask.text() {
         "" => "/trends".to_owned(),
@@ -155,7 +153,6 @@ fn trends_of(ask: &Ask) -> String {
     }
 }
 
-/// Says which messages are counted.
 fn about(site: &Site, ask: &Ask, figures: &MessageFigures) -> Markup {
     let clock = site.clock();
     html! {
@@ -249,7 +246,6 @@ fn table(
     }
 }
 
-/// Returns the conversations with the most messages.
 fn longest(engine: &Engine, stop: &Stop) -> Result<Vec<About>, Error> {
     let mut found = Vec::new();
     for source in engine.sources() {

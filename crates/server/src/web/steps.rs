@@ -18,10 +18,8 @@ use verbatim_text::{parts::Part, snippet};
 /// The fewest steps that are put into one fold.
 const RUN: usize = 2;
 
-/// The number of names of tools in the summary of a fold with several steps.
 const MOST_TOOLS: usize = 4;
 
-/// The maximum number of characters of the name of a tool in a summary.
 const MOST_TOOL: usize = 30;
 
 /// The messages of a page in the order of their display.
@@ -66,7 +64,6 @@ impl<'a> MessageThread<'a> {
         &self.blocks
     }
 
-    /// Returns the results of each call of a message.
     fn results_of(&self, place: usize) -> Vec<Vec<&ReadMessage<'a>>> {
         let of_call = |call: usize| {
             let places = self.results.get(&(place, call)).into_iter().flatten();
@@ -137,7 +134,6 @@ fn paired(messages: &[ReadMessage<'_>]) -> HashMap<(usize, usize), Vec<usize>> {
 }
 
 impl MessageSettings<'_> {
-    /// Returns one message with its heading.
     pub(super) fn message(&mut self, message: &ShownMessage<'_>) -> Markup {
         let thread = MessageThread::of(self, std::slice::from_ref(message));
         self.block(&thread, &[0])
@@ -198,7 +194,6 @@ impl MessageSettings<'_> {
         }
     }
 
-    /// Adds a message that is only steps.
     fn add_steps(&mut self, thread: &MessageThread<'_>, place: usize, group: &mut StepGroup) {
         let read = &thread.messages[place];
         let message = read.of;

@@ -28,31 +28,25 @@ use verbatim_text::{address::id_in_path, amount::grouped, screen, snippet};
 /// The maximum number of messages on a page. A shorter conversation is shown completely.
 const MOST_MESSAGES: usize = 120;
 
-/// The number of messages before the chosen message.
 const BEFORE: usize = 20;
 
 /// The maximum number of bytes of messages on a page.
 const MOST_BYTES: usize = 90_000;
 
-/// The maximum number of rows of the list beside the messages.
 const MOST_ROWS: usize = 100;
 
 /// The maximum number of ticks in the overview strip. More ticks could not be told apart.
 const MOST_TICKS: usize = 400;
 
-/// The time limit of colouring the code of an exported file.
 const MOST_COLOURING: Duration = Duration::from_secs(3);
 
-/// The maximum number of characters of a title in a file name.
 const MOST_NAME: usize = 60;
 
-/// The requested part of a conversation.
 pub(super) struct TalkView {
     /// The id or its beginning, a title or a link.
     id: String,
     number: Option<u32>,
     ask: Ask,
-    /// Whether the message is shown completely, even if it is long.
     is_whole: bool,
 }
 
@@ -67,13 +61,11 @@ impl TalkView {
     }
 }
 
-/// A conversation with its matches.
 struct Talk {
     session: Session,
     card: DescribedConversation,
     ask: Ask,
     matches: Arc<Matches>,
-    /// The turn that the reader chose.
     turn: Option<usize>,
     /// The wanted match of the chosen turn, from 0.
     hit: usize,
@@ -275,7 +267,6 @@ pub(super) fn as_file(site: &Site, id: &str, stop: &Stop) -> Result<Markup, Prob
     })
 }
 
-/// Returns the rule that marks matches in a conversation.
 fn marked_in(ask: &Ask) -> Marks {
     match engine::trimmed(&ask.find) {
         "" => marks(ask),
@@ -426,7 +417,6 @@ impl Talk {
         address(&self.card, &self.ask, self.session.line(turn))
     }
 
-    /// Returns the address of a match of a turn.
     fn link_to(&self, turn: usize, hit: usize) -> String {
         let ask = Ask { hit, ..self.ask.clone() };
         address(&self.card, &ask, self.session.line(turn))
@@ -436,12 +426,10 @@ impl Talk {
         permalink(&self.card, &self.ask, self.session.line(turn))
     }
 
-    /// Returns the place of the chosen turn on the path.
     fn place(&self) -> Option<usize> {
         self.path.place(self.turn?)
     }
 
-    /// Returns the places on the path that the page shows.
     fn shown(&self) -> Range<usize> {
         let turns = self.path.turns();
         let all = turns.len();

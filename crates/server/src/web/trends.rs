@@ -21,14 +21,11 @@ const MOST_TEXTS: usize = 5;
 /// The number of messages to which a share refers: a share is a number per thousand messages.
 const SHARE_OF: u64 = 1_000;
 
-/// The texts that a person compares by month.
 struct Wanted {
     texts: Vec<String>,
-    /// Whether shares of all messages are shown instead of numbers.
     is_share: bool,
 }
 
-/// The numbers of messages with one text, by month.
 struct Trend {
     text: String,
     all: u64,

@@ -15,7 +15,6 @@ pub(super) const MOST_IN_ANSWER: usize = 50;
 
 const LONGEST_TITLE: usize = 500;
 
-/// The maximum number of characters of a summary that was made from a conversation's sentences.
 const LONGEST_SUMMARY: usize = 300;
 
 const IS_JSON: &str = "strings, numbers and lists of them are JSON";
@@ -31,7 +30,6 @@ pub(super) fn answer(
     Answer { structured: Some(structured), ..text.into() }
 }
 
-/// Returns JSON: on one line if compact, else pretty-printed.
 pub(super) fn json(value: &impl Serialize, options: &Options) -> String {
     if options.verbose {
         serde_json::to_string_pretty(value).expect(IS_JSON)

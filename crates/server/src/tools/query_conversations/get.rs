@@ -15,7 +15,6 @@ use crate::tools::{
 use verbatim_engine::{self as engine, About, Session};
 use verbatim_text::snippet;
 
-/// The maximum number of tokens of a turn in `mode="get"`.
 const READ_TURN_TOKENS: usize = 4_000;
 
 #[derive(Serialize)]
@@ -55,7 +54,6 @@ struct CompactGot {
     message: Option<String>,
 }
 
-/// Answers with the session of an id or a key, and at most `most_turns` of its turns.
 pub(super) fn get(
     call: &ToolCall<'_>,
     id: Option<&str>,

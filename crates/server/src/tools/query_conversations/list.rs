@@ -70,7 +70,6 @@ struct CompactListPage<'a> {
     message: &'a Option<String>,
 }
 
-/// Answers with one page of the conversations in a scope.
 pub(super) fn list(
     call: &ToolCall<'_>,
     scope: &Scope,

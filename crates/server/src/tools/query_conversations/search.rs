@@ -14,7 +14,6 @@ use crate::tools::{
 use verbatim_answer::notes::{self, Audience};
 use verbatim_engine::{About, ConversationMatch, Fields, Match, Question};
 
-/// The number of matched turns of a conversation in compact texts.
 const COMPACT_MATCHED: usize = 3;
 
 /// The number of characters of a matched turn in compact texts.
@@ -23,7 +22,6 @@ const COMPACT_MATCHED_TEXT: usize = 100;
 /// The maximum number of tokens for the fields of conversations; the other tokens are for turns.
 const MOST_FIELD_TOKENS: usize = 10_000;
 
-/// The maximum number of tokens of a turn in `mode="search"`.
 const FOUND_TURN_TOKENS: usize = 600;
 
 #[derive(Serialize)]
@@ -44,9 +42,7 @@ struct SearchItem {
 #[serde(rename_all = "camelCase")]
 struct SearchReply {
     mode: &'static str,
-    /// The number of matching conversations.
     total_results: usize,
-    /// Whether there may be more matching conversations.
     #[serde(rename = "total_is_lower_bound", skip_serializing_if = "Option::is_none")]
     total_is_lower_bound: Option<bool>,
     conversations: Vec<SearchItem>,
@@ -180,7 +176,6 @@ pub(super) fn search(
     Ok(answer(call.options, &compact, &results))
 }
 
-/// Returns the approximate number of tokens of a conversation's fields.
 fn cost(about: &About, summary: Option<&str>) -> usize {
     let title = title(&about.title).unwrap_or_default();
     let summary = summary.map_or(0, bound::tokens);
@@ -202,7 +197,6 @@ fn matched_turns(item: &ConversationMatch, budget: &mut Budget) -> Vec<TurnText>
     item.matches.iter().filter(|matched| !matched.passage.is_empty()).map_while(turn).collect()
 }
 
-/// Returns the last turns of a conversation, in order.
 fn last_turns(
     call: &ToolCall<'_>,
     about: &About,
