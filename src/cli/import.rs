@@ -312,10 +312,6 @@ fn counts(source: &SourceProgress) -> String {
     )
 }
 
-fn is_all_new(report: &Report) -> bool {
-    report.changes.updated_conversations + report.changes.unchanged_conversations == 0
-}
-
 /// Writes what was imported and what was left out. If not everything was imported, says so as an error too.
 fn write_whole_report(
     report: &Report,
@@ -363,7 +359,7 @@ fn write_changes(
     if let Some(files) = report.attachments.as_ref().filter(|files| files.kept > 0) {
         line += &format!(", {} ({})", counted(files.kept, "file"), bytes(files.bytes));
     }
-    if !is_all_new(report) {
+    if changes.updated_conversations + changes.unchanged_conversations > 0 {
         line += &format!(
             ": {} new, {} updated, {} unchanged; {}",
             grouped(changes.new_conversations),
@@ -406,8 +402,9 @@ fn write_left_out(
         true => left_out(report, remedies),
         false => left_out_in_brief(report, "`verbatim import --verbose` has the details"),
     };
-    let mut lines = lines.into_iter();
-    lines.try_for_each(|line| writeln!(out, "{}", folded(&on_one_line(&line), columns, 2)))
+    // A file name may contain line breaks.
+    let mut lines = lines.into_iter().map(|line| harmless(&line.replace('\n', " ")));
+    lines.try_for_each(|line| writeln!(out, "{}", folded(&line, columns, 2)))
 }
 
 fn write_json(
@@ -695,9 +692,4 @@ fn long_words(text: &str) -> Vec<String> {
     let mut words: Vec<&str> = words.filter(is_good).collect();
     words.sort_by_key(|word| std::cmp::Reverse(word.chars().count()));
     words.into_iter().map(str::to_owned).collect()
-}
-
-/// Returns a sentence without line breaks. A file name in the sentence may contain line breaks.
-fn on_one_line(sentence: &str) -> String {
-    harmless(&sentence.replace('\n', " "))
 }

@@ -178,20 +178,16 @@ fn index_in_turn(
     environment: &Environment,
     stop: &Stop,
 ) -> Result<(Indexed, Option<EngineError>), EngineError> {
-    let (begun, mut is_told) = (Instant::now(), false);
-    loop {
-        match index_when_steady(source, options, environment, stop) {
-            Err(EngineError::Indexing { .. })
-                if begun.elapsed() < MOST_WAITING && !stop.requested() =>
-            {
-                if !std::mem::replace(&mut is_told, true) {
-                    complain("waiting for another process that builds the same index");
-                }
-                thread::sleep(RETRY_PAUSE);
-            }
-            outcome => return outcome,
+    let mut is_told = false;
+    let is_built_elsewhere = |error: &EngineError| {
+        let is_built_elsewhere = matches!(error, EngineError::Indexing { .. });
+        if is_built_elsewhere && !std::mem::replace(&mut is_told, true) {
+            complain("waiting for another process that builds the same index");
         }
-    }
+        is_built_elsewhere
+    };
+    let attempt = || index_when_steady(source, options, environment, stop);
+    tried_again(MOST_WAITING, stop, is_built_elsewhere, attempt)
 }
 
 /// Does the same as [`index`]. If other programs change the database during the attempt, tries again.
@@ -201,14 +197,21 @@ pub(super) fn index_when_steady(
     environment: &Environment,
     stop: &Stop,
 ) -> Result<(Indexed, Option<EngineError>), EngineError> {
+    let attempt = || index(source, options, environment, stop);
+    tried_again(MOST_CHANGING, stop, EngineError::is_contention, attempt)
+}
+
+/// Repeats an attempt for a time, as long as its error passes.
+fn tried_again<T>(
+    most: Duration,
+    stop: &Stop,
+    mut passes: impl FnMut(&EngineError) -> bool,
+    mut attempt: impl FnMut() -> Result<T, EngineError>,
+) -> Result<T, EngineError> {
     let begun = Instant::now();
     loop {
-        match index(source, options, environment, stop) {
-            Err(error)
-                if error.is_contention()
-                    && begun.elapsed() < MOST_CHANGING
-                    && !stop.requested() =>
-            {
+        match attempt() {
+            Err(error) if begun.elapsed() < most && !stop.requested() && passes(&error) => {
                 thread::sleep(RETRY_PAUSE);
             }
             outcome => return outcome,

@@ -110,7 +110,7 @@ pub(super) fn offered(
 pub(super) fn run(args: &Args, engine: Engine, environment: &Environment) -> Result<u8> {
     let (mut options, offer) = offered(args, &engine, environment)?;
     if let Some(note) = places::local_note(engine.config()) {
-        log(&note);
+        complain(&note);
     }
     let (address, socket) = (args.http.as_deref(), args.socket.as_deref());
     let places = ListenAt { address, socket, may_move: false };
@@ -135,26 +135,26 @@ pub(super) fn run(args: &Args, engine: Engine, environment: &Environment) -> Res
     if let Some(url) = server.url() {
         let page = if args.page { format!(" and the page at {url}") } else { String::new() };
         let token = args.admission.token_hint();
-        log(&format!("serves MCP at {url}/mcp{page}{token}"));
+        complain(&format!("serves MCP at {url}/mcp{page}{token}"));
     }
     if let Some(path) = &args.socket {
-        log(&format!("serves MCP on the socket {}, at /mcp", path.display()));
+        complain(&format!("serves MCP on the socket {}, at /mcp", path.display()));
     }
-    let watch = watched(&engine, args.leaves_indexes());
-    let served = over_http(server, engine, options, offer);
-    end(watch);
-    served
+    over_http(args, server, engine, (options, offer))
 }
 
 /// Answers over HTTP until a signal ends the program.
 pub(super) fn over_http(
+    args: &Args,
     server: HttpServer,
     engine: Arc<Engine>,
-    options: Options,
-    offer: Offer,
+    (options, offer): (Options, Offer),
 ) -> Result<u8> {
-    let end = async { drop(interrupted().await) };
-    server.serve(|is_over| mcp::http::router(engine, options, offer, is_over), end)?;
+    let watch = watched(&engine, args.leaves_indexes());
+    let signal = async { drop(interrupted().await) };
+    let served = server.serve(|is_over| mcp::http::router(engine, options, offer, is_over), signal);
+    end(watch);
+    served?;
     Ok(FOUND)
 }
 
@@ -171,24 +171,19 @@ pub(super) fn page(_: &Arc<Engine>, _: &Environment) -> Result<axum::Router> {
 
 /// Starts to watch the databases, unless this is switched off. Searches are correct without the
 /// watch, so an error of the thread's start is only logged.
-pub(super) fn watched(engine: &Arc<Engine>, is_off: bool) -> Option<watch::Watch> {
+fn watched(engine: &Arc<Engine>, is_off: bool) -> Option<watch::Watch> {
     let told = |event: watch::Event| match event {
         // Merging changes no answer, so it is of no interest to users.
         watch::Event::Index(UpkeepEvent::Merged { .. }) => {}
-        event => log(&described(&event)),
+        event => complain(&described(&event)),
     };
     let start = || watch::start(Arc::clone(engine), told);
     let started = (!is_off).then(start)?;
-    started.map_err(|e| log(&e)).ok()
+    started.map_err(|error| complain(&error.to_string())).ok()
 }
 
-pub(super) fn end(watch: Option<watch::Watch>) {
+fn end(watch: Option<watch::Watch>) {
     if let Some(watch) = watch {
         watch.end(SHUTDOWN_PATIENCE);
     }
-}
-
-/// Writes a line to standard error; a failure to write is ignored.
-pub(super) fn log(message: &dyn std::fmt::Display) {
-    complain(&message.to_string());
 }

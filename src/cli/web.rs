@@ -10,7 +10,7 @@ use super::{
     exclude,
     listen::{self, ADDRESS, Admission, ListenAt},
     output::{FOUND, complain, json_line},
-    serve::{self, log},
+    serve,
     token::token_of,
 };
 use verbatim_engine::Engine;
@@ -66,11 +66,8 @@ pub(super) fn run(args: &Args, engine: Engine, terminal: Terminal<'_>) -> Result
     if !args.no_open && open::that_detached(&opened).is_err() {
         complain("no browser could be started; open the address above");
     }
-    let watch = serve::watched(&engine, args.serving.leaves_indexes());
     options.page_url = args.admission.outer_url(server.url());
-    let served = serve::over_http(server, engine, options, offer);
-    serve::end(watch);
-    served
+    serve::over_http(&args.serving, server, engine, (options, offer))
 }
 
 /// Print the token that lets clients in over HTTP
@@ -103,9 +100,9 @@ pub(super) fn token(args: &TokenArgs, engine: &Engine, terminal: Terminal<'_>) -
         false => writeln!(out, "{}", token.as_str())?,
     }
     if args.new {
-        log(&"clients need the new token as soon as the server is started again");
+        complain("clients need the new token as soon as the server is started again");
         if environment.filled("VERBATIM_TOKEN").is_some() {
-            log(&"but VERBATIM_TOKEN is set: a server started with it accepts only that token");
+            complain("but VERBATIM_TOKEN is set: a server started with it accepts only that token");
         }
     }
     Ok(FOUND)

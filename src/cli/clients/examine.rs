@@ -158,6 +158,8 @@ fn check(
         return Fault(what, set_command);
     }
     let set_args = "set \"args\" to [\"serve\"]".to_owned();
+    let is_texts =
+        |value: &Value| value.as_array().is_some_and(|it| it.iter().all(Value::is_string));
     if server.entry.get("args").is_some_and(|args| !is_texts(args)) {
         return Fault("has \"args\" that is not a list of strings".to_owned(), set_args);
     }
@@ -230,8 +232,4 @@ fn variable(server: &Server<'_>, setting: &Setting) -> Option<PathBuf> {
     let variables = server.variables()?;
     let mut values = setting.variables.iter().filter_map(|name| variables.get(*name)?.as_str());
     values.find(|value| !value.is_empty()).map(PathBuf::from)
-}
-
-fn is_texts(value: &Value) -> bool {
-    value.as_array().is_some_and(|items| items.iter().all(Value::is_string))
 }

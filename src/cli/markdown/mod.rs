@@ -87,7 +87,7 @@ pub(super) fn write_plain(
     let mut styled = StyledText::default();
     styled.push(text, Style::new());
     let marks = mark(styled.plain());
-    let lines = styled.wrapped_at_words(look.fold_columns().unwrap_or(usize::MAX));
+    let lines = styled.wrapped(look.fold_columns().unwrap_or(usize::MAX), false);
     let mut lines = lines.into_iter().filter(|_| !text.is_empty());
     lines.try_for_each(|line| writeln!(out, "{}", styled.shown(line, &marks, look)))
 }
@@ -372,7 +372,7 @@ impl<'a> MarkdownWriter<'a> {
             return Ok(());
         }
         let marks = (self.mark)(text.plain());
-        for line in text.wrapped(self.columns()) {
+        for line in text.wrapped(self.columns(), true) {
             let line = text.shown(line, &marks, self.look);
             self.line(&line)?;
         }

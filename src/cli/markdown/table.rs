@@ -91,7 +91,7 @@ impl Table {
                 line.append(cell);
                 let marks = mark(line.plain());
                 lines.extend(
-                    line.wrapped(columns).into_iter().map(|it| line.shown(it, &marks, look)),
+                    line.wrapped(columns, true).into_iter().map(|it| line.shown(it, &marks, look)),
                 );
             }
         }

@@ -61,22 +61,14 @@ impl StyledText {
         self.plain.trim().is_empty()
     }
 
-    /// Returns the ranges of the lines. Each line is at most `columns` wide, and longer words are broken.
-    /// A line can also be broken before and after characters that are two columns wide, as in Chinese.
-    pub(super) fn wrapped(&self, columns: usize) -> Vec<Range<usize>> {
-        self.lines(|line, start, lines| wrap(line, start, columns, true, lines))
-    }
-
-    /// Does the same, but longer words, such as paths, stay whole, so that they can be copied.
-    pub(super) fn wrapped_at_words(&self, columns: usize) -> Vec<Range<usize>> {
-        self.lines(|line, start, lines| wrap(line, start, columns, false, lines))
-    }
-
-    fn lines(&self, wrap: impl Fn(&str, usize, &mut Vec<Range<usize>>)) -> Vec<Range<usize>> {
+    /// Returns the ranges of the lines. Each line is at most `columns` wide. A line can also be broken before
+    /// and after characters that are two columns wide, as in Chinese. Unless `breaks_words` is set, longer
+    /// words, such as paths, stay whole, so that they can be copied.
+    pub(super) fn wrapped(&self, columns: usize, breaks_words: bool) -> Vec<Range<usize>> {
         let mut lines = Vec::new();
         let mut start = 0;
         for line in self.plain.trim_end().split('\n') {
-            wrap(line, start, &mut lines);
+            wrap(line, start, columns, breaks_words, &mut lines);
             start += line.len() + 1;
         }
         lines
@@ -122,8 +114,7 @@ pub(super) fn plain_width(text: &str) -> usize {
     text.width()
 }
 
-/// Adds the ranges of one line, which begins at `offset`, wrapped to columns. `breaks_words` says whether
-/// longer words are broken.
+/// Adds the ranges of one line, which begins at `offset`.
 fn wrap(
     line: &str,
     offset: usize,

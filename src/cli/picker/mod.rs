@@ -48,6 +48,9 @@ const IDLE: Duration = Duration::from_millis(250);
 /// The maximum number of bytes to copy. Terminals ignore commands that are much longer.
 const MOST_COPIED: usize = 72 << 10;
 
+const NOT_RESUMABLE: &str =
+    "only sessions of Claude Code and Codex whose files exist can be resumed";
+
 /// The reason why the picker gave the terminal back.
 #[derive(Debug)]
 pub(super) enum Picked {
@@ -233,14 +236,16 @@ impl Loop<'_> {
                 };
                 return Ok(Some(Picked::Show { word, marks: target.marks }));
             }
-            Action::Resume => match resume_command(self.engine, target) {
-                Ok(Some(command)) => return Ok(Some(Picked::Resume(command))),
-                Ok(None) => {
-                    "only sessions of Claude Code and Codex whose files exist can be resumed"
-                        .to_owned()
+            Action::Resume => {
+                let key = (target.source, target.id);
+                match conversation(self.engine, key, &Stop::never()) {
+                    Ok(found) => match found.resume() {
+                        Some(session) => return Ok(Some(Picked::Resume(session.to_string()))),
+                        None => NOT_RESUMABLE.to_owned(),
+                    },
+                    Err(error) => error.to_string(),
                 }
-                Err(error) => error.to_string(),
-            },
+            }
             Action::Open => browse(self.engine, target).unwrap_or_else(|error| error.to_string()),
             _ => self.copy(&target)?,
         };
@@ -273,10 +278,4 @@ fn browse(engine: &Engine, target: PickerTarget) -> Result<String> {
     };
     open::browse(link)?;
     Ok(format!("opens {}", harmless(link)))
-}
-
-/// Returns the command that resumes a coding agent's session; `None` if no agent can resume the conversation.
-fn resume_command(engine: &Engine, target: PickerTarget) -> Result<Option<String>> {
-    let found = conversation(engine, (target.source, target.id), &Stop::never())?;
-    Ok(found.resume().map(|session| session.to_string()))
 }

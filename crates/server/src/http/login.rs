@@ -1,12 +1,14 @@
 //! The login of a browser: a form asks for the token, and the answer sets the cookie.
 
 use std::{
-    sync::Mutex,
+    sync::{Arc, Mutex},
     time::{Duration, Instant},
 };
 
 use axum::{
-    http::{HeaderValue, StatusCode, header},
+    Form,
+    extract::State,
+    http::{HeaderMap, HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
 use maud::{DOCTYPE, Markup, html};
@@ -91,14 +93,25 @@ pub(super) struct LoginForm {
     next: String,
 }
 
+pub(super) struct LoginState {
+    pub(super) token: Option<AccessToken>,
+    pub(super) code: Arc<LoginCode>,
+    pub(super) cookie_name: String,
+}
+
 /// Answers the login form: with the cookie and a redirect if the token is right, else with the form.
-pub(super) fn log_in(
-    form: &LoginForm,
-    token: &AccessToken,
-    code: &LoginCode,
-    cookie_name: &str,
-    is_secure: bool,
+pub(super) async fn log_in(
+    State(login): State<Arc<LoginState>>,
+    headers: HeaderMap,
+    Form(form): Form<LoginForm>,
 ) -> Response {
+    let LoginState { token, code, cookie_name } = &*login;
+    let Some(token) = token else {
+        return (StatusCode::NOT_FOUND, "this server needs no token\n").into_response();
+    };
+    // The scheme of the origin shows whether a proxy in front of the server uses TLS.
+    let is_secure =
+        headers.get(header::ORIGIN).is_some_and(|origin| origin.as_bytes().starts_with(b"https:"));
     let given = form.token.trim().as_bytes();
     if !token.is(given) && !code.take(given) {
         return page("This token is not right, or was used already.", &form.next);

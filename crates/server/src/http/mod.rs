@@ -20,10 +20,10 @@ use std::{
 };
 
 use axum::{
-    Form, Router,
+    Router,
     body::HttpBody,
     extract::{DefaultBodyLimit, Request, State},
-    http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header},
+    http::{HeaderName, HeaderValue, Method, StatusCode, header},
     middleware::{self, Next},
     response::{IntoResponse, Response},
     routing::{MethodRouter, get, post},
@@ -39,7 +39,7 @@ use tower_http::{
 use self::{
     gate::{Credential, Gate, refused},
     listener::{Acceptor, Listener},
-    login::{LoginCode, LoginForm},
+    login::{LoginCode, LoginState},
     metrics::Metrics,
     paths::{HEALTH, MCP, MCP_SLASH, METRICS, SEARCH_PATH},
     search::{SearchRun, Searches},
@@ -248,7 +248,7 @@ impl HttpServer {
             app = app.route(SEARCH_PATH, get(search_for).with_state(found));
         }
         if let Some(page) = self.page.clone() {
-            let log_in = post(log_in).with_state(Arc::new(login));
+            let log_in = post(login::log_in).with_state(Arc::new(login));
             app = app
                 .route(login::LOGIN, log_in.layer(DefaultBodyLimit::max(FORM_BYTES)))
                 .route(login::LOGIN_SCRIPT, get(login::script))
@@ -306,26 +306,6 @@ async fn search_for(State(found): State<SearchHandlers>, request: Request) -> Re
     match found.page {
         Some(page) if is_browser => page.oneshot(request).await.into_response(),
         _ => search::answer(State(found.searches), request).await,
-    }
-}
-
-struct LoginState {
-    token: Option<AccessToken>,
-    code: Arc<LoginCode>,
-    cookie_name: String,
-}
-
-async fn log_in(
-    State(login): State<Arc<LoginState>>,
-    headers: HeaderMap,
-    Form(form): Form<LoginForm>,
-) -> Response {
-    // The scheme of the origin shows whether a proxy in front of the server uses TLS.
-    let is_secure =
-        headers.get(header::ORIGIN).is_some_and(|origin| origin.as_bytes().starts_with(b"https:"));
-    match &login.token {
-        Some(token) => login::log_in(&form, token, &login.code, &login.cookie_name, is_secure),
-        None => refused(StatusCode::NOT_FOUND, "this server needs no token"),
     }
 }
 

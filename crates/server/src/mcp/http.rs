@@ -20,7 +20,7 @@ use tokio::{task::JoinSet, time::timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    lines::{LineAction, parse, refusal},
+    lines::{INVALID_REQUEST, LineAction, parse, refusal},
     session::{ClientSession, ServerState},
 };
 use crate::tools::{CHATGPT_CLIENT, Offer, Options};
@@ -48,8 +48,6 @@ const BOTH: HeaderValue = HeaderValue::from_static("application/json, text/event
 
 /// The fields of `_meta` for which messages come before the answer.
 const ASK_FOR_MESSAGES: [&str; 2] = ["progressToken", "io.modelcontextprotocol/logLevel"];
-
-const INVALID_REQUEST: i64 = -32600;
 
 type McpService = StreamableHttpService<ClientSession, LocalSessionManager>;
 
@@ -96,10 +94,9 @@ async fn answer(State(services): State<McpServices>, request: Request) -> Respon
         return forward(&service, request).await;
     }
     let (mut head, body) = request.into_parts();
-    let takes_json = accepts(&head.headers, &OF_JSON);
-    if !takes_json {
+    if !accepts(&head.headers, &OF_JSON) {
         let why = "this server answers in JSON: the header Accept must name application/json";
-        return problem(StatusCode::NOT_ACCEPTABLE, &refusal(Value::Null, INVALID_REQUEST, why));
+        return refused(StatusCode::NOT_ACCEPTABLE, why);
     }
     let takes_stream = accepts(&head.headers, &[EVENT_STREAM]);
     head.headers.insert(header::ACCEPT, BOTH);
@@ -107,21 +104,15 @@ async fn answer(State(services): State<McpServices>, request: Request) -> Respon
         Ok(Ok(body)) => body,
         Ok(Err(_)) if !is_too_long(&head.headers) => {
             let why = "the body is cut short, or came too slowly";
-            return problem(StatusCode::BAD_REQUEST, &refusal(Value::Null, INVALID_REQUEST, why));
+            return refused(StatusCode::BAD_REQUEST, why);
         }
         Ok(Err(_)) => {
             let why = format!("the body is longer than {MOST_BYTES} bytes");
-            return problem(
-                StatusCode::PAYLOAD_TOO_LARGE,
-                &refusal(Value::Null, INVALID_REQUEST, &why),
-            );
+            return refused(StatusCode::PAYLOAD_TOO_LARGE, &why);
         }
         Err(_) => {
             let why = format!("the body did not come within {} s", BODY_TIME.as_secs());
-            return problem(
-                StatusCode::REQUEST_TIMEOUT,
-                &refusal(Value::Null, INVALID_REQUEST, &why),
-            );
+            return refused(StatusCode::REQUEST_TIMEOUT, &why);
         }
     };
     match parse(&body) {
@@ -136,10 +127,9 @@ async fn answer(State(services): State<McpServices>, request: Request) -> Respon
             forward(&service, Request::from_parts(head, text.into())).await
         }
         LineAction::Batch(messages) => answer_batch(&service, &head, messages).await,
-        LineAction::Answer(answer) => problem(StatusCode::BAD_REQUEST, &answer),
+        LineAction::Answer(answer) => with_json(StatusCode::BAD_REQUEST, &answer),
         LineAction::Ignore if body.trim_ascii().is_empty() => {
-            let why = "the body is empty; it must be one JSON-RPC message";
-            problem(StatusCode::BAD_REQUEST, &refusal(Value::Null, INVALID_REQUEST, why))
+            refused(StatusCode::BAD_REQUEST, "the body is empty; it must be one JSON-RPC message")
         }
         LineAction::Ignore => StatusCode::ACCEPTED.into_response(),
     }
@@ -160,8 +150,7 @@ async fn answer_batch(service: &McpService, head: &Parts, messages: Vec<Value>) 
         _ => "a batch of more than 100 messages",
     };
     if !why.is_empty() {
-        let answer = refusal(Value::Null, INVALID_REQUEST, why);
-        return problem(StatusCode::BAD_REQUEST, &answer);
+        return refused(StatusCode::BAD_REQUEST, why);
     }
     let (mut answers, mut calls) = (Vec::new(), JoinSet::new());
     for mut message in messages {
@@ -197,7 +186,7 @@ async fn answer_batch(service: &McpService, head: &Parts, messages: Vec<Value>) 
     }
     match answers.is_empty() {
         true => StatusCode::ACCEPTED.into_response(),
-        false => problem(StatusCode::OK, &Value::Array(answers)),
+        false => with_json(StatusCode::OK, &Value::Array(answers)),
     }
 }
 
@@ -230,6 +219,10 @@ fn has_batches(headers: &HeaderMap) -> bool {
     headers.get(VERSION).is_none_or(|version| version == WITH_BATCHES)
 }
 
-fn problem(status: StatusCode, answer: &Value) -> Response {
+fn refused(status: StatusCode, why: &str) -> Response {
+    with_json(status, &refusal(Value::Null, INVALID_REQUEST, why))
+}
+
+fn with_json(status: StatusCode, answer: &Value) -> Response {
     (status, [(header::CONTENT_TYPE, "application/json")], answer.to_string()).into_response()
 }

@@ -38,7 +38,7 @@ const READ_AHEAD: usize = 16;
 const GRACE: Duration = Duration::from_secs(1);
 
 const PARSE_ERROR: i64 = -32700;
-const INVALID_REQUEST: i64 = -32600;
+pub(super) const INVALID_REQUEST: i64 = -32600;
 const INVALID_PARAMS: i64 = -32602;
 
 /// The fields that are read from a line with a number that is out of range.

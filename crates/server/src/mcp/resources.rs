@@ -124,7 +124,7 @@ fn described(about: &About) -> Resource {
     resource.with_annotations(annotations)
 }
 
-fn failed(error: &engine::Error) -> ErrorData {
+pub(super) fn failed(error: &engine::Error) -> ErrorData {
     ErrorData::internal_error(Explained(error).to_string(), None)
 }
 

@@ -109,10 +109,12 @@ fn search(call: &ToolCall<'_>) -> Result<Answer> {
         results(&found.lines, &config.workspaces)
     };
     if !found.has_conversations {
+        let all = config.workspaces.iter().map(|path| path.display().to_string());
+        let all = || all.collect::<Vec<_>>().join(", ");
         text.push_str(&format!(
             "\n\nNo conversation folders found in {}; looked for conversations/DATE/NNN-slug, TYPE/DATE/NNN-slug \
              and conversations/TYPE/DATE/NNN-slug, with DATE YYYY-MM or YYYY-MM-DD.",
-            folder.map_or_else(|| listed(&config.workspaces), |folder| format!("{folder:?}"))
+            folder.map_or_else(all, |folder| format!("{folder:?}"))
         ));
     }
     if is_limited {
@@ -138,10 +140,6 @@ fn left_out(unread: &[String]) -> String {
     let more = unread.len() - named.len();
     let more = if more > 0 { format!("; and {more} more") } else { String::new() };
     format!("\n(Left out: {}{more})\n", named.join("; "))
-}
-
-fn listed(folders: &[PathBuf]) -> String {
-    folders.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
 }
 
 /// Returns the question and the limit. The question asks for one line more than the limit, so that

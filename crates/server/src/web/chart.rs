@@ -50,6 +50,7 @@ pub(super) fn histogram(months: &[Month<'_>]) -> Markup {
     let most = months.iter().map(|month| month.count).max().unwrap_or(0).max(1);
     let busiest = months.iter().find(|month| month.count == most).unwrap_or(first);
     let all = months.len().max(FEWEST) as f64;
+    let names: Vec<&str> = months.iter().map(|month| month.name).collect();
     let label = format!(
         "Messages by month, {} to {}; most, {}, in {}",
         month_name(first.name),
@@ -79,7 +80,7 @@ pub(super) fn histogram(months: &[Month<'_>]) -> Markup {
                     title { (about(month)) }
                 }
             }
-            @for (at, label) in years(months) {
+            @for (at, label) in years(&names) {
                 text x=(percent(at as f64, all)) y="66" { (label) }
             }
         }
@@ -95,12 +96,12 @@ pub(super) fn histogram(months: &[Month<'_>]) -> Markup {
 }
 
 /// Returns the positions of the year labels, as many as have room.
-fn years<'a>(months: &[Month<'a>]) -> Vec<(usize, &'a str)> {
+fn years<'a>(months: &[&'a str]) -> Vec<(usize, &'a str)> {
     const MOST: usize = 8;
 
     let mut starts: Vec<(usize, &str)> = Vec::new();
     for (at, month) in months.iter().enumerate() {
-        let year = month.name.split('-').next().unwrap_or_default();
+        let year = month.split('-').next().unwrap_or_default();
         if starts.last().is_none_or(|(_, last)| *last != year) {
             starts.push((at, year));
         }
@@ -127,7 +128,7 @@ fn scale(most: f64) -> (f64, f64) {
 }
 
 /// Draws lines at round numbers up to `top`, with the numbers at the left, and the years below.
-fn grid((step, top): (f64, f64), months: &[Month<'_>], all: f64) -> Markup {
+fn grid((step, top): (f64, f64), months: &[&str], all: f64) -> Markup {
     let lines = (0..=(top / step + 1e-9) as u64).map(|line| line as f64 * step);
     html! {
         @for line in lines {
@@ -149,12 +150,11 @@ pub(super) fn columns(months: &[(String, u64)], address: &dyn Fn(&str) -> String
     let (step, top) = scale(most as f64);
     let all = months.len().max(FEWEST) as f64;
     let height = |count: u64| (count as f64 / top * TALL).max(1.0);
-    let named: Vec<Month<'_>> =
-        months.iter().map(|(name, count)| Month { name, count: *count, is_in: true }).collect();
+    let names: Vec<&str> = months.iter().map(|(name, _)| name.as_str()).collect();
     let label = "Messages by month; the numbers are in the table below";
     html! {
         svg.chart height="204" role="group" aria-label=(label) {
-            (grid((step, top), &named, all))
+            (grid((step, top), &names, all))
             @for (at, (name, count)) in months.iter().enumerate() {
                 @if *count > 0 {
                     // The table below has these links for the keyboard.
@@ -176,11 +176,9 @@ pub(super) fn lines(months: &[&str], series: &[Vec<f64>], least: f64, what: &str
     let (step, top) = scale(series.iter().flatten().copied().fold(least, f64::max));
     let last = months.len().max(2) - 1;
     let point = |(at, value): (usize, &f64)| format!("{at},{:.1}", TALL - value / top * TALL);
-    let named: Vec<Month<'_>> =
-        months.iter().map(|name| Month { name, count: 0, is_in: true }).collect();
     html! {
         svg.chart height="204" role="img" aria-label=(format!("{what} by month; the numbers are in the table below")) {
-            (grid((step, top), &named, last as f64))
+            (grid((step, top), months, last as f64))
             svg.lines y=(FOOT - TALL) height=(TALL) viewBox=(format!("0 0 {last} {TALL}")) preserveAspectRatio="none" {
                 @for (place, values) in series.iter().enumerate() {
                     // The line of a single month goes across the chart.

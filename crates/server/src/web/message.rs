@@ -423,12 +423,7 @@ fn folded(
                 @if hits > 0 { " " span.n { mark { (counted(hits, "hit")) } } }
             }
             (PreEscaped(html))
-            @if let Some(raw) = raw {
-                details.as-is {
-                    summary { "As it was written" }
-                    (PreEscaped(plain(raw, "The change as it was written")))
-                }
-            }
+            (as_written(raw))
             @for result in results.html { (result) }
         }
     };
@@ -466,14 +461,20 @@ fn result(text: &str, marks: PartMarks<'_>) -> (Markup, usize) {
     let (html, count) = marks.mark(&html);
     let html = html! {
         @if snippet::trim(text).is_empty() { p.note { "No output" } } @else { (PreEscaped(html)) }
+        (as_written(raw))
+    };
+    (html, count)
+}
+
+fn as_written(raw: Option<&str>) -> Markup {
+    html! {
         @if let Some(raw) = raw {
             details.as-is {
                 summary { "As it was written" }
                 (PreEscaped(plain(raw, "The change as it was written")))
             }
         }
-    };
-    (html, count)
+    }
 }
 
 fn plain(text: &str, label: &str) -> String {

@@ -68,8 +68,8 @@ pub fn router(engine: Arc<Engine>, local_time: bool, resources: Resources) -> Ro
     Router::new()
         .route("/", get(search))
         .route("/search", get(search))
-        .route("/results", get(fragment))
-        .route("/facets", get(counts))
+        .route("/results", a_search(results::fragment))
+        .route("/facets", a_query(facet_counts))
         .route("/c/{id}", get(conversation))
         .route("/c/{id}/{number}", a_message(talk::page))
         .route("/c/{id}/file/{hash}", get(files::file))
@@ -77,8 +77,8 @@ pub fn router(engine: Arc<Engine>, local_time: bool, resources: Resources) -> Ro
         .route("/c/{id}/forget", get(whether_to_forget).post(forget_for_good))
         .route("/pulse", get(pulse))
         .route("/peek/{id}/{number}", a_message(talk::peek))
-        .route("/stats", get(statistics))
-        .route("/trends", get(compared))
+        .route("/stats", a_search(stats::page))
+        .route("/trends", a_query(trends::page))
         .route("/status", a_page(status::page))
         .route("/import", a_page(import::page).post(upload::receive))
         .route("/import/progress", a_page(|site, _| Ok(import::progress(site))))
@@ -95,16 +95,9 @@ async fn search(State(site): Shared, RawQuery(query): RawQuery) -> Response {
     html_for(&site, ask, results::page).await
 }
 
-async fn fragment(State(site): Shared, RawQuery(query): RawQuery) -> Response {
-    let ask = Ask::parse(query.as_deref().unwrap_or_default());
-    html(&site, move |site, stop| results::fragment(site, &ask, stop)).await
-}
-
-async fn counts(State(site): Shared, RawQuery(query): RawQuery) -> Response {
-    let query = query.unwrap_or_default();
-    let ask = Ask::parse(&query);
-    let is_first = ask::fields(&query).any(|(name, value)| name == "first" && value == "1");
-    html(&site, move |site, stop| facets::fragment(site, &ask, is_first, stop)).await
+fn facet_counts(site: &Site, query: &str, stop: &Stop) -> Result<Markup, Problem> {
+    let is_first = ask::fields(query).any(|(name, value)| name == "first" && value == "1");
+    facets::fragment(site, &Ask::parse(query), is_first, stop)
 }
 
 async fn conversation(
@@ -153,14 +146,18 @@ async fn pulse(State(site): Shared) -> Response {
     text(&site, |site, _| Ok(site.stamp().to_owned())).await
 }
 
-async fn statistics(State(site): Shared, RawQuery(query): RawQuery) -> Response {
-    let ask = Ask::parse(query.as_deref().unwrap_or_default());
-    html(&site, move |site, stop| stats::page(site, &ask, stop)).await
+fn a_query(work: fn(&Site, &str, &Stop) -> Result<Markup, Problem>) -> Route {
+    get(move |State(site): Shared, RawQuery(query)| async move {
+        let query = query.unwrap_or_default();
+        html(&site, move |site, stop| work(site, &query, stop)).await
+    })
 }
 
-async fn compared(State(site): Shared, RawQuery(query): RawQuery) -> Response {
-    let query = query.unwrap_or_default();
-    html(&site, move |site, stop| trends::page(site, &query, stop)).await
+fn a_search(work: fn(&Site, &Ask, &Stop) -> Result<Markup, Problem>) -> Route {
+    get(move |State(site): Shared, RawQuery(query)| async move {
+        let ask = Ask::parse(query.as_deref().unwrap_or_default());
+        html(&site, move |site, stop| work(site, &ask, stop)).await
+    })
 }
 
 fn a_page(work: fn(&Site, &Stop) -> Result<Markup, Problem>) -> Route {

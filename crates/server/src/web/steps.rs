@@ -149,7 +149,8 @@ impl MessageSettings<'_> {
             _ => "msg",
         };
         let number = message.number;
-        let body = self.body(read, &thread.results_of(block[0]));
+        let results = thread.results_of(block[0]);
+        let body = self.body(read, &results);
         let (mut shown, mut group) = (Vec::new(), StepGroup::default());
         // A message that is nothing but steps is in the fold itself.
         let is_steps = read.is_steps();
@@ -168,10 +169,7 @@ impl MessageSettings<'_> {
         // A view of the steps alone has nothing else to read.
         group.is_chosen |= self.view != ShownParts::All;
         if group.steps > 0 {
-            group.times.extend(message.time);
-            group
-                .times
-                .extend(thread.results_of(block[0]).iter().flatten().filter_map(|it| it.of.time));
+            group.add_times(message, &results);
         }
         for place in &block[1..] {
             self.add_steps(thread, *place, &mut group);
@@ -198,8 +196,7 @@ impl MessageSettings<'_> {
         let read = &thread.messages[place];
         let message = read.of;
         let results = thread.results_of(place);
-        group.times.extend(message.time);
-        group.times.extend(results.iter().flatten().filter_map(|result| result.of.time));
+        group.add_times(message, &results);
         let body = self.body(read, &results);
         let mut own = StepGroup::default();
         for piece in body.pieces {
@@ -223,6 +220,11 @@ impl MessageSettings<'_> {
 }
 
 impl StepGroup {
+    fn add_times(&mut self, message: &ShownMessage<'_>, results: &[Vec<&ReadMessage<'_>>]) {
+        self.times.extend(message.time);
+        self.times.extend(results.iter().flatten().filter_map(|result| result.of.time));
+    }
+
     fn add(&mut self, step: AgentStep) {
         self.html.push(step.html);
         self.steps += 1;

@@ -50,18 +50,6 @@ struct CompactListItem<'a> {
     last: &'a Option<String>,
 }
 
-impl CompactListItem<'_> {
-    fn of(item: &ListItem, id: String) -> CompactListItem<'_> {
-        CompactListItem {
-            id,
-            k: &item.session_key,
-            t: &item.title,
-            turns: item.turn_count,
-            last: &item.last_activity,
-        }
-    }
-}
-
 #[derive(Serialize)]
 struct CompactListPage<'a> {
     n: usize,
@@ -106,7 +94,13 @@ pub(super) fn list(
     let ids: Vec<&str> = listed.abouts.iter().map(|about| about.id.as_str()).collect();
     let ids = call.engine.find(call.stop).short_ids(&ids)?;
     let items = page.conversations.iter().zip(ids);
-    let compact = items.map(|(item, id)| CompactListItem::of(item, id)).collect();
-    let compact = CompactListPage { n: page.total, c: compact, message: &page.message };
+    let items = items.map(|(item, id)| CompactListItem {
+        id,
+        k: &item.session_key,
+        t: &item.title,
+        turns: item.turn_count,
+        last: &item.last_activity,
+    });
+    let compact = CompactListPage { n: page.total, c: items.collect(), message: &page.message };
     Ok(answer(call.options, &compact, &page))
 }
