@@ -7,8 +7,8 @@ use std::{
 };
 
 use super::{
+    engine_config::PlaceArgs,
     environment::{Environment, is_off},
-    places::PlaceArgs,
 };
 
 const VARIABLE: &str = "VERBATIM_BACKGROUND";

@@ -11,13 +11,13 @@ use serde_json::{Value, json};
 use super::{
     clients::{
         self, AiClient, CLIENTS, ConfigFile, NOT_TAKEN, OFF, PROFILE, RemoteEntry, SERVER,
-        TOKEN_VARIABLE, answers, is_of_this_computer, known, probe,
+        TOKEN_VARIABLE, answers, is_of_this_computer, known_clients, probe,
     },
+    engine_config::{agents_folders, default_home},
     environment::{Environment, Terminal},
-    fold::folded,
-    output::{FOUND, NOTHING, confirmed, harmless, json_line},
-    places::{agents_folders, default_home},
+    output::{FOUND, NOTHING, confirm, harmless, json_line},
     token::token_of,
+    wrap::folded,
 };
 use verbatim_engine::{Config, StoreAddress};
 
@@ -89,7 +89,6 @@ struct How {
 }
 
 impl ConnectArgs {
-    /// Returns whether the output is the list of clients, for a person.
     pub(super) fn is_list(&self) -> bool {
         self.client.is_none() && !self.how.json
     }
@@ -101,9 +100,7 @@ impl ConnectArgs {
 }
 
 enum ChangeOutcome {
-    /// The configuration needs no change.
     Same,
-    /// The change was shown and not made.
     Shown,
     Refused,
     /// The change was made. The value is the path of the backup.
@@ -174,7 +171,7 @@ pub(super) fn connect(args: &ConnectArgs, config: &Config, terminal: Terminal<'_
     let old = ours.iter().find(|server| server.name == SERVER).or(ours.first());
     let name = old.map_or(SERVER, |server| server.name);
     let was_remote = old.map_or(remote.is_some(), |server| server.url().is_some());
-    let syntax = |reason| broken(&client, &file, reason);
+    let syntax = |reason| unreadable(&client, &file, reason);
     // No client accepts a command and an address in one entry, so an entry of the other kind is removed.
     let base = match was_remote == remote.is_some() {
         true => file.text().to_owned(),
@@ -217,7 +214,7 @@ pub(super) fn connect(args: &ConnectArgs, config: &Config, terminal: Terminal<'_
             client.name
         )?;
     }
-    match reached(&client, environment) {
+    match reach(&client, environment) {
         None => {}
         Some(Ok(())) if remote.is_some() => writeln!(out, "Checked: the server answers.")?,
         Some(Ok(())) => writeln!(out, "Checked: the server starts and answers a search.")?,
@@ -258,7 +255,7 @@ pub(super) fn disconnect(args: &DisconnectArgs, terminal: Terminal<'_>) -> Resul
         return Ok(FOUND);
     }
     let text = file.without_servers(client.key, &names);
-    let text = text.map_err(|reason| broken(&client, &file, reason))?;
+    let text = text.map_err(|reason| unreadable(&client, &file, reason))?;
     let outcome = change(&client, &file, &text, &args.how, Terminal { environment, out })?;
     if args.how.json {
         return write_json(&client, &text, &outcome, out);
@@ -278,9 +275,9 @@ pub(super) fn disconnect(args: &DisconnectArgs, terminal: Terminal<'_>) -> Resul
 /// Lists the clients, and starts the server of each connected client to test it.
 fn list(environment: &Environment, out: &mut dyn Write) -> Result<u8> {
     let (here, missing): (Vec<AiClient>, Vec<AiClient>) =
-        known(environment).into_iter().partition(AiClient::is_installed);
+        known_clients(environment).into_iter().partition(AiClient::is_installed);
     for client in &here {
-        let state = match reached(client, environment) {
+        let state = match reach(client, environment) {
             Some(Err(Unreached::Unknown(error))) => {
                 format!("not known whether it is connected: {error}")
             }
@@ -301,11 +298,10 @@ fn list(environment: &Environment, out: &mut dyn Write) -> Result<u8> {
     Ok(FOUND)
 }
 
-/// Lists every known client as JSON, and starts the server of each connected client to test it.
 fn list_json(environment: &Environment, out: &mut dyn Write) -> Result<u8> {
-    for client in known(environment) {
+    for client in known_clients(environment) {
         let is_installed = client.is_installed();
-        let reached = if is_installed { reached(&client, environment) } else { None };
+        let reached = if is_installed { reach(&client, environment) } else { None };
         let json = json!({
             "id": client.id,
             "name": client.name,
@@ -353,7 +349,7 @@ fn write_json(
 }
 
 fn client(id: &str, environment: &Environment) -> Result<AiClient> {
-    let client = known(environment).into_iter().find(|client| client.id == id);
+    let client = known_clients(environment).into_iter().find(|client| client.id == id);
     client.ok_or_else(|| Error::NoFolder(id.to_owned()))
 }
 
@@ -367,7 +363,7 @@ fn read(client: &AiClient) -> Result<(ConfigFile, Value)> {
             _ => Error::File { path, source },
         }
     })?;
-    let config = file.parse().map_err(|reason| broken(client, &file, reason))?;
+    let config = file.parse().map_err(|reason| unreadable(client, &file, reason))?;
     Ok((file, config))
 }
 
@@ -378,21 +374,16 @@ fn remote_entry(
     config: &Config,
     environment: &Environment,
 ) -> Result<RemoteEntry> {
-    use verbatim_server::http::token::AccessToken;
-
     let is_web = ["http://", "https://"].iter().any(|start| url.starts_with(start));
     if !is_web || !url.ends_with(clients::MCP_PATH) || url.contains(char::is_whitespace) {
         return Err(Error::NoUrl(url.to_owned()));
     }
     let is_here = is_of_this_computer(url);
-    let token = match &args.token_file {
-        Some(path) => Some(AccessToken::in_file(path).map_err(verbatim_server::http::Error::from)?),
-        // The token of this home must not be sent to a server on another computer.
-        None => (is_here || environment.filled(TOKEN_VARIABLE).is_some())
-            .then(|| token_of(config, environment))
-            .transpose()?,
-    };
-    let given = token.as_ref().map_or("", AccessToken::as_str);
+    let file = args.token_file.as_deref();
+    // The token of this home must not be sent to a server on another computer.
+    let is_known = file.is_some() || is_here || environment.filled(TOKEN_VARIABLE).is_some();
+    let token = is_known.then(|| token_of(file, config, environment)).transpose()?;
+    let given = token.as_ref().map_or("", |token| token.as_str());
     let entry = client.remote_entry(url, given).ok_or(Error::NoHttp(client.name))?;
     match entry.holds_token && token.is_none() {
         true => Err(Error::ForeignServer(url.to_owned())),
@@ -400,7 +391,7 @@ fn remote_entry(
     }
 }
 
-fn broken(client: &AiClient, file: &ConfigFile, reason: String) -> Error {
+fn unreadable(client: &AiClient, file: &ConfigFile, reason: String) -> Error {
     let (path, remedy) = (client.path.clone(), file.remedy(&reason));
     Error::Syntax { path, reason, remedy }
 }
@@ -424,7 +415,7 @@ enum Unreached {
 }
 
 /// Tests the server in a client's configuration; returns `None` if the configuration has no such server.
-fn reached(client: &AiClient, environment: &Environment) -> Option<Result<(), Unreached>> {
+fn reach(client: &AiClient, environment: &Environment) -> Option<Result<(), Unreached>> {
     let config = match read(client) {
         Ok((_, config)) => config,
         Err(error) => return Some(Err(Unreached::Unknown(error))),
@@ -444,7 +435,6 @@ fn reached(client: &AiClient, environment: &Environment) -> Option<Result<(), Un
     Some(answers.try_for_each(|answer| answer.map_err(Unreached::Server)))
 }
 
-/// Shows a change, and makes the change if the user agrees.
 fn change(
     client: &AiClient,
     file: &ConfigFile,
@@ -472,7 +462,7 @@ fn change(
     if how.print {
         return Ok(ChangeOutcome::Shown);
     }
-    if !agreed(how.yes, "Make this change?", environment, out)? {
+    if !confirm_change(how.yes, "Make this change?", environment, out)? {
         writeln!(out, "Nothing was changed.")?;
         return Ok(ChangeOutcome::Refused);
     }
@@ -492,7 +482,7 @@ fn change(
 }
 
 /// Returns whether the user agrees: by a flag, or else on the terminal.
-pub(super) fn agreed(
+pub(super) fn confirm_change(
     yes: bool,
     question: &str,
     environment: &Environment,
@@ -505,10 +495,9 @@ pub(super) fn agreed(
         return Err(Error::NoTerminal);
     }
     out.flush()?;
-    Ok(confirmed(question)?)
+    Ok(confirm(question)?)
 }
 
-/// Writes the lines that differ between two texts, with some lines around them.
 fn write_change(out: &mut dyn Write, before: &str, after: &str) -> io::Result<()> {
     let [before, after] = [before, after].map(|text| text.lines().collect::<Vec<_>>());
     let has_long = before.iter().any(|line| line.chars().count() > LONGEST_LINE);

@@ -170,7 +170,6 @@ struct Evaluation {
 }
 
 impl Evaluation {
-    /// Returns the figures of a mode: the means over all questions.
     fn figures(&self, measured: RankedWay, step: &Step) -> Result<Figures, Error> {
         // The first question opens the index, so its time does not count.
         self.rank(&self.queries[0], measured)?;
@@ -181,10 +180,10 @@ impl Evaluation {
             let found = self.rank(query, measured)?;
             took += start.elapsed();
             let found: Vec<&str> = found.iter().filter_map(|id| self.corpus.id(id)).collect();
-            questions.push(QuestionFigures::of(&found, &query.relevant));
+            questions.push(QuestionFigures::of_ranking(&found, &query.relevant));
             step.count(questions.len(), self.queries.len());
         }
-        Ok(Figures::of(&questions, took.as_secs_f64() * 1e3 / questions.len() as f64))
+        Ok(Figures::mean_of(&questions, took.as_secs_f64() * 1e3 / questions.len() as f64))
     }
 
     /// Returns the ids of the best messages for a question. It is an error if the mode cannot be measured,

@@ -51,7 +51,7 @@ impl ExcludeFollower {
     /// last exclusions stay in force, because a typing error must not reveal an excluded conversation.
     fn look(&self) -> Option<Vec<String>> {
         let mut last = lock(&self.last);
-        let stamp = fs::metadata(&self.path).ok().map(|file| FileTimes::of(&file));
+        let stamp = fs::metadata(&self.path).ok().map(|file| FileTimes::new(&file));
         // Many editors empty a file before they write it. Meanwhile, nothing excluded may be found.
         if stamp.is_some_and(|stamp| stamp.length == 0 && stamp.is_new()) {
             return None;
@@ -84,7 +84,7 @@ impl ExcludeFollower {
 }
 
 impl FileTimes {
-    fn of(file: &Metadata) -> FileTimes {
+    fn new(file: &Metadata) -> FileTimes {
         #[cfg(unix)]
         let number = std::os::unix::fs::MetadataExt::ino(file);
         #[cfg(not(unix))]

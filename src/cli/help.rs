@@ -2,7 +2,7 @@
 
 use clap::{Arg, Command};
 
-use super::{environment::Environment, fold::folded};
+use super::{environment::Environment, wrap::folded};
 
 /// The width of help if the output is not a terminal, and the maximum width on a terminal.
 const WIDTH: usize = 100;
@@ -28,7 +28,6 @@ const PROGRAM_HELP: &str = "\
 
 {before-help}{all-args}{after-help}";
 
-/// The part of a command's help that names the flags of all commands.
 const PLACES: &str = "Where the data is: --db, --home, --index, --archive, --no-archive; \
                       `verbatim --help` explains them";
 

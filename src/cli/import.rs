@@ -1,6 +1,6 @@
 //! `verbatim import`: imports exports into a canonical database.
 
-mod found;
+mod exports;
 
 use std::{
     cell::RefCell,
@@ -14,17 +14,17 @@ use clap::{Args, ValueEnum};
 use serde_json::json;
 use unicode_width::UnicodeWidthStr;
 
-use found::FoundChoice;
+use exports::FoundChoice;
 
 use super::{
     archives, background,
+    engine_config::{self, PlaceArgs},
     environment::{Environment, Terminal},
-    fold::folded,
     indexing::{self, AllIndexed, Limits},
     interrupt,
     output::{FOUND, complain, counted, grouped, harmless},
-    places::{self, PlaceArgs},
     progress::{Step, bytes, duration},
+    wrap::folded,
 };
 use verbatim_answer::import_report::{Remedies, left_out, left_out_in_brief};
 use verbatim_base::model::{Hit, Matching, Request, Stop};
@@ -145,7 +145,7 @@ pub(super) fn run(
         return Err(Error::Stdin);
     }
     let target = target(args, engine.config(), named)?;
-    let sources = match sources(args, (engine.config(), &target), environment, out)? {
+    let sources = match find_sources(args, (engine.config(), &target), environment, out)? {
         FoundChoice::Import(sources) => sources,
         FoundChoice::Transcripts(sources) => {
             return Followed { sources, is_named: false, engine, places, environment }
@@ -212,7 +212,7 @@ pub(super) fn run(
             code = PARTIAL;
         }
         (indexed, later) =
-            (export, Later::of(meaning, &reading, (Some(path), places), environment));
+            (export, Later::start(meaning, &reading, (Some(path), places), environment));
     }
     if args.json {
         let indexed = indexed.as_ref().map(indexing::json);
@@ -224,18 +224,18 @@ pub(super) fn run(
     Ok(code)
 }
 
-fn sources(
+fn find_sources(
     args: &ImportArgs,
     into: (&Config, &StoreAddress),
     environment: &Environment,
     out: &mut dyn Write,
 ) -> Result<FoundChoice> {
     if !args.sources.is_empty() {
-        return Ok(FoundChoice::Import(found::expanded(&args.sources, environment)));
+        return Ok(FoundChoice::Import(exports::expand_sources(&args.sources, environment)));
     }
     let mut log = io::stderr();
     let list: &mut dyn Write = if args.json { &mut log } else { out };
-    Ok(found::choose(args.yes, into, environment, list)?)
+    Ok(exports::choose(args.yes, into, environment, list)?)
 }
 
 fn ended_in_cluster(
@@ -475,7 +475,7 @@ impl Followed<'_> {
                     code = PARTIAL;
                 }
                 let into = (self.places.db.as_deref(), self.places);
-                later = Later::of(meaning, self.engine, into, self.environment);
+                later = Later::start(meaning, self.engine, into, self.environment);
             }
         }
         match args.json {
@@ -519,7 +519,7 @@ impl Followed<'_> {
             let line = format!(
                 "{}: nothing to import. Verbatim follows these transcripts already ({}): it finds what \
                  the agent adds, and keeps what the agent deletes.",
-                places::short(source, self.environment),
+                engine_config::short(source, self.environment),
                 counted(number, "conversation")
             );
             writeln!(out, "{}", folded(&line, self.environment.columns, 2))?;
@@ -540,7 +540,7 @@ struct Later {
 impl Later {
     /// Lets a process make the vectors that messages lack, unless one does so already. Returns `None` if there
     /// are only a few: the import has made them, or another process does.
-    fn of(
+    fn start(
         meaning: Encoded,
         engine: &Engine,
         (db, places): (Option<&Path>, &PlaceArgs),
@@ -556,7 +556,6 @@ impl Later {
         Some(Later { meaning, threads, is_under_way })
     }
 
-    /// Returns a sentence about it, with the commands for the status and for the index.
     fn line(&self, [status, reindex]: &[String; 2]) -> String {
         let messages = counted(self.meaning.missing(), "message");
         match self.is_under_way {
@@ -594,7 +593,7 @@ impl Ending<'_> {
         let is_in_home = self.target.starts_with(config.db_folder());
         let home = std::path::absolute(&config.home).unwrap_or_else(|_| config.home.clone());
         let place = if is_in_home { &home } else { self.target };
-        let place = places::short(place, self.environment);
+        let place = engine_config::short(place, self.environment);
         let private = if is_in_home { " (only you can read them)" } else { "" };
         let took = duration(begun.elapsed());
         let done = if is_indexed || self.args.no_index { "Ready" } else { "Imported" };
@@ -612,7 +611,7 @@ impl Ending<'_> {
             && !read.path().is_some_and(same)
         {
             let read = match &read {
-                StoreAddress::Database(path) => places::short(path, self.environment),
+                StoreAddress::Database(path) => engine_config::short(path, self.environment),
                 StoreAddress::Cluster(address) => address.clone(),
             };
             lines.push(format!("Without --db, searches here read {read}."));
@@ -626,14 +625,13 @@ impl Ending<'_> {
         writeln!(out, "Try: {} \"{words}\"", self.command("search"))
     }
 
-    /// Returns a command that reads the imported chats.
     fn command(&self, name: &str) -> String {
         let config = self.engine.config();
         let flag = |flag: &str, path: &Path| {
             let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
             format!("verbatim {name} {flag} {}", quoted(&path.to_string_lossy()))
         };
-        let is_default = config.home == places::default_home(self.environment);
+        let is_default = config.home == engine_config::default_home(self.environment);
         match self.target.starts_with(config.db_folder()) {
             true if is_default && config.local_folder().is_none() => format!("verbatim {name}"),
             true => flag("--home", &config.home),

@@ -16,7 +16,6 @@ use super::{
     environment::Environment,
     output::{complain, grouped},
     progress::{Step, bytes, duration},
-    settings,
     settings_file::{self, Setting},
 };
 use verbatim_base::{lock::lock, model::Stop};
@@ -60,7 +59,7 @@ pub(super) struct Limits {
 impl Limits {
     /// Returns the limits from the flags, or else from the configuration file.
     pub(super) fn resources(&self, environment: &Environment) -> Resources {
-        let text = |setting: &Setting| settings::given(setting, None, environment).text();
+        let text = |setting: &Setting| environment.setting(setting).text();
         let memory = self.memory.or_else(|| parse_size(&text(&settings_file::MEMORY)?).ok());
         let threads = self.threads.or_else(|| text(&settings_file::THREADS)?.parse().ok());
         let cores = || thread::available_parallelism().map_or(1, usize::from);
@@ -135,7 +134,6 @@ pub(super) fn index_all(engine: &Engine, environment: &Environment, stop: &Stop)
     AllIndexed { export, failed, meaning: self::meaning(engine, stop) }
 }
 
-/// Returns how far the sentence encoder has read the messages of all sources.
 fn meaning(engine: &Engine, stop: &Stop) -> Encoded {
     engine.sources().iter().fold(Encoded::default(), |sum, source| {
         let Encoded { made, total } = source.encoded(stop);

@@ -168,7 +168,7 @@ pub(super) fn resume(
     }
     let failed = |source| Error::Start { what: words[0].to_owned(), source };
     // The terminal belongs to the agent now.
-    waiting::end();
+    waiting::clear();
     let status = command.status().map_err(failed)?;
     Ok(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(NOTHING))
 }

@@ -41,7 +41,6 @@ pub(super) struct Paged<'a> {
 }
 
 impl<'a> Paged<'a> {
-    /// Returns a writer to the pager of the environment, or without a pager if `is_wanted` is false.
     pub(super) fn new(out: &'a mut dyn Write, environment: &Environment, is_wanted: bool) -> Self {
         let command = if is_wanted { command(environment, false) } else { None };
         Paged { out, command, less: None, running: None }
@@ -145,13 +144,11 @@ impl<'a> PagedAtFound<'a> {
         PagedAtFound { paged, found, kept, start, is_open, columns, lines }
     }
 
-    /// Waits until the user leaves the pager, as [`Paged::finish`].
     pub(super) fn finish(mut self) -> io::Result<bool> {
         self.open()?;
         self.paged.finish()
     }
 
-    /// Starts the pager near the match.
     fn open(&mut self) -> io::Result<()> {
         if std::mem::replace(&mut self.is_open, true) || self.kept.is_empty() {
             return Ok(());

@@ -9,7 +9,7 @@ use std::{
 use indicatif::{ProgressBar, ProgressStyle};
 use unicode_width::UnicodeWidthStr;
 
-use super::{echo::Hidden, environment::Environment, fold::folded, waiting};
+use super::{echo::Hidden, environment::Environment, waiting, wrap::folded};
 
 use verbatim_text::amount::grouped;
 
@@ -52,7 +52,7 @@ pub(super) struct Step {
 
 impl Step {
     pub(super) fn begin(environment: &Environment, name: &str) -> Step {
-        waiting::end();
+        waiting::clear();
         let columns = environment.columns;
         let hidden = environment.progress.then(Hidden::begin);
         // Without a terminal, nothing is shown.

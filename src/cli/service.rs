@@ -9,7 +9,7 @@ use std::{
 use serde::Serialize;
 
 use super::{
-    connect::{self, Result, agreed, server_places},
+    connect::{self, Result, confirm_change, server_places},
     environment::{Environment, Terminal},
     listen::{self, ADDRESS},
     output::{FOUND, NOTHING, complain, harmless, json_line},
@@ -115,7 +115,7 @@ pub(super) fn run(args: &ServiceArgs, config: &Config, terminal: Terminal<'_>) -
     let manager = manager(environment)?;
     let (text, (change, done)) = match &args.action {
         ServiceAction::Install { address, page, yes, print } => {
-            listen::checked(address)
+            listen::check_address(address)
                 .map_err(|problem| io::Error::new(io::ErrorKind::InvalidInput, problem))?;
             let mut words = ["serve", "--http", address].map(str::to_owned).to_vec();
             words.extend(page.then(|| "--page".to_owned()));
@@ -156,7 +156,7 @@ fn install(
     for line in text.lines() {
         writeln!(out, "  + {}", harmless(line))?;
     }
-    if !agreed(yes, "Make this file and start the service?", environment, out)? {
+    if !confirm_change(yes, "Make this file and start the service?", environment, out)? {
         return Ok(("refused", None));
     }
     if let Some(folder) = manager.path.parent() {
@@ -181,7 +181,7 @@ fn remove(
         return Ok(("none", None));
     }
     writeln!(out, "  - {}", harmless(&manager.path.display().to_string()))?;
-    if !agreed(yes, "Stop the service and remove this file?", environment, out)? {
+    if !confirm_change(yes, "Stop the service and remove this file?", environment, out)? {
         return Ok(("refused", None));
     }
     let is_stopped = all_run(&manager.stop);

@@ -17,7 +17,6 @@ use super::{
     environment::{Environment, Terminal},
     error::Result,
     filters::usage,
-    fold::folded,
     found::{self, ConversationJson, DescribedConversation, UNTITLED, place, target},
     look::{Color, DIM, Look, TITLE},
     markdown::{self, CodeHighlighter, MOST_RENDERED},
@@ -25,6 +24,7 @@ use super::{
     output::{FOUND, JsonHit, NOTHING, complain, counted, harmless, json_line},
     pager::{FoundPlace, Landing},
     progress, settings, settings_file,
+    wrap::folded,
 };
 use verbatim_base::model::{Hit, Stop};
 use verbatim_engine::{self as engine, Attachment, AttachmentFiles, Engine, Session, SourceKind};

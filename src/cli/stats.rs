@@ -16,10 +16,10 @@ use super::{
     environment::Terminal,
     error::{Error, Result},
     filters::FilterArgs,
-    fold::folded,
     look::{Color, Look, Piece, fitted},
     notes,
     output::{FOUND, NOTHING, complain, counted, grouped, harmless},
+    wrap::folded,
 };
 use verbatim_base::{model::Stop, private};
 use verbatim_engine::{Engine, Scope, Tally};
@@ -180,7 +180,6 @@ fn bar(count: u64, most: u64, longest: usize) -> String {
     format!("{}{}", "█".repeat(eighths / 8), EIGHTHS[eighths % 8])
 }
 
-/// Draws the messages by month as columns, with the years below.
 fn svg(months: &[(String, u64)]) -> String {
     const COLUMN: usize = 12;
     const HEIGHT: u64 = 160;

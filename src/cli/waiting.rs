@@ -44,12 +44,12 @@ impl Waiting {
 
 impl Drop for Waiting {
     fn drop(&mut self) {
-        end();
+        clear();
     }
 }
 
 pub(super) fn say(text: impl Into<String>) {
-    end();
+    clear();
     let bar = ProgressBar::new_spinner().with_message(text.into());
     let style = ProgressStyle::with_template(LINE);
     bar.set_style(style.expect("templates are constants that indicatif takes"));
@@ -66,7 +66,7 @@ pub(super) fn say(text: impl Into<String>) {
     });
 }
 
-pub(super) fn end() {
+pub(super) fn clear() {
     if IS_WAITING.swap(false, Ordering::AcqRel) {
         let mut line = lock(&LINE_SHOWN);
         if let Some((bar, _)) = line.take() {
@@ -80,7 +80,7 @@ pub(super) struct EndsWaiting<'a>(pub(super) &'a mut dyn Write);
 
 impl Write for EndsWaiting<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        end();
+        clear();
         self.0.write(bytes)
     }
 

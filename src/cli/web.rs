@@ -43,7 +43,7 @@ pub(super) fn run(args: &Args, engine: Engine, terminal: Terminal<'_>) -> Result
     let Terminal { environment, out } = terminal;
     exclude::follow(&engine, environment);
     let engine = Arc::new(engine);
-    let (mut options, offer) = serve::offered(&args.serving, &engine, environment)?;
+    let (mut options, offer) = serve::select_tools(&args.serving, &engine, environment)?;
     let address = args.address.as_deref();
     // If the default port is taken, the server uses another port, and the browser opens that address.
     let places =
@@ -93,7 +93,7 @@ pub(super) fn token(args: &TokenArgs, engine: &Engine, terminal: Terminal<'_>) -
     let token = match args.new {
         true => verbatim_server::http::token::AccessToken::renewed(&config.home)
             .map_err(verbatim_server::http::Error::from)?,
-        false => token_of(config, environment)?,
+        false => token_of(None, config, environment)?,
     };
     match args.json {
         true => json_line(out, &json!({"token": token.as_str()}))?,

@@ -9,13 +9,13 @@ use std::{
 use serde_json::Value;
 
 use super::super::{
+    engine_config::PlaceArgs,
     environment::Environment,
-    places::PlaceArgs,
     settings_file::{DB, HOME, Setting},
 };
 use super::{
     AiClient, ConfigFile, NOT_UTF_8, OFF, SERVER, Server, Syntax, can_start,
-    can_start_from_desktop, is_named_verbatim, known, of_project, probe, servers,
+    can_start_from_desktop, is_named_verbatim, known_clients, probe, project_clients, servers,
 };
 use verbatim_base::model::{Instant, Stop};
 use verbatim_engine::{Config, Engine, Finding, Scope, SourceKind, StoreAddress};
@@ -41,7 +41,7 @@ pub(crate) fn examine(
     report: &mut dyn FnMut(Finding),
 ) {
     let mut count = 0;
-    for client in known(environment).into_iter().chain(of_project(environment)) {
+    for client in known_clients(environment).into_iter().chain(project_clients(environment)) {
         let file = ConfigFile::read(&client.path, client.syntax);
         if file.as_ref().is_ok_and(|file| !file.exists()) {
             continue;

@@ -194,7 +194,7 @@ impl AiClient {
 
 type Entry = Vec<(&'static str, Value)>;
 
-pub(super) fn known(environment: &Environment) -> Vec<AiClient> {
+pub(super) fn known_clients(environment: &Environment) -> Vec<AiClient> {
     let home = || environment.user_folder.clone();
     let named = |name| environment.filled(name).map(PathBuf::from);
     let folder = |base| match base {
@@ -211,8 +211,8 @@ pub(super) fn known(environment: &Environment) -> Vec<AiClient> {
     CLIENTS.iter().filter_map(client).collect()
 }
 
-fn of_project(environment: &Environment) -> impl Iterator<Item = AiClient> {
-    known(environment).into_iter().filter_map(|client| {
+fn project_clients(environment: &Environment) -> impl Iterator<Item = AiClient> {
+    known_clients(environment).into_iter().filter_map(|client| {
         let path = environment.working_folder.join(client.in_project?);
         (path != client.path).then_some(AiClient { path, ..client })
     })

@@ -84,9 +84,9 @@ impl ServerConnection {
     }
 
     fn run(mut self) -> Result<usize, String> {
-        let outcome = self.talk();
+        let outcome = self.search_once();
         drop(self.input.take());
-        let status = self.end();
+        let status = self.wait_for_end();
         match outcome {
             Err(Failure::Ended) => {
                 let log = self.log.join().unwrap_or_default();
@@ -103,7 +103,7 @@ impl ServerConnection {
         }
     }
 
-    fn talk(&mut self) -> Result<usize, Failure> {
+    fn search_once(&mut self) -> Result<usize, Failure> {
         let client = json!({"name": "verbatim doctor", "version": env!("CARGO_PKG_VERSION")});
         let hello =
             json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client});
@@ -168,7 +168,7 @@ impl ServerConnection {
     }
 
     /// Waits for the server to end, and kills it after `MAX_END`. Returns the exit code.
-    fn end(&mut self) -> Option<i32> {
+    fn wait_for_end(&mut self) -> Option<i32> {
         let until = Instant::now() + MAX_END;
         while Instant::now() < until {
             if let Ok(Some(status)) = self.child.try_wait() {

@@ -131,7 +131,7 @@ pub(super) fn time(value: &Value) -> Option<Instant> {
             date::parse_iso(text, Edge::Start)
                 .or_else(|| date::parse_iso(&without_weekday(text).replace('/', "-"), Edge::Start))
                 .or_else(|| text.parse().ok().and_then(seconds))
-                .or_else(|| in_words(text))
+                .or_else(|| parse_words(text))
         }
         _ => None,
     }
@@ -144,7 +144,7 @@ fn without_weekday(text: &str) -> String {
     parts.map_or_else(|| text.to_owned(), |(date, clock)| format!("{date}{clock}"))
 }
 
-fn in_words(text: &str) -> Option<Instant> {
+fn parse_words(text: &str) -> Option<Instant> {
     let text = text.to_lowercase();
     let words: Vec<&str> = text.split(|c: char| !c.is_ascii_alphanumeric() && c != ':').collect();
     let number = |word: &str| {

@@ -84,12 +84,12 @@ pub(super) fn write_plain(
     look: Look,
     mark: Mark<'_>,
 ) -> io::Result<()> {
-    let mut styled = StyledText::default();
-    styled.push(text, Style::new());
-    let marks = mark(styled.plain());
-    let lines = styled.wrapped(look.fold_columns().unwrap_or(usize::MAX), false);
+    let mut page = StyledText::default();
+    page.push(text, Style::new());
+    let marks = mark(page.plain());
+    let lines = page.wrapped(look.fold_columns().unwrap_or(usize::MAX), false);
     let mut lines = lines.into_iter().filter(|_| !text.is_empty());
-    lines.try_for_each(|line| writeln!(out, "{}", styled.shown(line, &marks, look)))
+    lines.try_for_each(|line| writeln!(out, "{}", page.styled(line, &marks, look)))
 }
 
 struct Prefix {
@@ -155,7 +155,6 @@ impl<'a> MarkdownWriter<'a> {
         self.flush()
     }
 
-    /// Writes an artifact below its title and language.
     fn artifact(&mut self, artifact: &Artifact<'_>) -> io::Result<()> {
         let (title, language) = (artifact.title(), artifact.language());
         self.push(if title.is_empty() { "Artifact" } else { title }, Style::new().bold());
@@ -301,7 +300,6 @@ impl<'a> MarkdownWriter<'a> {
         Ok(())
     }
 
-    /// Returns the text of the current cell or paragraph.
     fn inline(&mut self) -> &mut StyledText {
         match &mut self.block {
             OpenBlock::Table(table) => table.cell(),
@@ -373,13 +371,12 @@ impl<'a> MarkdownWriter<'a> {
         }
         let marks = (self.mark)(text.plain());
         for line in text.wrapped(self.columns(), true) {
-            let line = text.shown(line, &marks, self.look);
+            let line = text.styled(line, &marks, self.look);
             self.line(&line)?;
         }
         Ok(())
     }
 
-    /// Returns the columns that are left for text.
     fn columns(&self) -> usize {
         let taken: usize = self.prefixes.iter().map(|prefix| plain_width(&prefix.rest)).sum();
         self.look.columns.min(WIDEST).saturating_sub(taken).max(NARROWEST)
@@ -408,7 +405,7 @@ impl<'a> MarkdownWriter<'a> {
         let lines = self.highlighter.highlighted(&code, &language, self.look.colours);
         for line in lines {
             let marks = (self.mark)(line.plain());
-            let shown = line.shown(0..line.len(), &marks, self.look);
+            let shown = line.styled(0..line.len(), &marks, self.look);
             let indent = if shown.is_empty() { "" } else { "    " };
             self.line(&format!("{indent}{shown}"))?;
         }

@@ -38,7 +38,6 @@ impl StyledText {
         self.links.extend(other.links.iter().map(moved));
     }
 
-    /// Makes the text after an offset a link.
     pub(super) fn link(&mut self, from: usize, address: String) {
         // A link inside the new link is removed: an image gets the address of the link around it.
         self.links.truncate(self.links.partition_point(|(range, _)| range.start < from));
@@ -74,8 +73,7 @@ impl StyledText {
         lines
     }
 
-    /// Returns a part of the text with its styles, its links and its marks.
-    pub(super) fn shown(&self, part: Range<usize>, marks: &[Range<usize>], look: Look) -> String {
+    pub(super) fn styled(&self, part: Range<usize>, marks: &[Range<usize>], look: Look) -> String {
         let mut shown = String::new();
         let mut at = part.start;
         // Styles, links and marks are in order, so one pass from the first relevant entry is enough.

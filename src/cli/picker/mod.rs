@@ -135,7 +135,7 @@ impl Loop<'_> {
     /// Runs the picker until the user chooses a conversation or leaves. If this function is called again,
     /// the picker goes on where it was.
     pub(super) fn run(&mut self) -> Result<Picked> {
-        let picked = self.screen.take().and_then(|()| self.pick());
+        let picked = self.screen.enter().and_then(|()| self.pick());
         give_back();
         picked.map_err(Error::Terminal)
     }
@@ -182,14 +182,14 @@ impl Loop<'_> {
                     let results = match one {
                         PickerFinding::Found(results) => results,
                         PickerFinding::Counted(count) => {
-                            self.picker.counted(count);
+                            self.picker.set_count(count);
                             continue;
                         }
                     };
                     if results.is_all() && results.conversations.is_empty() {
                         return Ok(Some(Picked::NoChats));
                     }
-                    let action = self.picker.found(results);
+                    let action = self.picker.show_results(results);
                     if let Some(picked) = self.act(action)? {
                         return Ok(Some(picked));
                     }
@@ -223,7 +223,7 @@ impl Loop<'_> {
             return Ok(Some(Picked::Nothing));
         }
         if action == Action::Search {
-            self.searches.ask(self.picker.asked().clone());
+            self.searches.ask(self.picker.last_asked().clone());
             return Ok(None);
         }
         let Some(target) = self.picker.target() else { return Ok(None) };

@@ -59,7 +59,7 @@ impl Screen {
     }
 
     /// Takes the terminal, for the first time or after a pager.
-    pub(super) fn take(&mut self) -> io::Result<()> {
+    pub(super) fn enter(&mut self) -> io::Result<()> {
         #[cfg(unix)]
         self.signals.forget_interrupt();
         enable_raw_mode()?;

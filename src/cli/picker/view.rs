@@ -75,7 +75,6 @@ const PROMPT: &str = "> ";
 
 const ELLIPSIS: &str = "…";
 
-/// Draws the picker, and keeps the wrapped lines of the preview.
 #[derive(Debug)]
 pub(super) struct PickerView {
     styles: Styles,
@@ -159,7 +158,7 @@ impl PickerView {
 
     /// Returns the line below the typed text: how the text is searched, and the filters.
     fn rule(&self, picker: &Picker, width: usize) -> Line<'static> {
-        let state = picker.asked().state();
+        let state = picker.last_asked().state();
         let filters = picker.results.filters.iter().map(String::as_str);
         let state = state.into_iter().chain(filters).collect::<Vec<_>>().join(" · ");
         let mut line = fit(vec![Span::styled(format!("── {state} "), self.styles.dim)], width);
@@ -351,7 +350,6 @@ fn folded(text: &str, width: usize, most: usize, style: Style) -> Vec<Line<'stat
     lines.map(|line| fit(vec![Span::styled(line, style)], width)).collect()
 }
 
-/// Returns the help for keys in a form that fits into a width.
 fn keys(picker: &Picker, width: u16) -> &'static str {
     let (all, few) = match picker.focus {
         _ if picker.help.is_some() => ("↑↓ scroll  Esc closes this list", "Esc closes this list"),
@@ -359,7 +357,7 @@ fn keys(picker: &Picker, width: u16) -> &'static str {
             "↑↓ scroll  q: back to the results  Enter print the whole conversation",
             "q: back to the results",
         ),
-        Focus::List if picker.asked().is_ranked => (
+        Focus::List if picker.last_asked().is_ranked => (
             "↑↓ choose  Enter show  ^T exact  ^O open  Tab preview  F1 keys  Esc leave",
             "Enter show  F1 keys  Esc leave",
         ),
@@ -550,10 +548,10 @@ mod tests {
         }
 
         fn answer(&mut self) {
-            let asked = self.picker.asked().clone();
+            let asked = self.picker.last_asked().clone();
             search::search(&self.context, &asked, &Stop::never(), &mut |answer| match answer {
-                PickerFinding::Found(results) => drop(self.picker.found(results)),
-                PickerFinding::Counted(count) => self.picker.counted(count),
+                PickerFinding::Found(results) => drop(self.picker.show_results(results)),
+                PickerFinding::Counted(count) => self.picker.set_count(count),
             });
             self.read();
         }

@@ -16,7 +16,6 @@ const FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 
 const LOCALHOST: &str = "localhost";
 
-/// The connection that a request came through.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Peer {
     /// A TCP connection, with the server's own address.
@@ -90,7 +89,7 @@ impl Gate {
             return Ok(Credential::Token);
         }
         let Some(token) = &self.token else { return Ok(Credential::Token) };
-        if bearer(headers).is_some_and(|given| token.is(given)) {
+        if bearer(headers).is_some_and(|given| token.is_token(given)) {
             return Ok(Credential::Token);
         }
         let has_cookie = || cookies(headers, &self.cookie_name).any(|given| token.is_cookie(given));

@@ -57,10 +57,8 @@ impl Default for ConnectionLimits {
     }
 }
 
-/// The maximum size of a request's headers in bytes.
 const HEADER_BYTES: usize = 32 << 10;
 
-/// The maximum number of headers of a request.
 const HEADERS: usize = 100;
 
 /// The pause after a system error, such as too many open files.

@@ -74,7 +74,7 @@ impl LoginCode {
     }
 
     /// Returns whether the given code is right. A right code cannot be used again.
-    fn take(&self, given: &[u8]) -> bool {
+    fn redeem(&self, given: &[u8]) -> bool {
         let mut held = lock(&self.0);
         let is_right = held.as_ref().is_some_and(|(code, until)| {
             Instant::now() < *until && is_equal(code.as_bytes(), given)
@@ -113,7 +113,7 @@ pub(super) async fn log_in(
     let is_secure =
         headers.get(header::ORIGIN).is_some_and(|origin| origin.as_bytes().starts_with(b"https:"));
     let given = form.token.trim().as_bytes();
-    if !token.is(given) && !code.take(given) {
+    if !token.is_token(given) && !code.redeem(given) {
         return page("This token is not right, or was used already.", &form.next);
     }
     let secure = if is_secure { "; Secure" } else { "" };
@@ -216,10 +216,12 @@ mod tests {
     #[test]
     fn a_code_works_once() {
         let codes = LoginCode::default();
-        assert!(!codes.take(b""));
+        assert!(!codes.redeem(b""));
         let code = codes.make().unwrap();
         assert!(
-            !codes.take(b"wrong") && codes.take(code.as_bytes()) && !codes.take(code.as_bytes())
+            !codes.redeem(b"wrong")
+                && codes.redeem(code.as_bytes())
+                && !codes.redeem(code.as_bytes())
         );
     }
 }

@@ -40,7 +40,6 @@ pub(super) struct Metrics {
     logs: bool,
 }
 
-/// Counts a request, and measures the time until its answer begins.
 pub(super) async fn measure(
     State(metrics): State<Arc<Metrics>>,
     request: Request,

@@ -352,7 +352,6 @@ pub(crate) fn busy(why: &'static str) -> Response {
     (again, refused(StatusCode::SERVICE_UNAVAILABLE, why)).into_response()
 }
 
-/// Writes the panic of a route to the log, and returns an error answer.
 #[expect(clippy::needless_pass_by_value, reason = "the layer gives it so")]
 fn panicked(panic: Box<dyn std::any::Any + Send>) -> Response {
     let text = panic.downcast_ref::<String>().map(String::as_str);

@@ -31,7 +31,6 @@ const MOST_BYTES: usize = 4 << 20;
 
 const BODY_TIME: Duration = Duration::from_secs(60);
 
-/// The maximum number of messages in a batch.
 const MOST_MESSAGES: usize = 100;
 
 const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");

@@ -6,7 +6,6 @@ use super::error::{Error, Result};
 use verbatim_engine as engine;
 use verbatim_text::{like::MOST_PATTERN_BYTES, snippet};
 
-/// The maximum number of unknown arguments that an error names.
 const MOST_NAMED: usize = 5;
 
 /// The maximum number of characters of an id, a key, a path, a title or another name.
@@ -115,7 +114,6 @@ impl<'a> Arguments<'a> {
             .ok_or_else(|| wrong(name, takes, &self.values[name]))
     }
 
-    /// Returns a boolean; `false` if the argument is absent.
     pub(super) fn flag(&self, name: &str) -> Result<bool> {
         match self.value(name) {
             None => Ok(false),

@@ -195,11 +195,10 @@ fn run(call: &tool::ToolCall<'_>) -> Result<Answer> {
         told.notes.push(format!("ignored: {error}"));
     }
     let note = (!told.notes.is_empty()).then(|| told.notes.join("; "));
-    let text = written(&Done { success: true, action, data, note });
+    let text = to_json(&Done { success: true, action, data, note });
     Ok(Answer { log: told.log, ..text.into() })
 }
 
-/// The notes for the caller of an action, and a line for the log.
 #[derive(Default)]
 struct Told {
     notes: Vec<String>,
@@ -212,7 +211,7 @@ fn refuse(call: &tool::ToolCall<'_>, error: &Error) -> Answer {
         _ => Value::Null,
     };
     let failed = Failed { success: false, action: &action, error: error.to_string() };
-    Answer { is_error: true, ..written(&failed).into() }
+    Answer { is_error: true, ..to_json(&failed).into() }
 }
 
 /// A call of one action; it reads only the arguments of that action.
@@ -222,7 +221,6 @@ struct ThreadCall<'a> {
 }
 
 impl<'a> ThreadCall<'a> {
-    /// Returns a note that names the given arguments that the action does not use.
     fn ignored(&self) -> Option<String> {
         let used = used_by(self.name);
         let is_ignored = |name: &&str| *name != "action" && !used.contains(name);
@@ -280,7 +278,7 @@ impl<'a> ThreadCall<'a> {
     fn record(&self, told: &mut Told) -> Result<Data> {
         let continuation = self.required("continuation_id")?;
         let Some(turn) = self.turn(told)? else {
-            return Err(self.missing("query"));
+            return Err(self.missing_argument("query"));
         };
         let memory = self.call.engine.memory();
         let recorded = memory.continue_thread(continuation, turn, self.call.stop)?;
@@ -393,10 +391,10 @@ impl<'a> ThreadCall<'a> {
     }
 
     fn required(&self, name: &'static str) -> Result<&'a str> {
-        self.text(name)?.ok_or_else(|| self.missing(name))
+        self.text(name)?.ok_or_else(|| self.missing_argument(name))
     }
 
-    fn missing(&self, name: &str) -> Error {
+    fn missing_argument(&self, name: &str) -> Error {
         Error::Refused(format!("{name} is required for {} action", self.name))
     }
 
@@ -437,6 +435,6 @@ fn too_long(name: &str, most: &str) -> Error {
     Error::Refused(format!("{name} is too long: it takes at most {most}"))
 }
 
-fn written(answer: &impl Serialize) -> String {
+fn to_json(answer: &impl Serialize) -> String {
     serde_json::to_string(answer).expect("strings and numbers are JSON")
 }

@@ -95,7 +95,7 @@ fn read(call: &ToolCall<'_>) -> Result<Answer> {
     }
     let most = if end.is_some() { bound::MOST_TOKENS - bound::FRAME } else { PAGE };
     let (start, end) = (start.unwrap_or(1), end.unwrap_or(last).min(last));
-    let page = ReadPage::of(&session, ReadPart { start, end, offset, most });
+    let page = ReadPage::text_for_lines(&session, ReadPart { start, end, offset, most });
     page.map(Answer::from).map_err(out_of_range)
 }
 
@@ -109,7 +109,7 @@ pub fn transcript(
     for source in engine.sources() {
         if let Some(session) = engine.find(stop).session(source.kind, id, options.raw_content)? {
             let part = ReadPart { start: 1, end: u32::MAX, offset: 0, most: usize::MAX / 8 };
-            return Ok(ReadPage::of(&session, part).ok());
+            return Ok(ReadPage::text_for_lines(&session, part).ok());
         }
     }
     Ok(None)
@@ -162,7 +162,7 @@ pub(super) fn part(call: &ToolCall<'_>, about: &About, place: ReadFrom) -> Resul
     let most = bound::MOST_TOKENS - bound::FRAME;
     let from = |start, offset| {
         let part = ReadPart { start, end: u32::MAX, offset, most };
-        let page = ReadPage::written(&session, part).map_err(Error::Refused);
+        let page = ReadPage::messages(&session, part).map_err(Error::Refused);
         page.map(|(text, rest)| (text, rest.map(|rest| rest.for_id(&about.id))))
     };
     let mut shown = match place.is_exact {
@@ -180,7 +180,6 @@ pub(super) fn part(call: &ToolCall<'_>, about: &About, place: ReadFrom) -> Resul
 }
 
 struct ReadPart {
-    /// The first and the last line.
     start: u32,
     end: u32,
     offset: usize,
@@ -202,20 +201,22 @@ struct ReadPage<'a> {
 
 impl ReadPage<'_> {
     /// Returns the messages of a part, as many as fit; the error says why no message can be shown.
-    fn of(session: &Session, part: ReadPart) -> Result<String, String> {
-        let (mut text, whereabouts) = ReadPage::written(session, part)?;
+    fn text_for_lines(session: &Session, part: ReadPart) -> Result<String, String> {
+        let (mut text, whereabouts) = ReadPage::messages(session, part)?;
         if let Some(whereabouts) = whereabouts {
             text.push_str(&format!("\n---\n\n*{}*\n", whereabouts.for_lines()));
         }
         Ok(text)
     }
 
-    /// Returns the messages of a part, and the position of the part in the conversation.
-    fn written(session: &Session, part: ReadPart) -> Result<(String, Option<Whereabouts>), String> {
+    fn messages(
+        session: &Session,
+        part: ReadPart,
+    ) -> Result<(String, Option<Whereabouts>), String> {
         let turns = session.turns();
         let first = partition(turns, |turn| session.line(turn) < part.start);
         let after = partition(turns, |turn| session.line(turn) <= part.end);
-        let exchanges = Exchanges::of(session);
+        let exchanges = Exchanges::new(session);
         let exchange = (0..first).filter(|turn| exchanges.begins(*turn)).count();
         let text = head(session);
         let left = part.most.saturating_sub(bound::tokens(&text));
@@ -316,7 +317,6 @@ struct Whereabouts {
 }
 
 impl Whereabouts {
-    /// Returns the text for `read`, with the arguments for the next page.
     fn for_lines(&self) -> String {
         let says = &self.says;
         match self.next {
@@ -328,7 +328,6 @@ impl Whereabouts {
         }
     }
 
-    /// Returns the text for `fetch`, with the id of the next page.
     fn for_id(&self, id: &str) -> String {
         let says = &self.says;
         match self.next {
@@ -362,7 +361,7 @@ struct Exchanges<'a> {
 }
 
 impl Exchanges<'_> {
-    fn of(session: &Session) -> Exchanges<'_> {
+    fn new(session: &Session) -> Exchanges<'_> {
         let first = (0..session.turns()).find(|turn| session.role(*turn) == USER);
         Exchanges { session, first }
     }

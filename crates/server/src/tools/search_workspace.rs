@@ -126,12 +126,12 @@ fn search(call: &ToolCall<'_>) -> Result<Answer> {
     if found.unread.is_empty() {
         return Ok(text.into());
     }
-    text.push_str(&left_out(&found.unread));
+    text.push_str(&left_out_line(&found.unread));
     let log = format!("search_workspace could not read {}", found.unread.join("; "));
     Ok(Answer { log: Some(log), ..text.into() })
 }
 
-fn left_out(unread: &[String]) -> String {
+fn left_out_line(unread: &[String]) -> String {
     let named: Vec<_> = unread
         .iter()
         .take(MOST_LEFT_OUT)

@@ -3,7 +3,7 @@
 use super::{
     code::Highlighter,
     mark::escaped,
-    markdown::{framed, render},
+    markdown::{framed_code, render},
 };
 use verbatim_text::{parts::Artifact, screen};
 
@@ -22,7 +22,7 @@ pub(super) fn html(artifact: &Artifact<'_>, highlighter: &mut Highlighter) -> St
              <div class=\"md\" dir=\"auto\">{html}</div></figure>"
         );
     }
-    framed(&caption, &title, &highlighter.html(&content, language))
+    framed_code(&caption, &title, &highlighter.html(&content, language))
 }
 
 #[cfg(test)]

@@ -40,7 +40,6 @@ pub(super) fn month_name(month: &str) -> String {
     }
 }
 
-/// Returns a part of a whole in percent, as a width in SVG.
 fn percent(part: f64, whole: f64) -> String {
     format!("{:.2}%", part / whole.max(1.0) * 100.0)
 }
@@ -280,7 +279,6 @@ pub(super) fn heat(hours: &BTreeMap<i64, u64>, address: &dyn Fn(i64) -> String) 
     }
 }
 
-/// Returns the numbers of a chart as a table, which the reader opens.
 pub(super) fn as_table(label: &str, head: &Markup, rows: &Markup) -> Markup {
     html! {
         details.fold {

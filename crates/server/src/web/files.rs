@@ -53,7 +53,11 @@ pub(super) struct MessageFiles {
 }
 
 impl MessageFiles {
-    pub(super) fn of(site: &Site, card: &DescribedConversation, kind: SourceKind) -> MessageFiles {
+    pub(super) fn read(
+        site: &Site,
+        card: &DescribedConversation,
+        kind: SourceKind,
+    ) -> MessageFiles {
         let store = AttachmentFiles::of(site.engine.config());
         let (all, failure) = match store.list(kind, &card.id) {
             Ok(all) => (all, None),
@@ -75,8 +79,7 @@ impl MessageFiles {
         }
     }
 
-    /// Returns the files of a message as HTML: pictures, and links to other files.
-    pub(super) fn shown(&self, hit: &Hit<'_>) -> Markup {
+    pub(super) fn html(&self, hit: &Hit<'_>) -> Markup {
         let files: Vec<&Attachment> = self.of_message(hit).collect();
         html! {
             @if !files.is_empty() {
@@ -109,14 +112,13 @@ impl MessageFiles {
     }
 
     /// Returns the names of a message's files, for pages that cannot show the files.
-    pub(super) fn named(&self, hit: &Hit<'_>) -> Markup {
+    pub(super) fn names_html(&self, hit: &Hit<'_>) -> Markup {
         html! {
-            @for line in self.lines(hit) { p.note { (line) } }
+            @for line in self.name_lines(hit) { p.note { (line) } }
         }
     }
 
-    /// Returns the names of a message's files, one line each.
-    pub(super) fn lines(&self, hit: &Hit<'_>) -> Vec<String> {
+    pub(super) fn name_lines(&self, hit: &Hit<'_>) -> Vec<String> {
         let line = |file: &Attachment| {
             format!("[{}, {}: `verbatim export` writes it out]", name_of(file), what_it_is(file))
         };
@@ -164,7 +166,6 @@ pub(super) async fn file(
     }
 }
 
-/// Returns advice for a file whose stored copy is missing.
 fn remedy(kind: SourceKind) -> &'static str {
     match kind {
         SourceKind::Archive => "A transcript is read only once, so Verbatim cannot bring it back.",

@@ -36,7 +36,7 @@ struct MessageFigures {
 }
 
 impl MessageFigures {
-    fn of(site: &Site, ask: &Ask, stop: &Stop) -> Result<MessageFigures, Problem> {
+    fn count(site: &Site, ask: &Ask, stop: &Stop) -> Result<MessageFigures, Problem> {
         let (sources, clock) = (site.engine.all_sources(), site.clock());
         let hour = |time| clock.hour_of_week(time);
         if !ask.text().is_empty() {
@@ -81,7 +81,7 @@ pub(super) fn page(site: &Site, ask: &Ask, stop: &Stop) -> Result<Markup, Proble
     // An hour cannot be counted, and a search by meaning has no number of messages.
     let (find, view, page) = Default::default();
     let ask = &Ask { find, view, page, hour: None, way: Way::Exact, ..ask.clone() };
-    let figures = MessageFigures::of(site, ask, stop)?;
+    let figures = MessageFigures::count(site, ask, stop)?;
     let counts = &*figures.counts;
     let (title, tab) = ("Statistics", Tab::Statistics);
     let (messages, zone) = (site.messages(stop), Some(clock.zone()));
@@ -112,7 +112,7 @@ pub(super) fn page(site: &Site, ask: &Ask, stop: &Stop) -> Result<Markup, Proble
             }
             main #main {
                 h1 { (counted(counts.messages as usize, "message")) " in " (counted(counts.conversations, "conversation")) }
-                (about(site, ask, &figures))
+                (figures_line(site, ask, &figures))
                 @for note in &counts.notes { p.say.warn { b { "Note" } " " (note.to_string()) "." } }
                 section aria-labelledby="by-month" {
                     h2 #by-month { "Messages by month" }
@@ -153,7 +153,7 @@ fn trends_of(ask: &Ask) -> String {
     }
 }
 
-fn about(site: &Site, ask: &Ask, figures: &MessageFigures) -> Markup {
+fn figures_line(site: &Site, ask: &Ask, figures: &MessageFigures) -> Markup {
     let clock = site.clock();
     html! {
         @match &figures.of_all {
@@ -162,20 +162,19 @@ fn about(site: &Site, ask: &Ask, figures: &MessageFigures) -> Markup {
                 @if [first, last].iter().all(|time| time.and_then(|time| clock.iso(time)).is_some()) {
                     "From " (moment(clock, *first)) " to " (moment(clock, *last)) ". "
                 }
-                (share(&figures.counts))
+                (share_sentence(&figures.counts))
             },
             None => p {
                 @if !ask.text().is_empty() { "They have “" bdi { (snippet::echo(ask.text())) } "”. " }
                 @if ask.has_filters() { "Filters: " bdi { (chosen(ask)) } ". " }
-                (share(&figures.counts)) " "
+                (share_sentence(&figures.counts)) " "
                 a href=(ask.address()) { "Show them" } " · " a href="/stats" { "All messages" }
             },
         }
     }
 }
 
-/// Returns a sentence about the share of the messages that the person wrote.
-fn share(counts: &Facets) -> String {
+fn share_sentence(counts: &Facets) -> String {
     let own = counts.roles.get("user").copied().unwrap_or(0);
     match (own * 100).checked_div(counts.messages) {
         Some(share) => format!("You wrote {share}\u{a0}% of the messages."),

@@ -22,7 +22,6 @@ const MOST_TOOLS: usize = 4;
 
 const MOST_TOOL: usize = 30;
 
-/// The messages of a page in the order of their display.
 pub(super) struct MessageThread<'a> {
     messages: Vec<ReadMessage<'a>>,
     /// The places of the results, by the place of the message that calls and the number of its call.
@@ -44,9 +43,9 @@ struct StepGroup {
 }
 
 impl<'a> MessageThread<'a> {
-    pub(super) fn of(settings: &MessageSettings<'_>, messages: &'a [ShownMessage<'a>]) -> Self {
+    pub(super) fn new(settings: &MessageSettings<'_>, messages: &'a [ShownMessage<'a>]) -> Self {
         let messages: Vec<_> = messages.iter().map(|message| settings.read(message)).collect();
-        let results = paired(&messages);
+        let results = results_by_call(&messages);
         let is_paired = |place: &usize| results.values().flatten().any(|result| result == place);
         let mut blocks: Vec<Vec<usize>> = Vec::new();
         for place in (0..messages.len()).filter(|place| !is_paired(place)) {
@@ -97,7 +96,7 @@ fn open_calls(read: &ReadMessage<'_>) -> usize {
 
 /// Pairs calls with the messages after them that have the results. Results stay alone if it is not
 /// certain which call each of them belongs to.
-fn paired(messages: &[ReadMessage<'_>]) -> HashMap<(usize, usize), Vec<usize>> {
+fn results_by_call(messages: &[ReadMessage<'_>]) -> HashMap<(usize, usize), Vec<usize>> {
     let mut pairs = HashMap::new();
     let (mut calls, mut results): (Vec<(usize, usize)>, Vec<usize>) = (Vec::new(), Vec::new());
     let mut is_certain = true;
@@ -135,11 +134,10 @@ fn paired(messages: &[ReadMessage<'_>]) -> HashMap<(usize, usize), Vec<usize>> {
 
 impl MessageSettings<'_> {
     pub(super) fn message(&mut self, message: &ShownMessage<'_>) -> Markup {
-        let thread = MessageThread::of(self, std::slice::from_ref(message));
+        let thread = MessageThread::new(self, std::slice::from_ref(message));
         self.block(&thread, &[0])
     }
 
-    /// Returns a message with its heading and the steps that follow it.
     pub(super) fn block(&mut self, thread: &MessageThread<'_>, block: &[usize]) -> Markup {
         let read = &thread.messages[block[0]];
         let message = read.of;
@@ -157,7 +155,7 @@ impl MessageSettings<'_> {
         for piece in body.pieces {
             match piece {
                 MessagePiece::Text(html) => {
-                    shown.extend(std::mem::take(&mut group).shown());
+                    shown.extend(std::mem::take(&mut group).into_html());
                     shown.push(html);
                 }
                 MessagePiece::Step(step) => {
@@ -174,7 +172,7 @@ impl MessageSettings<'_> {
         for place in &block[1..] {
             self.add_steps(thread, *place, &mut group);
         }
-        shown.extend(group.shown());
+        shown.extend(group.into_html());
         let time = hour(self.clock, message.time);
         html! {
             article class=(class) id=(format!("m{number}")) aria-labelledby=(format!("h{number}"))
@@ -234,7 +232,7 @@ impl StepGroup {
     }
 
     /// Returns the steps as HTML: as they are, or in a fold if there are several.
-    fn shown(self) -> Vec<Markup> {
+    fn into_html(self) -> Vec<Markup> {
         if self.steps < RUN {
             return self.html;
         }
@@ -317,7 +315,7 @@ mod tests {
         let (hit, place) = Default::default();
         let mut settings =
             MessageSettings { clock, marker, highlighter, joins_thinking: false, view, hit, place };
-        let thread = MessageThread::of(&settings, &shown);
+        let thread = MessageThread::new(&settings, &shown);
         let blocks = thread.blocks().iter();
         blocks.map(|block| settings.block(&thread, block).into_string()).collect()
     }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use serde::Serialize;
 
-use super::answer::{answer, iso, shown, turn_count};
+use super::answer::{answer, iso, on_one_line, turn_count};
 use crate::tools::{
     error::Result,
     tool::{Answer, ToolCall},
@@ -73,7 +73,7 @@ pub(super) fn list(
         conversations.push(ListItem {
             session_id: about.id.clone(),
             session_key: call.engine.find(call.stop).key_of(about)?,
-            title: shown(about.own_title(), LONGEST_TITLE),
+            title: on_one_line(about.own_title(), LONGEST_TITLE),
             turn_count: turn_count(call.engine, about)?,
             last_activity: iso(about.last),
             created_at: iso(about.begun),

@@ -189,7 +189,6 @@ fn run(call: &ToolCall<'_>) -> Result<Answer> {
     }
 }
 
-/// Returns a note that names the given arguments that belong to other modes.
 fn ignored(given: &Arguments<'_>, mode: CallMode) -> Option<String> {
     const OF_SEARCH: [&str; 4] =
         ["query", "searchMode", "includeTranscript", "maxTurnsPerConversation"];

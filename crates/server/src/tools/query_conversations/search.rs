@@ -68,9 +68,9 @@ struct CompactSearchItem {
 }
 
 impl CompactSearchItem {
-    fn of(item: &SearchItem, id: String) -> CompactSearchItem {
+    fn new(item: &SearchItem, id: String) -> CompactSearchItem {
         let compact = |turns: &Vec<TurnText>, count, most| {
-            turns.iter().take(count).map(|turn| CompactTurn::of(turn, most)).collect()
+            turns.iter().take(count).map(|turn| CompactTurn::new(turn, most)).collect()
         };
         let turns = item.turns.as_ref();
         let matched = item.matched_turns.as_ref();
@@ -161,7 +161,7 @@ pub(super) fn search(
     let compact = CompactSearchResults {
         n: ranking.total,
         total_is_lower_bound: is_lower_bound,
-        c: items.map(|(item, id)| CompactSearchItem::of(item, id)).collect(),
+        c: items.map(|(item, id)| CompactSearchItem::new(item, id)).collect(),
         message: message.clone(),
     };
     let results = SearchReply {
@@ -188,7 +188,7 @@ fn matched_turns(item: &ConversationMatch, budget: &mut Budget) -> Vec<TurnText>
     let turn = |matched: &Match| {
         Some(TurnText {
             role: matched.hit.role.to_string(),
-            content: budget.take(&matched.passage)?,
+            content: budget.spend(&matched.passage)?,
             score: Some((matched.score * 100.0).round() / 100.0),
             line: Some(matched.line),
             ..TurnText::default()
@@ -209,7 +209,7 @@ fn last_turns(
     let first = session.turns().saturating_sub(most).max(first_turn(&session));
     // If the budget does not cover all turns, the latest turns are kept, because they matter most.
     let turns = (first..session.turns()).rev();
-    let turns = turns.map_while(|at| TurnText::of(&session, at, budget));
+    let turns = turns.map_while(|at| TurnText::read(&session, at, budget));
     let mut turns: Vec<TurnText> =
         turns.map(|turn| TurnText { created_at: None, ..turn }).collect();
     turns.reverse();

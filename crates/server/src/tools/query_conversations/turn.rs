@@ -39,10 +39,10 @@ pub(super) fn without_summaries(items: &mut [ConversationMatch]) {
 
 impl TurnText {
     /// Returns a message of a session, cut to the budget; `None` if the budget is used up.
-    pub(super) fn of(session: &Session, at: usize, budget: &mut Budget) -> Option<TurnText> {
+    pub(super) fn read(session: &Session, at: usize, budget: &mut Budget) -> Option<TurnText> {
         let message = session.message(at);
         Some(TurnText {
-            content: budget.take(&message.content)?,
+            content: budget.spend(&message.content)?,
             role: if message.role.is_empty() {
                 "unknown".into()
             } else {
@@ -66,7 +66,7 @@ pub(super) struct CompactTurn {
 }
 
 impl CompactTurn {
-    pub(super) fn of(turn: &TurnText, most: usize) -> CompactTurn {
+    pub(super) fn new(turn: &TurnText, most: usize) -> CompactTurn {
         let content = snippet::cut(&turn.content, most).unwrap_or(&turn.content);
         CompactTurn { r: turn.role.chars().take(1).collect(), c: content.to_owned(), l: turn.line }
     }
@@ -85,7 +85,7 @@ impl Budget {
     }
 
     /// Returns a text, cut to the remaining tokens; `None` if no tokens are left.
-    pub(super) fn take(&mut self, text: &str) -> Option<String> {
+    pub(super) fn spend(&mut self, text: &str) -> Option<String> {
         let text = snippet::trim(text);
         if self.left == 0 {
             self.is_cut = true;

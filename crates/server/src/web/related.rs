@@ -23,7 +23,7 @@ const STARTS_WITHIN: i64 = 60 * 60;
 
 /// The agents that a conversation started, and the parent conversation, which started this one.
 #[derive(Default)]
-pub(super) struct Family {
+pub(super) struct RelatedSessions {
     /// The title of the conversation that started this conversation, and the address of the call.
     parent: Option<(String, String)>,
     /// The conversation that this one was forked from. This one has only the messages since then.
@@ -39,13 +39,17 @@ struct Agent {
     prompt: OnceCell<String>,
 }
 
-impl Family {
+impl RelatedSessions {
     /// Finds the agents that a conversation started, and the conversation that started this
     /// conversation. An agent's session is the id of the conversation that started the agent.
-    pub(super) fn of(engine: &Engine, talk: &Session, stop: &Stop) -> Result<Family, Error> {
+    pub(super) fn find(
+        engine: &Engine,
+        talk: &Session,
+        stop: &Stop,
+    ) -> Result<RelatedSessions, Error> {
         let (kind, id) = (talk.about.source, &talk.about.id);
         let Some(session) = talk.about.session.as_ref().filter(|name| !name.is_empty()) else {
-            return Ok(Family::default());
+            return Ok(RelatedSessions::default());
         };
         let parent = match session == id {
             true => None,
@@ -74,7 +78,7 @@ impl Family {
         let more = all.saturating_sub(family.len());
         let agents =
             family.into_iter().map(|about| Agent { about, prompt: OnceCell::new() }).collect();
-        Ok(Family { parent, forked_from, agents, more })
+        Ok(RelatedSessions { parent, forked_from, agents, more })
     }
 
     pub(super) fn facts(&self) -> Markup {
@@ -103,7 +107,7 @@ impl Family {
 
     /// Returns links to the agents that a message started. Reads only agents that started soon
     /// after the message, and only their first prompts.
-    pub(super) fn of_message(&self, engine: &Engine, hit: &Hit<'_>, stop: &Stop) -> Markup {
+    pub(super) fn links_of_message(&self, engine: &Engine, hit: &Hit<'_>, stop: &Stop) -> Markup {
         let is_call = |agent: &&Agent| {
             is_soon_after(hit.time, agent.about.begun)
                 && starts(&hit.role, &hit.content, agent.prompt(engine, stop))
