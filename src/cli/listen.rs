@@ -161,13 +161,8 @@ fn bind_tcp(named: &str, may_move: bool) -> Result<TcpListener> {
     Ok(bound.map_err(|source| http::Error::Bind { address: named.to_owned(), source })?)
 }
 
-/// Checks an address for a server that starts later.
-pub(super) fn check_address(text: &str) -> Result<(), String> {
-    parse_address(text).map(drop)
-}
-
 /// Parses an address: a port, a host, or both.
-fn parse_address(text: &str) -> Result<SocketAddr, String> {
+pub(super) fn parse_address(text: &str) -> Result<SocketAddr, String> {
     if let Ok(port) = text.parse() {
         return Ok(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port));
     }

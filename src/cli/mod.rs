@@ -370,7 +370,7 @@ fn execute(cli: Cli, environment: &Environment, out: &mut dyn Write) -> Result<u
         Command::Reindex(args) => reindex::run(&args, &engine, terminal),
         Command::Search(args) => search::run(&args, &cli.places, &engine, terminal),
         Command::List(args) => list::run(&args, &engine, terminal),
-        Command::Show(args) => show::run(&args, &engine, terminal),
+        Command::Show(args) => show::run(&args, &engine, terminal, None),
         Command::Open(args) => open::open(&args, &engine, out),
         Command::Resume(args) => open::resume(&args, &engine, environment.clock(false), out),
         Command::Export(args) => export::run(&args, &engine, terminal),
@@ -510,7 +510,7 @@ fn show_picked(
     let Some(Command::Show(args)) = parsed.map_err(Error::Usage)?.command else {
         return Ok(NOTHING);
     };
-    let code = show::run_at(&args, engine, terminal, Some(found))?;
+    let code = show::run(&args, engine, terminal, Some(found))?;
     let folder = engine.config().index_folder();
     if map_faults::count() > 0 { Err(engine::Error::Torn { folder }.into()) } else { Ok(code) }
 }

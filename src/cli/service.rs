@@ -115,7 +115,7 @@ pub(super) fn run(args: &ServiceArgs, config: &Config, terminal: Terminal<'_>) -
     let manager = manager(environment)?;
     let (text, (change, done)) = match &args.action {
         ServiceAction::Install { address, page, yes, print } => {
-            listen::check_address(address)
+            listen::parse_address(address)
                 .map_err(|problem| io::Error::new(io::ErrorKind::InvalidInput, problem))?;
             let mut words = ["serve", "--http", address].map(str::to_owned).to_vec();
             words.extend(page.then(|| "--page".to_owned()));

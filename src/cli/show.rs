@@ -116,12 +116,8 @@ fn lines(text: &str) -> Result<RangeInclusive<u32>, String> {
     }
 }
 
-pub(super) fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Result<u8> {
-    run_at(args, engine, terminal, None)
-}
-
-/// Prints a conversation; `found` is the message that it begins at.
-pub(super) fn run_at(
+/// Prints a conversation; `found` is the message that it begins at, as the picker shows it.
+pub(super) fn run(
     args: &Args,
     engine: &Engine,
     terminal: Terminal<'_>,

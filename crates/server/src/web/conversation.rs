@@ -125,17 +125,11 @@ pub(super) fn peek(site: &Site, view: &ConversationView, stop: &Stop) -> Result<
     let files = MessageFiles::read(site, &card, session.about.source);
     let address = address(&card, &view.ask, number);
     let message = ShownMessage {
-        number,
-        role: session.role(turn),
-        time: hit.time,
-        content: &hit.content,
-        address: permalink(&card, &view.ask, number),
         is_current: true,
-        is_whole: false,
         is_open: true,
-        versions: None,
         files: files.html(&hit),
         pictures: files.pictures(&hit),
+        ..ShownMessage::new(&session, turn, &hit, permalink(&card, &view.ask, number))
     };
     Ok(html! {
         header {
@@ -210,17 +204,9 @@ pub(super) fn as_file(site: &Site, id: &str, stop: &Stop) -> Result<Markup, Prob
     let mut shown = |turns: &[usize]| -> Result<Vec<Markup>, Problem> {
         let hits: Vec<Hit<'_>> = turns.iter().map(|turn| session.message(*turn)).collect();
         let all = turns.iter().zip(&hits).map(|(turn, hit)| ShownMessage {
-            number: session.line(*turn),
-            role: session.role(*turn),
-            time: hit.time,
-            content: &hit.content,
-            address: format!("#m{}", session.line(*turn)),
-            is_current: false,
             is_whole: true,
-            is_open: false,
-            versions: None,
             files: files.names_html(hit),
-            pictures: 0,
+            ..ShownMessage::new(&session, *turn, hit, format!("#m{}", session.line(*turn)))
         });
         let messages: Vec<ShownMessage<'_>> = all.collect();
         let thread = MessageThread::new(&reading, &messages);
@@ -477,11 +463,6 @@ impl OpenConversation {
         let hits: Vec<Hit<'_>> =
             turns[shown.clone()].iter().map(|turn| self.session.message(*turn)).collect();
         let on_page = turns[shown.clone()].iter().zip(&hits).map(|(turn, hit)| ShownMessage {
-            number: self.session.line(*turn),
-            role: self.session.role(*turn),
-            time: hit.time,
-            content: &hit.content,
-            address: self.permalink(*turn),
             is_current: self.turn == Some(*turn),
             is_whole: self.is_whole,
             is_open: self.is_whole,
@@ -491,6 +472,7 @@ impl OpenConversation {
                 (files.html(hit))
             },
             pictures: files.pictures(hit),
+            ..ShownMessage::new(&self.session, *turn, hit, self.permalink(*turn))
         });
         let messages: Vec<ShownMessage<'_>> = on_page.collect();
         let thread = MessageThread::new(&reading, &messages);

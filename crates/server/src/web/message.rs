@@ -16,7 +16,8 @@ use super::{
     prose::{first_words, telling_line},
 };
 use verbatim_answer::clock::Clock;
-use verbatim_base::model::Instant;
+use verbatim_base::model::{Hit, Instant};
+use verbatim_engine::Session;
 use verbatim_text::{
     amount::grouped,
     parts::{self, Part},
@@ -52,6 +53,30 @@ pub(super) struct ShownMessage<'a> {
     pub(super) versions: Option<Versions>,
     pub(super) files: Markup,
     pub(super) pictures: usize,
+}
+
+impl<'a> ShownMessage<'a> {
+    /// Returns a message that nobody chose, without files.
+    pub(super) fn new(
+        session: &'a Session,
+        turn: usize,
+        hit: &'a Hit<'_>,
+        address: String,
+    ) -> Self {
+        ShownMessage {
+            number: session.line(turn),
+            role: session.role(turn),
+            time: hit.time,
+            content: &hit.content,
+            address,
+            is_current: false,
+            is_whole: false,
+            is_open: false,
+            versions: None,
+            files: html! {},
+            pictures: 0,
+        }
+    }
 }
 
 pub(super) struct Versions {
