@@ -3,9 +3,9 @@
 use std::cell::OnceCell;
 
 use super::{
+    engine_config,
     environment::Environment,
     output::{complain, counted},
-    places,
     progress::{Step, bytes},
 };
 use verbatim_base::model::Stop;
@@ -20,7 +20,7 @@ pub(super) fn sync_for_reading(engine: &Engine, environment: &Environment) {
         complain(&format!(
             "copied {} of coding agents into {}, {}; docs/transcripts.md says what for",
             counted(report.read as usize, "transcript"),
-            places::short(home, environment),
+            engine_config::short(home, environment),
             bytes(report.bytes)
         ));
     }

@@ -5,12 +5,10 @@ pub(super) fn limit(count: usize) -> usize {
     if count == 0 { usize::MAX } else { count }
 }
 
-/// Parses a count of messages, conversations or lines.
 pub(super) fn count(text: &str) -> Result<usize, String> {
     text.parse().map_err(|_| "write a whole number, such as 20".to_owned())
 }
 
-/// Parses a number of threads.
 pub(super) fn threads(text: &str) -> Result<u16, String> {
     let number = text.parse().ok().filter(|number| (1..=256).contains(number));
     number.ok_or_else(|| "write a number from 1 to 256".to_owned())

@@ -7,11 +7,10 @@ use std::{
 };
 
 use super::{
+    engine_config::PlaceArgs,
     environment::{Environment, is_off},
-    places::PlaceArgs,
 };
 
-/// The variable that keeps commands from starting a process.
 const VARIABLE: &str = "VERBATIM_BACKGROUND";
 
 /// Starts `verbatim reindex` with a low priority, for a database and the places of this command. Returns whether
@@ -53,7 +52,6 @@ mod windows {
     const CREATE_NEW_PROCESS_GROUP: u32 = 0x200;
     const DETACHED_PROCESS: u32 = 0x8;
 
-    /// How the process is created.
     pub(super) const CREATION_FLAGS: u32 =
         BELOW_NORMAL_PRIORITY_CLASS | CREATE_NEW_PROCESS_GROUP | DETACHED_PROCESS;
 }

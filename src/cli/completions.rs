@@ -13,10 +13,10 @@ use std::{
 use clap_complete::{CompleteEnv, CompletionCandidate, env::Shells};
 
 use super::{
+    engine_config,
     environment::{COMPLETED_SHELL, Environment},
     error::{Error, Result},
     output::FOUND,
-    places,
 };
 use verbatim_base::model::Stop;
 use verbatim_engine::Engine;
@@ -29,7 +29,6 @@ const PROGRAM: &str = "verbatim";
 
 const MAX_CANDIDATES: usize = 100;
 
-/// The time limit of a search for conversations.
 const MAX_WAIT: Duration = Duration::from_millis(700);
 
 /// The maximum number of characters of a title that a shell shows beside an id.
@@ -62,7 +61,6 @@ pub(super) struct ManArgs {
     folder: PathBuf,
 }
 
-/// Prints the completion script, which a shell reads when it starts.
 pub(super) fn print(args: &Args, out: &mut dyn Write) -> Result<u8> {
     let shells = Shells::builtins();
     let shell = shells.completer(&args.shell).expect("clap has every shell of the argument");
@@ -72,7 +70,6 @@ pub(super) fn print(args: &Args, out: &mut dyn Write) -> Result<u8> {
     Ok(FOUND)
 }
 
-/// Writes a manual page for the program, and a page for each command.
 pub(super) fn write_pages(
     args: &ManArgs,
     command: clap::Command,
@@ -96,12 +93,12 @@ pub(super) fn answer(
     completions.try_complete(arguments, Some(&environment.working_folder)).map_err(Error::Usage)
 }
 
-/// Proposes conversations whose id or title begins with the typed text.
 pub(super) fn conversations(typed: &OsStr) -> Vec<CompletionCandidate> {
     let typed = typed.to_string_lossy().to_lowercase();
     let Ok(environment) = Environment::of_process() else { return Vec::new() };
     let Ok(environment) = environment.with_settings() else { return Vec::new() };
-    let engine = Engine::new(places::config(&places::PlaceArgs::default(), &environment));
+    let engine =
+        Engine::new(engine_config::config(&engine_config::PlaceArgs::default(), &environment));
     let stop = Stop::never().within(MAX_WAIT);
     // These shells insert a candidate without quoting it, and a title may hold any character. The
     // other shells quote candidates themselves.

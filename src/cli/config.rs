@@ -5,16 +5,15 @@ use std::thread::available_parallelism;
 use serde_json::{Value, json};
 
 use super::{
+    engine_config::{self, PlaceArgs},
     environment::Terminal,
     error::Result,
     output::{FOUND, harmless},
-    places::{self, PlaceArgs},
-    settings::{self, Given, SetBy},
+    settings::{self, SetBy, SettingValue},
     settings_file::{self, Setting},
 };
 use verbatim_engine::Engine;
 
-/// The width of the column of names.
 pub(super) const NAMES: usize = 20;
 
 /// Show each setting, its value, and what set it
@@ -32,7 +31,6 @@ pub(super) struct Args {
     pub(super) json: bool,
 }
 
-/// Writes the settings, their values and the sources of the values.
 pub(super) fn run(
     args: &Args,
     places: &PlaceArgs,
@@ -42,18 +40,22 @@ pub(super) fn run(
     let Terminal { environment, out } = terminal;
     let file = environment.settings.path.as_deref();
     let settings = settings_file::ALL.iter().map(|setting| {
-        let mut given = settings::given(setting, places::flag(setting, places), environment);
+        let mut given =
+            settings::resolve(setting, engine_config::flag(setting, places), environment);
         if let (true, SetBy::Default, Some(key)) =
             (setting.key == "embeddings-key", &given.by, environment.variable("OPENAI_API_KEY"))
         {
             // The key in this variable is used for OpenAI's own URL only.
-            given = Given { values: vec![key.to_owned()], by: SetBy::Variable("OPENAI_API_KEY") };
+            given = SettingValue {
+                values: vec![key.to_owned()],
+                by: SetBy::Variable("OPENAI_API_KEY"),
+            };
         }
         (*setting, values(setting, &given, engine), given.by)
     });
     if args.json {
         let settings: Vec<Value> =
-            settings.map(|(setting, values, by)| described(setting, values, &by)).collect();
+            settings.map(|(setting, values, by)| setting_json(setting, values, &by)).collect();
         let exists = file.is_some_and(|file| file.is_file());
         let json = json!({"file": file, "exists": exists, "settings": settings});
         writeln!(out, "{json:#}")?;
@@ -61,8 +63,8 @@ pub(super) fn run(
     }
     let file = match file {
         None => "none".to_owned(),
-        Some(file) if file.is_file() => places::short(file, environment),
-        Some(file) => format!("{} (not there)", places::short(file, environment)),
+        Some(file) if file.is_file() => engine_config::short(file, environment),
+        Some(file) => format!("{} (not there)", engine_config::short(file, environment)),
     };
     writeln!(out, "{:NAMES$}{file}", "file")?;
     for (setting, values, by) in settings {
@@ -76,14 +78,16 @@ pub(super) fn run(
     Ok(FOUND)
 }
 
-/// Returns the values of a setting as text, or its default.
-fn values(setting: &Setting, given: &Given, engine: &Engine) -> Vec<String> {
+fn values(setting: &Setting, given: &SettingValue, engine: &Engine) -> Vec<String> {
     let config = engine.config();
-    let texts = |given: &Given| -> Vec<String> {
+    let texts = |given: &SettingValue| -> Vec<String> {
         given.values.iter().map(|value| value.to_string_lossy().into_owned()).collect()
     };
     if given.by != SetBy::Default {
         return if setting.is_secret() { vec!["set".to_owned()] } else { texts(given) };
+    }
+    if let Some(default) = setting.default {
+        return vec![default.to_owned()];
     }
     let path = |path: &std::path::Path| vec![path.display().to_string()];
     match setting.key {
@@ -91,19 +95,13 @@ fn values(setting: &Setting, given: &Given, engine: &Engine) -> Vec<String> {
         "db" => config.export_store().map(|it| vec![it.to_string()]).unwrap_or_default(),
         "index" => path(&config.index_folder()),
         "archives" => config.archives.iter().map(|it| it.display().to_string()).collect(),
-        "embeddings" => vec!["built-in".to_owned()],
         "vector-share" => vec![engine.all_sources().vector_share().to_string()],
-        "tools" => vec!["default".to_owned()],
-        "watch" => vec!["true".to_owned()],
-        "memory" => vec!["1G".to_owned()],
         "threads" => vec![available_parallelism().map_or(1, usize::from).to_string()],
-        "case-sensitive" | "raw-content" => vec!["false".to_owned()],
         _ => Vec::new(),
     }
 }
 
-/// Returns a setting as JSON.
-fn described(setting: &Setting, values: Vec<String>, by: &SetBy) -> Value {
+fn setting_json(setting: &Setting, values: Vec<String>, by: &SetBy) -> Value {
     let value = if setting.is_list() { json!(values) } else { json!(values.first()) };
     let (from, name, line) = match by {
         SetBy::Flag(name) => ("flag", Some(*name), None),

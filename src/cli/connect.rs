@@ -11,19 +11,18 @@ use serde_json::{Value, json};
 use super::{
     clients::{
         self, AiClient, CLIENTS, ConfigFile, NOT_TAKEN, OFF, PROFILE, RemoteEntry, SERVER,
-        TOKEN_VARIABLE, answers, is_of_this_computer, known, probe,
+        TOKEN_VARIABLE, answers, is_of_this_computer, known_clients, probe,
     },
+    engine_config::{agents_folders, default_home},
     environment::{Environment, Terminal},
-    fold::folded,
-    output::{FOUND, NOTHING, confirmed, harmless, json_line},
-    places::{agents_folders, default_home},
+    output::{FOUND, NOTHING, confirm, harmless, json_line},
     token::token_of,
+    wrap::wrapped,
 };
 use verbatim_engine::{Config, StoreAddress};
 
 const DEFAULT_URL: &str = "http://127.0.0.1:8377/mcp";
 
-/// The width of the names in the list of clients.
 const NAMES: usize = 20;
 
 /// The number of unchanged lines shown before and after a change.
@@ -32,7 +31,6 @@ const CONTEXT: usize = 2;
 /// The maximum number of characters shown of a line.
 const LONGEST_LINE: usize = 200;
 
-/// Returns the ids of the clients, as the help lists them.
 fn ids() -> impl Iterator<Item = &'static str> {
     CLIENTS.iter().map(|client| client.id)
 }
@@ -91,7 +89,6 @@ struct How {
 }
 
 impl ConnectArgs {
-    /// Returns whether the output is the list of clients, for a person.
     pub(super) fn is_list(&self) -> bool {
         self.client.is_none() && !self.how.json
     }
@@ -102,19 +99,14 @@ impl ConnectArgs {
     }
 }
 
-/// The outcome of a change to a client's configuration.
 enum ChangeOutcome {
-    /// The configuration needs no change.
     Same,
-    /// The change was shown and not made.
     Shown,
-    /// The user did not agree to the change.
     Refused,
     /// The change was made. The value is the path of the backup.
     Made(Option<PathBuf>),
 }
 
-/// The result of a call that fails with the error of this room.
 pub(super) type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// An error of changing a client's configuration.
@@ -179,7 +171,7 @@ pub(super) fn connect(args: &ConnectArgs, config: &Config, terminal: Terminal<'_
     let old = ours.iter().find(|server| server.name == SERVER).or(ours.first());
     let name = old.map_or(SERVER, |server| server.name);
     let was_remote = old.map_or(remote.is_some(), |server| server.url().is_some());
-    let syntax = |reason| broken(&client, &file, reason);
+    let syntax = |reason| unreadable(&client, &file, reason);
     // No client accepts a command and an address in one entry, so an entry of the other kind is removed.
     let base = match was_remote == remote.is_some() {
         true => file.text().to_owned(),
@@ -203,7 +195,7 @@ pub(super) fn connect(args: &ConnectArgs, config: &Config, terminal: Terminal<'_
                 None => format!(", with the tools that suit it (--tools {PROFILE})"),
             };
             let connected = format!("{} is connected{suits}. {}", client.name, client.restart());
-            writeln!(out, "{}", folded(&connected, environment.columns, 2))?;
+            writeln!(out, "{}", wrapped(&connected, environment.columns, 2))?;
         }
     }
     for other in ours.iter().map(|server| server.name).filter(|other| *other != name) {
@@ -222,7 +214,7 @@ pub(super) fn connect(args: &ConnectArgs, config: &Config, terminal: Terminal<'_
             client.name
         )?;
     }
-    match reached(&client, environment) {
+    match reach(&client, environment) {
         None => {}
         Some(Ok(())) if remote.is_some() => writeln!(out, "Checked: the server answers.")?,
         Some(Ok(())) => writeln!(out, "Checked: the server starts and answers a search.")?,
@@ -263,7 +255,7 @@ pub(super) fn disconnect(args: &DisconnectArgs, terminal: Terminal<'_>) -> Resul
         return Ok(FOUND);
     }
     let text = file.without_servers(client.key, &names);
-    let text = text.map_err(|reason| broken(&client, &file, reason))?;
+    let text = text.map_err(|reason| unreadable(&client, &file, reason))?;
     let outcome = change(&client, &file, &text, &args.how, Terminal { environment, out })?;
     if args.how.json {
         return write_json(&client, &text, &outcome, out);
@@ -276,16 +268,16 @@ pub(super) fn disconnect(args: &DisconnectArgs, terminal: Terminal<'_>) -> Resul
         writeln!(out, "{} entries were removed: {list}.", names.len())?;
     }
     let gone = format!("{} {left}. {}", client.name, client.restart());
-    writeln!(out, "{}", folded(&gone, environment.columns, 2))?;
+    writeln!(out, "{}", wrapped(&gone, environment.columns, 2))?;
     Ok(FOUND)
 }
 
 /// Lists the clients, and starts the server of each connected client to test it.
 fn list(environment: &Environment, out: &mut dyn Write) -> Result<u8> {
     let (here, missing): (Vec<AiClient>, Vec<AiClient>) =
-        known(environment).into_iter().partition(AiClient::is_installed);
+        known_clients(environment).into_iter().partition(AiClient::is_installed);
     for client in &here {
-        let state = match reached(client, environment) {
+        let state = match reach(client, environment) {
             Some(Err(Unreached::Unknown(error))) => {
                 format!("not known whether it is connected: {error}")
             }
@@ -306,11 +298,10 @@ fn list(environment: &Environment, out: &mut dyn Write) -> Result<u8> {
     Ok(FOUND)
 }
 
-/// Lists every known client as JSON, and starts the server of each connected client to test it.
 fn list_json(environment: &Environment, out: &mut dyn Write) -> Result<u8> {
-    for client in known(environment) {
+    for client in known_clients(environment) {
         let is_installed = client.is_installed();
-        let reached = if is_installed { reached(&client, environment) } else { None };
+        let reached = if is_installed { reach(&client, environment) } else { None };
         let json = json!({
             "id": client.id,
             "name": client.name,
@@ -358,11 +349,10 @@ fn write_json(
 }
 
 fn client(id: &str, environment: &Environment) -> Result<AiClient> {
-    let client = known(environment).into_iter().find(|client| client.id == id);
+    let client = known_clients(environment).into_iter().find(|client| client.id == id);
     client.ok_or_else(|| Error::NoFolder(id.to_owned()))
 }
 
-/// Reads the configuration of a client; returns the file and its content.
 fn read(client: &AiClient) -> Result<(ConfigFile, Value)> {
     let file = ConfigFile::read(&client.path, client.syntax).map_err(|source| {
         let path = client.path.clone();
@@ -373,11 +363,10 @@ fn read(client: &AiClient) -> Result<(ConfigFile, Value)> {
             _ => Error::File { path, source },
         }
     })?;
-    let config = file.parse().map_err(|reason| broken(client, &file, reason))?;
+    let config = file.parse().map_err(|reason| unreadable(client, &file, reason))?;
     Ok((file, config))
 }
 
-/// Returns the client's entry for a server over HTTP.
 fn remote_entry(
     client: &AiClient,
     url: &str,
@@ -385,21 +374,16 @@ fn remote_entry(
     config: &Config,
     environment: &Environment,
 ) -> Result<RemoteEntry> {
-    use verbatim_server::http::token::AccessToken;
-
     let is_web = ["http://", "https://"].iter().any(|start| url.starts_with(start));
     if !is_web || !url.ends_with(clients::MCP_PATH) || url.contains(char::is_whitespace) {
         return Err(Error::NoUrl(url.to_owned()));
     }
     let is_here = is_of_this_computer(url);
-    let token = match &args.token_file {
-        Some(path) => Some(AccessToken::in_file(path).map_err(verbatim_server::http::Error::from)?),
-        // The token of this home must not be sent to a server on another computer.
-        None => (is_here || environment.filled(TOKEN_VARIABLE).is_some())
-            .then(|| token_of(config, environment))
-            .transpose()?,
-    };
-    let given = token.as_ref().map_or("", AccessToken::as_str);
+    let file = args.token_file.as_deref();
+    // The token of this home must not be sent to a server on another computer.
+    let is_known = file.is_some() || is_here || environment.filled(TOKEN_VARIABLE).is_some();
+    let token = is_known.then(|| token_of(file, config, environment)).transpose()?;
+    let given = token.as_ref().map_or("", |token| token.as_str());
     let entry = client.remote_entry(url, given).ok_or(Error::NoHttp(client.name))?;
     match entry.holds_token && token.is_none() {
         true => Err(Error::ForeignServer(url.to_owned())),
@@ -407,8 +391,7 @@ fn remote_entry(
     }
 }
 
-/// Returns the error for a configuration that its client cannot read, with advice on how to correct it.
-fn broken(client: &AiClient, file: &ConfigFile, reason: String) -> Error {
+fn unreadable(client: &AiClient, file: &ConfigFile, reason: String) -> Error {
     let (path, remedy) = (client.path.clone(), file.remedy(&reason));
     Error::Syntax { path, reason, remedy }
 }
@@ -418,7 +401,6 @@ fn holds_token(file: &ConfigFile) -> bool {
     clients::servers(&config).iter().any(clients::Server::holds_token)
 }
 
-/// The reason why the server of a client did not answer.
 #[derive(Debug, thiserror::Error)]
 enum Unreached {
     /// The configuration cannot be read, so it is unknown whether the client has a server.
@@ -433,7 +415,7 @@ enum Unreached {
 }
 
 /// Tests the server in a client's configuration; returns `None` if the configuration has no such server.
-fn reached(client: &AiClient, environment: &Environment) -> Option<Result<(), Unreached>> {
+fn reach(client: &AiClient, environment: &Environment) -> Option<Result<(), Unreached>> {
     let config = match read(client) {
         Ok((_, config)) => config,
         Err(error) => return Some(Err(Unreached::Unknown(error))),
@@ -453,7 +435,6 @@ fn reached(client: &AiClient, environment: &Environment) -> Option<Result<(), Un
     Some(answers.try_for_each(|answer| answer.map_err(Unreached::Server)))
 }
 
-/// Shows a change, and makes the change if the user agrees.
 fn change(
     client: &AiClient,
     file: &ConfigFile,
@@ -481,7 +462,7 @@ fn change(
     if how.print {
         return Ok(ChangeOutcome::Shown);
     }
-    if !agreed(how.yes, "Make this change?", environment, out)? {
+    if !confirm_change(how.yes, "Make this change?", environment, out)? {
         writeln!(out, "Nothing was changed.")?;
         return Ok(ChangeOutcome::Refused);
     }
@@ -489,7 +470,7 @@ fn change(
         file.write(text).map_err(|source| Error::File { path: client.path.clone(), source })?;
     if let Some(backup) = &backup {
         let kept = format!("The file as it was: {}", backup.display());
-        writeln!(out, "{}", folded(&kept, environment.columns, 2))?;
+        writeln!(out, "{}", wrapped(&kept, environment.columns, 2))?;
         if holds_token(file) {
             writeln!(
                 out,
@@ -501,7 +482,7 @@ fn change(
 }
 
 /// Returns whether the user agrees: by a flag, or else on the terminal.
-pub(super) fn agreed(
+pub(super) fn confirm_change(
     yes: bool,
     question: &str,
     environment: &Environment,
@@ -514,10 +495,9 @@ pub(super) fn agreed(
         return Err(Error::NoTerminal);
     }
     out.flush()?;
-    Ok(confirmed(question)?)
+    Ok(confirm(question)?)
 }
 
-/// Writes the lines that differ between two texts, with some lines around them.
 fn write_change(out: &mut dyn Write, before: &str, after: &str) -> io::Result<()> {
     let [before, after] = [before, after].map(|text| text.lines().collect::<Vec<_>>());
     let has_long = before.iter().any(|line| line.chars().count() > LONGEST_LINE);

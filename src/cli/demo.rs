@@ -8,13 +8,13 @@ use std::{
 use serde_json::json;
 
 use super::{
+    engine_config::{self, PlaceArgs},
     environment::{Environment, Terminal},
     error::Result,
-    fold::folded,
     import as import_command,
     output::{FOUND, json_line},
-    places::{self, PlaceArgs},
     search,
+    wrap::wrapped,
 };
 use verbatim_base::private;
 use verbatim_engine::{
@@ -43,10 +43,8 @@ const EXPORTS: [(&str, &str); 2] = [
     ("claude.json", include_str!("demo/claude.json")),
 ];
 
-/// Texts that the demo searches for.
 const QUERIES: [&str; 5] = ["borrow", "posting list", "京都", "падеж", "🍵"];
 
-/// Imports and searches the sample.
 pub(super) fn run(args: &Args, home: &Path, terminal: Terminal<'_>) -> Result<u8> {
     let Terminal { environment, out } = terminal;
     let home = home.join("demo");
@@ -101,16 +99,16 @@ fn introduce(
     let Terminal { environment, out } = terminal;
     writeln!(out, "Two sample exports, as ChatGPT and Claude.ai send them:")?;
     for export in exports {
-        writeln!(out, "  {}", places::short(export, environment))?;
+        writeln!(out, "  {}", engine_config::short(export, environment))?;
     }
     writeln!(out, "\nverbatim import:")?;
     import_command::write_report(report, out)?;
-    writeln!(out, "Database: {}", places::short(database, environment))
+    writeln!(out, "Database: {}", engine_config::short(database, environment))
 }
 
 /// Writes the next steps: a client's configuration, and the user's own chats.
 fn explain(environment: &Environment, database: &Path, out: &mut dyn Write) -> io::Result<()> {
-    let path = places::pasted(database, environment);
+    let path = engine_config::pasted(database, environment);
     writeln!(out, "\nTo search the sample yourself: verbatim search --db {path} borrow")?;
     // The macro `json!` would sort the keys, so the text is formatted here.
     let [program, database] = [&environment.program, database]
@@ -131,5 +129,5 @@ fn explain(environment: &Environment, database: &Path, out: &mut dyn Write) -> i
     )?;
     writeln!(out, "{server}")?;
     let next = "Your own chats: `verbatim import`, and then `verbatim connect` for your AI client.";
-    writeln!(out, "\n{}", folded(next, environment.columns, 2))
+    writeln!(out, "\n{}", wrapped(next, environment.columns, 2))
 }

@@ -6,12 +6,12 @@ use serde_json::json;
 
 use super::{
     clients::{self, ParseServe},
+    engine_config::{self, PlaceArgs},
     environment::Terminal,
     error::Result,
-    fold::shortened,
     output::{FOUND, NOTHING, harmless},
-    places::{self, PlaceArgs},
     waiting,
+    wrap::shortened,
 };
 use verbatim_base::model::Stop;
 use verbatim_engine::{self as engine, Engine, Finding, Verdict};
@@ -49,7 +49,7 @@ pub(super) fn run(
 ) -> Result<u8> {
     let Terminal { environment, out } = terminal;
     let mut findings = Vec::new();
-    let user = places::user_prefix(environment);
+    let user = engine_config::user_prefix(environment);
     let mut written = Ok(());
     let mut report = |finding: Finding| {
         let mend = finding.mend.map(|mend| places.in_commands(&mend));
@@ -68,7 +68,7 @@ pub(super) fn run(
             waiting::say(what);
         }
     };
-    if let Err(error) = places::check_home(places, environment) {
+    if let Err(error) = engine_config::check_home(places, environment) {
         report(Finding::note("home", error.to_string(), ""));
     }
     let claude = engine.config().archives.iter().filter(|folder| folder.ends_with("projects"));

@@ -18,7 +18,6 @@ use super::settings_file::{self, SettingsFile};
 /// The environment variable with which a shell requests completions. Its value names the shell.
 pub(super) const COMPLETED_SHELL: &str = "VERBATIM_COMPLETE";
 
-/// The environment variables that are read, besides those of the settings.
 const VARIABLES: [&str; 15] = [
     COMPLETED_SHELL,
     "CLAUDE_CONFIG_DIR",
@@ -83,7 +82,6 @@ pub struct Environment {
     pub progress: bool,
 }
 
-/// The environment of a command, and the output for its answer.
 pub(super) struct Terminal<'a> {
     pub(super) environment: &'a Environment,
     pub(super) out: &'a mut dyn Write,
@@ -142,7 +140,6 @@ impl Environment {
         self.download_folder.iter().cloned().chain(windows).collect()
     }
 
-    /// Returns the value of an environment variable.
     pub(super) fn variable(&self, name: &str) -> Option<&OsStr> {
         debug_assert!(variable_names().any(|known| known == name), "{name} is not read");
         self.variables.0.get(name).map(OsString::as_os_str)
@@ -168,7 +165,6 @@ fn windows_homes(kernel: &str, users: &Path) -> Vec<PathBuf> {
     homes
 }
 
-/// Returns the names of the variables that this program reads.
 pub(super) fn variable_names() -> impl Iterator<Item = &'static str> {
     let of_settings = settings_file::ALL.iter().flat_map(|setting| setting.variables);
     of_settings.chain(&VARIABLES).copied()

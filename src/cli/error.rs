@@ -3,9 +3,9 @@
 use std::{io, path::PathBuf};
 
 use super::{
-    connect, eval, import,
-    places::{NoHome, WrongLogin, WrongProvider, WrongShare},
-    settings_file,
+    connect,
+    engine_config::{NoHome, WrongLogin, WrongProvider, WrongShare},
+    eval, import, settings_file,
 };
 use verbatim_answer::hint::Explained;
 use verbatim_engine::{self as engine, WriterError};

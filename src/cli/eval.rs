@@ -77,7 +77,6 @@ const MODES: [(&str, Mode); 3] =
 /// The shares of vectors in mode `both` that are compared for a provider, in percent.
 const SHARES: [u8; 5] = [10, 30, 50, 70, 90];
 
-/// The number of messages ranked for a question.
 const DEPTH: usize = 10;
 
 pub(super) fn run(args: &Args, config: &Config, terminal: Terminal<'_>) -> Result<u8, Error> {
@@ -122,7 +121,6 @@ pub(super) fn run(args: &Args, config: &Config, terminal: Terminal<'_>) -> Resul
     Ok(FOUND)
 }
 
-/// What a set of questions shows.
 struct EvalResult {
     embedding: Embedding,
     modes: Vec<(&'static str, Figures)>,
@@ -130,7 +128,6 @@ struct EvalResult {
     shares: Vec<(u8, Figures)>,
 }
 
-/// A way to rank whose figures are measured.
 #[derive(Clone, Copy)]
 struct RankedWay {
     name: &'static str,
@@ -139,7 +136,6 @@ struct RankedWay {
     share: Option<u8>,
 }
 
-/// The vectors with which messages were ranked.
 struct Embedding {
     model: String,
     /// The share of the messages that have a vector, from 0 to 1.
@@ -165,18 +161,15 @@ impl EvalResult {
     }
 }
 
-/// The questions of an evaluation, and the engine that answers them.
 struct Evaluation {
     engine: Engine,
     corpus: Corpus,
-    /// The questions with known answers.
     queries: Vec<EvalQuery>,
     /// Whether every question is ranked over all conversations.
     is_across: bool,
 }
 
 impl Evaluation {
-    /// Returns the figures of a mode: the means over all questions.
     fn figures(&self, measured: RankedWay, step: &Step) -> Result<Figures, Error> {
         // The first question opens the index, so its time does not count.
         self.rank(&self.queries[0], measured)?;
@@ -187,10 +180,10 @@ impl Evaluation {
             let found = self.rank(query, measured)?;
             took += start.elapsed();
             let found: Vec<&str> = found.iter().filter_map(|id| self.corpus.id(id)).collect();
-            questions.push(QuestionFigures::of(&found, &query.relevant));
+            questions.push(QuestionFigures::of_ranking(&found, &query.relevant));
             step.count(questions.len(), self.queries.len());
         }
-        Ok(Figures::of(&questions, took.as_secs_f64() * 1e3 / questions.len() as f64))
+        Ok(Figures::mean_of(&questions, took.as_secs_f64() * 1e3 / questions.len() as f64))
     }
 
     /// Returns the ids of the best messages for a question. It is an error if the mode cannot be measured,

@@ -18,7 +18,6 @@ use verbatim_engine::Engine;
 /// The resolution of file times: two changes within this time can have the same time stamp.
 const TICK: Duration = Duration::from_secs(2);
 
-/// Makes a server follow the exclusions in the configuration file.
 pub(super) fn follow(engine: &Engine, environment: &Environment) {
     let Some(path) = environment.settings.path.clone() else { return };
     let user = environment.user_folder.clone();
@@ -26,14 +25,12 @@ pub(super) fn follow(engine: &Engine, environment: &Environment) {
     engine.all_sources().exclusions().follow(Box::new(move || follower.look()));
 }
 
-/// Reads the configuration file again after a change.
 struct ExcludeFollower {
     path: PathBuf,
     user: Option<PathBuf>,
     last: Mutex<LastLook>,
 }
 
-/// The state after the last read of the configuration file.
 #[derive(Default)]
 struct LastLook {
     file: Option<FileTimes>,
@@ -54,7 +51,7 @@ impl ExcludeFollower {
     /// last exclusions stay in force, because a typing error must not reveal an excluded conversation.
     fn look(&self) -> Option<Vec<String>> {
         let mut last = lock(&self.last);
-        let stamp = fs::metadata(&self.path).ok().map(|file| FileTimes::of(&file));
+        let stamp = fs::metadata(&self.path).ok().map(|file| FileTimes::new(&file));
         // Many editors empty a file before they write it. Meanwhile, nothing excluded may be found.
         if stamp.is_some_and(|stamp| stamp.length == 0 && stamp.is_new()) {
             return None;
@@ -87,7 +84,7 @@ impl ExcludeFollower {
 }
 
 impl FileTimes {
-    fn of(file: &Metadata) -> FileTimes {
+    fn new(file: &Metadata) -> FileTimes {
         #[cfg(unix)]
         let number = std::os::unix::fs::MetadataExt::ino(file);
         #[cfg(not(unix))]

@@ -32,31 +32,25 @@ use verbatim_text::{date, snippet};
 /// The number of conversations whose services are looked up in one step.
 const PART: usize = 500;
 
-/// The maximum number of characters of a title in a file name.
 const MAX_NAME: usize = 60;
 
-/// The maximum number of characters of an id in a file name.
 const MAX_ID: usize = 8;
 
 /// The maximum number of bytes read of a file to find its conversation.
 const MAX_START: u64 = 4 << 10;
 
-/// The maximum length of a file extension that is kept.
 const MAX_ENDING: usize = 8;
 
-/// The folder of attachments, beside the files of conversations.
 const ATTACHMENTS: &str = "attachments";
 
 /// The file with the hashes of the written files, in the exported folder.
 const RECORD: &str = ".verbatim-export.json";
 
-/// The file in the exported folder that is locked during an export.
 const LOCK: &str = ".verbatim-export.lock";
 
 /// The number of attempts to take the lock, 10 ms apart, before the wait is told.
 const ATTEMPTS: u32 = 50;
 
-/// The folder of conversations without a time.
 const NO_YEAR: &str = "undated";
 
 /// Write conversations as Markdown files
@@ -104,7 +98,7 @@ pub(super) fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Resul
                 FileLock::wait(&lock).map_err(|error| failed(&lock, error))?
             }
         };
-    let mut files = ExportedFiles::in_folder(&args.target);
+    let mut files = ExportedFiles::open(&args.target);
     let step = Step::begin(environment, "Exporting");
     let [mut written, mut unchanged, mut kept] = [0_u64; 3];
     let mut attachments = 0;
@@ -180,10 +174,8 @@ pub(super) fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Resul
     Ok(if all > 0 { FOUND } else { NOTHING })
 }
 
-/// A link from a conversation's file to an attachment.
 struct Link<'a> {
     attachment: &'a Attachment,
-    /// The file's name.
     name: String,
     /// The path relative to the folder of the conversation's file, with `/` between its parts.
     place: String,
@@ -202,7 +194,7 @@ fn links<'a>(attachments: &'a [Attachment], about: &About) -> Vec<Link<'a>> {
         let is_free = |name: &String| !given.contains(&name.to_lowercase());
         let name = (1..).map(numbered).find(is_free).expect("numbers do not end");
         given.insert(name.to_lowercase());
-        let place = format!("{ATTACHMENTS}/{}/{name}", plain(&about.id));
+        let place = format!("{ATTACHMENTS}/{}/{name}", safe_name(&about.id));
         Link { attachment, name, place }
     };
     attachments.iter().map(link).collect()
@@ -221,10 +213,10 @@ fn name_of(attachment: &Attachment) -> (String, String) {
     match &*given {
         // Claude.ai exports only the text of such a document.
         "pdf" | "docx" | "xlsx" | "pptx" if by_type == "txt" => {
-            (plain(&attachment.name), "txt".into())
+            (safe_name(&attachment.name), "txt".into())
         }
-        given if is_plain && given != "dat" => (plain(&stem), given.to_owned()),
-        _ => (plain(&stem), by_type.to_owned()),
+        given if is_plain && given != "dat" => (safe_name(&stem), given.to_owned()),
+        _ => (safe_name(&stem), by_type.to_owned()),
     }
 }
 
@@ -245,7 +237,6 @@ fn is_same(one: &mut fs::File, other: &mut fs::File) -> io::Result<bool> {
     }
 }
 
-/// The outcome of exporting a conversation.
 enum ExportedFile {
     Written,
     Unchanged,
@@ -261,12 +252,11 @@ struct ExportedFiles {
     before: HashMap<String, PathBuf>,
     /// The paths that this export has used, as [`same_name`] returns them.
     given: HashSet<String>,
-    /// The files that stay as they are, because no export wrote them as they are now.
     kept: Vec<PathBuf>,
 }
 
 impl ExportedFiles {
-    fn in_folder(folder: &Path) -> ExportedFiles {
+    fn open(folder: &Path) -> ExportedFiles {
         let entries = |folder: &Path| fs::read_dir(folder).into_iter().flatten().flatten();
         // Only folders of years are read, so files that the user moved elsewhere stay as they are.
         let is_year = |name: &str| {
@@ -342,14 +332,14 @@ impl ExportedFiles {
         let short = snippet::cut(&about.id, MAX_ID).unwrap_or(&about.id);
         let named = |id: &str| {
             let start = day.map(|day| format!("{day} ")).unwrap_or_default();
-            let name = format!("{start}{} ({id}).md", plain(&about.title));
+            let name = format!("{start}{} ({id}).md", safe_name(&about.title));
             self.folder.join(year).join(name)
         };
         // Two short ids can be equal: ids of conversations that one agent started have the same
         // beginning, and characters that file names cannot hold are removed.
-        let whole = plain(&about.id);
+        let whole = safe_name(&about.id);
         let numbered = (2..).map(|number| named(&format!("{whole} {number}")));
-        let mut paths = [named(&plain(short)), named(&whole)].into_iter().chain(numbered);
+        let mut paths = [named(&safe_name(short)), named(&whole)].into_iter().chain(numbered);
         let path = paths.find(|path| self.given.insert(same_name(path)));
         path.expect("numbers do not end")
     }
@@ -361,7 +351,7 @@ impl ExportedFiles {
             self.written.insert(self.relative(path), hash_of(text)?);
             return Ok(ExportedFile::Unchanged);
         }
-        let before = self.before.get(&front(id));
+        let before = self.before.get(&id_lines(id));
         let before = before.filter(|before| !self.given.contains(&same_name(before))).cloned();
         if !before.iter().map(PathBuf::as_path).chain([path]).all(|file| self.may_write(file)) {
             return Ok(ExportedFile::Kept);
@@ -397,11 +387,10 @@ fn same_name(path: &Path) -> String {
 }
 
 /// Returns the first lines of a conversation's file, which contain the id. A JSON string is valid YAML.
-fn front(id: &str) -> String {
+fn id_lines(id: &str) -> String {
     format!("---\nid: {}\n", serde_json::Value::from(id))
 }
 
-/// Returns the first two lines of a file.
 fn first_lines(file: &Path) -> Option<String> {
     let start = fs::File::open(file).ok()?.take(MAX_START);
     let mut lines = BufReader::new(start).lines().map_while(Result::ok);
@@ -409,7 +398,7 @@ fn first_lines(file: &Path) -> Option<String> {
 }
 
 /// Returns a text without characters that some systems forbid in file names.
-fn plain(text: &str) -> String {
+fn safe_name(text: &str) -> String {
     let plain = |c: char| if c.is_alphanumeric() || "-_'+".contains(c) { c } else { ' ' };
     let text: String = text.chars().map(plain).collect();
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -417,7 +406,6 @@ fn plain(text: &str) -> String {
     if text.is_empty() { "Untitled".to_owned() } else { text.to_owned() }
 }
 
-/// Returns a conversation as Markdown with a front matter in YAML.
 fn markdown(
     session: &Session,
     links: &[Link<'_>],
@@ -426,7 +414,7 @@ fn markdown(
 ) -> Result<String, std::fmt::Error> {
     let about = &session.about;
     let quoted = |text: &str| serde_json::Value::from(text).to_string();
-    let mut text = front(&about.id);
+    let mut text = id_lines(&about.id);
     writeln!(text, "title: {}", quoted(&about.title))?;
     let service = of_service.map(|it| it.service.as_str()).filter(|service| !service.is_empty());
     writeln!(text, "service: {}", quoted(service.unwrap_or(about.source.name())))?;

@@ -13,7 +13,7 @@ use super::{
     found::conversation,
     indexing::Limits,
     interrupt,
-    output::{FOUND, NOTHING, agreed, complain, counted, grouped, harmless, json_line},
+    output::{FOUND, NOTHING, complain, confirm_deletion, counted, grouped, harmless, json_line},
     progress::Step,
 };
 use verbatim_base::model::{Instant, Stop};
@@ -25,7 +25,6 @@ use verbatim_text::shell::quoted;
 /// The number of messages of which an index takes noticeable time.
 const MANY_MESSAGES: u64 = 5_000;
 
-/// The exit code if the user does not agree.
 const DECLINED: u8 = NOTHING;
 
 /// Remove conversations from your chats, for good
@@ -71,7 +70,7 @@ pub(super) fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Resul
         return undo(args, id, engine, Terminal { environment, out });
     }
     let stop = Stop::never();
-    let found = found_of_words(&args.conversations, engine, &stop)?;
+    let found = find_forgettable(&args.conversations, engine, &stop)?;
     if !args.yes && !environment.can_ask {
         let ids = args.conversations.iter().map(|word| format!(" {}", quoted(word)));
         return Err(Error::Forget(format!(
@@ -82,7 +81,7 @@ pub(super) fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Resul
     }
     if !args.yes {
         for one in &found {
-            complain(&described(one, engine, &stop));
+            complain(&description(one, engine, &stop));
         }
         let sources = found.iter().flat_map(|one| one.sources.clone()).collect();
         let scope = Scope { sources, ..Scope::default() };
@@ -94,7 +93,7 @@ pub(super) fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Resul
             ));
         }
         let these = if found.len() == 1 { "this conversation" } else { "these conversations" };
-        if !agreed(&format!("Forget {these} for good?"))? {
+        if !confirm_deletion(&format!("Forget {these} for good?"))? {
             complain("nothing was forgotten");
             return Ok(DECLINED);
         }
@@ -168,7 +167,10 @@ fn delete_damaged(
             "{name}: may still have the text; it was set aside because it was damaged, and may \
              hold the only copy of deleted transcripts; delete it if you do not need these"
         ));
-        if environment.can_ask && !args.yes && agreed(&format!("Delete {name} for good?"))? {
+        if environment.can_ask
+            && !args.yes
+            && confirm_deletion(&format!("Delete {name} for good?"))?
+        {
             forgetter.delete_damaged(&store)?;
         } else {
             is_all = false;
@@ -178,15 +180,15 @@ fn delete_damaged(
 }
 
 /// Returns the conversations that the words name, each by itself, or else all as one title.
-fn found_of_words(words: &[String], engine: &Engine, stop: &Stop) -> Result<Vec<Forgettable>> {
-    let each = found(words, engine, stop);
+fn find_forgettable(words: &[String], engine: &Engine, stop: &Stop) -> Result<Vec<Forgettable>> {
+    let each = find_each(words, engine, stop);
     if words.len() < 2 {
         return each;
     }
     let title = words.join(" ");
     let is_unknown =
         |error: &Error| matches!(error, Error::Engine(EngineError::NoConversation { .. }));
-    match (each, found(std::slice::from_ref(&title), engine, stop)) {
+    match (each, find_each(std::slice::from_ref(&title), engine, stop)) {
         (Ok(each), Ok(whole)) if each.iter().any(|one| one.id != whole[0].id) => {
             Err(Error::Forget(format!(
                 "nothing was forgotten, because these words name {} and are a title too; for the title: \
@@ -205,7 +207,7 @@ fn found_of_words(words: &[String], engine: &Engine, stop: &Stop) -> Result<Vec<
 }
 
 /// Returns the conversations with the given ids, titles or links, including excluded conversations.
-fn found(words: &[String], engine: &Engine, stop: &Stop) -> Result<Vec<Forgettable>> {
+fn find_each(words: &[String], engine: &Engine, stop: &Stop) -> Result<Vec<Forgettable>> {
     let all = Engine::new(Config { exclude: Vec::new(), ..engine.config().clone() });
     let forgetter = Forgetter::new(all.all_sources());
     let mut found: Vec<Forgettable> = Vec::new();
@@ -234,8 +236,7 @@ fn found(words: &[String], engine: &Engine, stop: &Stop) -> Result<Vec<Forgettab
     Ok(found)
 }
 
-/// Returns the title, the sources and the number of messages of a conversation.
-fn described(one: &Forgettable, engine: &Engine, stop: &Stop) -> String {
+fn description(one: &Forgettable, engine: &Engine, stop: &Stop) -> String {
     let source = |kind: &SourceKind| match conversation(engine, (*kind, one.id.clone()), stop) {
         Ok(found) => found.service().to_owned(),
         Err(_) => kind.name().to_owned(),
@@ -275,19 +276,16 @@ fn list(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Result<u8> {
     let Terminal { environment, out } = terminal;
     let forgotten = Forgetter::new(engine.all_sources()).list()?;
     let clock = environment.clock(false);
-    let time = |at: u64| clock.iso(Instant { seconds: at.cast_signed(), nanos: 0 });
-    if args.json {
-        for one in &forgotten {
-            let time = time(one.at);
+    for one in &forgotten {
+        let at = Instant { seconds: one.at.cast_signed(), nanos: 0 };
+        if args.json {
+            let time = clock.iso(at);
             json_line(out, &json!({"id": one.id, "service": one.service, "time": time}))?;
+            continue;
         }
-    } else {
-        for one in &forgotten {
-            let at = Instant { seconds: one.at.cast_signed(), nanos: 0 };
-            let time = clock.minute(at).unwrap_or_default();
-            let service = one.service.as_deref().unwrap_or_default();
-            writeln!(out, "{}", harmless(format!("{}  {time}  {service}", one.id).trim_end()))?;
-        }
+        let time = clock.minute(at).unwrap_or_default();
+        let service = one.service.as_deref().unwrap_or_default();
+        writeln!(out, "{}", harmless(format!("{}  {time}  {service}", one.id).trim_end()))?;
     }
     if forgotten.is_empty() {
         complain("nothing was forgotten so far");

@@ -2,7 +2,7 @@
 
 use clap::{Arg, Command};
 
-use super::{environment::Environment, fold::folded};
+use super::{environment::Environment, wrap::wrapped};
 
 /// The width of help if the output is not a terminal, and the maximum width on a terminal.
 const WIDTH: usize = 100;
@@ -28,7 +28,6 @@ const PROGRAM_HELP: &str = "\
 
 {before-help}{all-args}{after-help}";
 
-/// The part of a command's help that names the flags of all commands.
 const PLACES: &str = "Where the data is: --db, --home, --index, --archive, --no-archive; \
                       `verbatim --help` explains them";
 
@@ -40,7 +39,6 @@ const GROUPS: [(&str, &[&str]); 4] = [
     ("Maintain", &["status", "doctor", "reindex", "config"]),
 ];
 
-/// The heading of the commands that are in no group.
 const MORE: &str = "More";
 
 /// Returns the command line with its help made for the width of the environment: commands in groups,
@@ -74,7 +72,7 @@ fn groups(command: &Command, is_long: bool, width: usize) -> String {
     let column = names().map(str::len).max().unwrap_or(0) + 4;
     let (header, literal) = (command.get_styles().get_header(), command.get_styles().get_literal());
     let entry = |name: &str, about: &str| {
-        let about = folded(about, Some(width.saturating_sub(column)), 0);
+        let about = wrapped(about, Some(width.saturating_sub(column)), 0);
         let about = about.replace('\n', &format!("\n{:column$}", ""));
         format!("  {literal}{name}{literal:#}{:1$}{about}", "", column - 2 - name.len())
     };
@@ -106,7 +104,7 @@ fn groups(command: &Command, is_long: bool, width: usize) -> String {
         true => section(MORE, others.iter().map(described).collect()),
         false => {
             let line = format!("  {} (`verbatim --help` describes them)", others.join(", "));
-            section(MORE, vec![folded(&line, Some(width), 2)])
+            section(MORE, vec![wrapped(&line, Some(width), 2)])
         }
     });
     sections.join("\n\n")
@@ -129,7 +127,6 @@ fn with_left_out(command: Command, path: &str, text: &str) -> Command {
     }
 }
 
-/// Shows the examples of a command before its usage.
 fn with_examples(command: Command) -> Command {
     let long = command.get_long_about().map(ToString::to_string).unwrap_or_default();
     let is_example = |line: &&str| line.starts_with("    ");

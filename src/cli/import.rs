@@ -1,6 +1,6 @@
 //! `verbatim import`: imports exports into a canonical database.
 
-mod found;
+mod exports;
 
 use std::{
     cell::RefCell,
@@ -14,17 +14,17 @@ use clap::{Args, ValueEnum};
 use serde_json::json;
 use unicode_width::UnicodeWidthStr;
 
-use found::FoundChoice;
+use exports::FoundChoice;
 
 use super::{
     archives, background,
+    engine_config::{self, PlaceArgs},
     environment::{Environment, Terminal},
-    fold::folded,
     indexing::{self, AllIndexed, Limits},
     interrupt,
     output::{FOUND, complain, counted, grouped, harmless},
-    places::{self, PlaceArgs},
     progress::{Step, bytes, duration},
+    wrap::wrapped,
 };
 use verbatim_answer::import_report::{Remedies, left_out, left_out_in_brief};
 use verbatim_base::model::{Hit, Matching, Request, Stop};
@@ -45,7 +45,6 @@ const TITLES: usize = 20;
 const WORDS: usize = 20;
 const MOST_SEARCHING: Duration = Duration::from_millis(300);
 
-/// The allowed number of letters of the word in an example query.
 const LETTERS: std::ops::RangeInclusive<usize> = 5..=16;
 
 /// Import exported chats, and index them
@@ -106,7 +105,6 @@ pub(super) enum BranchesArg {
     All,
 }
 
-/// The result of a call that fails with the error of this room.
 pub(super) type Result<T, E = Error> = std::result::Result<T, E>;
 
 #[derive(Debug, thiserror::Error)]
@@ -131,7 +129,6 @@ pub enum Error {
     Output(#[from] io::Error),
 }
 
-/// The consequence of an incomplete index, and the command that completes the index.
 const UNTIL_INDEXED: &str =
     "; searches find everything, but are slow until `verbatim reindex` succeeds";
 
@@ -148,7 +145,7 @@ pub(super) fn run(
         return Err(Error::Stdin);
     }
     let target = target(args, engine.config(), named)?;
-    let sources = match sources(args, (engine.config(), &target), environment, out)? {
+    let sources = match find_sources(args, (engine.config(), &target), environment, out)? {
         FoundChoice::Import(sources) => sources,
         FoundChoice::Transcripts(sources) => {
             return Followed { sources, is_named: false, engine, places, environment }
@@ -215,7 +212,7 @@ pub(super) fn run(
             code = PARTIAL;
         }
         (indexed, later) =
-            (export, Later::of(meaning, &reading, (Some(path), places), environment));
+            (export, Later::start(meaning, &reading, (Some(path), places), environment));
     }
     if args.json {
         let indexed = indexed.as_ref().map(indexing::json);
@@ -227,22 +224,20 @@ pub(super) fn run(
     Ok(code)
 }
 
-/// Returns the named exports, or those that are found and chosen.
-fn sources(
+fn find_sources(
     args: &ImportArgs,
     into: (&Config, &StoreAddress),
     environment: &Environment,
     out: &mut dyn Write,
 ) -> Result<FoundChoice> {
     if !args.sources.is_empty() {
-        return Ok(FoundChoice::Import(found::expanded(&args.sources, environment)));
+        return Ok(FoundChoice::Import(exports::expand_sources(&args.sources, environment)));
     }
     let mut log = io::stderr();
     let list: &mut dyn Write = if args.json { &mut log } else { out };
-    Ok(found::choose(args.yes, into, environment, list)?)
+    Ok(exports::choose(args.yes, into, environment, list)?)
 }
 
-/// Writes the last lines of an import into a cluster.
 fn ended_in_cluster(
     args: &ImportArgs,
     report: &Report,
@@ -271,7 +266,6 @@ fn target(args: &ImportArgs, config: &Config, named: Option<&'static str>) -> Re
     Ok(config.import_store())
 }
 
-/// The lines of progress, one for each export.
 struct SourceLines<'a> {
     environment: &'a Environment,
     current: RefCell<Option<(Step, SourceProgress)>>,
@@ -318,11 +312,6 @@ fn counts(source: &SourceProgress) -> String {
     )
 }
 
-/// Returns whether all imported conversations and messages are new.
-fn is_all_new(report: &Report) -> bool {
-    report.changes.updated_conversations + report.changes.unchanged_conversations == 0
-}
-
 /// Writes what was imported and what was left out. If not everything was imported, says so as an error too.
 fn write_whole_report(
     report: &Report,
@@ -352,7 +341,6 @@ pub(super) fn write_report(report: &Report, out: &mut dyn Write) -> io::Result<(
     write_left_out(report, false, None, out)
 }
 
-/// Writes the numbers of what is stored, and of what is new.
 fn write_changes(
     report: &Report,
     verbose: bool,
@@ -371,7 +359,7 @@ fn write_changes(
     if let Some(files) = report.attachments.as_ref().filter(|files| files.kept > 0) {
         line += &format!(", {} ({})", counted(files.kept, "file"), bytes(files.bytes));
     }
-    if !is_all_new(report) {
+    if changes.updated_conversations + changes.unchanged_conversations > 0 {
         line += &format!(
             ": {} new, {} updated, {} unchanged; {}",
             grouped(changes.new_conversations),
@@ -380,7 +368,7 @@ fn write_changes(
             counted(changes.new_messages, "new message"),
         );
     }
-    writeln!(out, "{}", folded(&line, columns, 2))?;
+    writeln!(out, "{}", wrapped(&line, columns, 2))?;
     if verbose {
         let megabytes = tally.bytes as f64 / 1e6;
         writeln!(
@@ -414,8 +402,9 @@ fn write_left_out(
         true => left_out(report, remedies),
         false => left_out_in_brief(report, "`verbatim import --verbose` has the details"),
     };
-    let mut lines = lines.into_iter();
-    lines.try_for_each(|line| writeln!(out, "{}", folded(&on_one_line(&line), columns, 2)))
+    // A file name may contain line breaks.
+    let mut lines = lines.into_iter().map(|line| harmless(&line.replace('\n', " ")));
+    lines.try_for_each(|line| writeln!(out, "{}", wrapped(&line, columns, 2)))
 }
 
 fn write_json(
@@ -461,7 +450,6 @@ fn write_json(
 /// Transcripts that the user wants to import, although this program already follows them.
 struct Followed<'a> {
     sources: Vec<PathBuf>,
-    /// Whether the user named the sources.
     is_named: bool,
     engine: &'a Engine,
     places: &'a PlaceArgs,
@@ -487,7 +475,7 @@ impl Followed<'_> {
                     code = PARTIAL;
                 }
                 let into = (self.places.db.as_deref(), self.places);
-                later = Later::of(meaning, self.engine, into, self.environment);
+                later = Later::start(meaning, self.engine, into, self.environment);
             }
         }
         match args.json {
@@ -495,18 +483,17 @@ impl Followed<'_> {
             false if self.is_named => self.write(out)?,
             false => {
                 let services = self.services()?;
-                writeln!(out, "{}", folded(&services, self.environment.columns, 2))?;
+                writeln!(out, "{}", wrapped(&services, self.environment.columns, 2))?;
             }
         }
         if let Some(later) = later.filter(|_| !args.json) {
             let commands = ["status", "reindex"].map(|name| format!("verbatim {name}"));
             let line = self.places.in_commands(&later.line(&commands));
-            writeln!(out, "{}", folded(&line, self.environment.columns, 2))?;
+            writeln!(out, "{}", wrapped(&line, self.environment.columns, 2))?;
         }
         Ok(code)
     }
 
-    /// Returns a sentence with the number of conversations of the agents.
     fn services(&self) -> Result<String> {
         let places = self.engine.all_sources().places(false, &Stop::never())?;
         let transcripts = places.iter().filter(|((kind, _), _)| *kind == SourceKind::Archive);
@@ -532,10 +519,10 @@ impl Followed<'_> {
             let line = format!(
                 "{}: nothing to import. Verbatim follows these transcripts already ({}): it finds what \
                  the agent adds, and keeps what the agent deletes.",
-                places::short(source, self.environment),
+                engine_config::short(source, self.environment),
                 counted(number, "conversation")
             );
-            writeln!(out, "{}", folded(&line, self.environment.columns, 2))?;
+            writeln!(out, "{}", wrapped(&line, self.environment.columns, 2))?;
         }
         Ok(())
     }
@@ -544,9 +531,7 @@ impl Followed<'_> {
 /// The vectors by the sentence encoder that are made after an import.
 #[derive(Clone, Copy, Debug)]
 struct Later {
-    /// How far the encoder is.
     meaning: Encoded,
-    /// The number of threads that encode.
     threads: usize,
     /// Whether a process makes them now.
     is_under_way: bool,
@@ -555,7 +540,7 @@ struct Later {
 impl Later {
     /// Lets a process make the vectors that messages lack, unless one does so already. Returns `None` if there
     /// are only a few: the import has made them, or another process does.
-    fn of(
+    fn start(
         meaning: Encoded,
         engine: &Engine,
         (db, places): (Option<&Path>, &PlaceArgs),
@@ -571,7 +556,6 @@ impl Later {
         Some(Later { meaning, threads, is_under_way })
     }
 
-    /// Returns a sentence about it, with the commands for the status and for the index.
     fn line(&self, [status, reindex]: &[String; 2]) -> String {
         let messages = counted(self.meaning.missing(), "message");
         match self.is_under_way {
@@ -592,7 +576,6 @@ impl Later {
 struct Ending<'a> {
     args: &'a ImportArgs,
     engine: &'a Engine,
-    /// The engine that reads the imported chats.
     reading: &'a Engine,
     target: &'a Path,
     environment: &'a Environment,
@@ -610,7 +593,7 @@ impl Ending<'_> {
         let is_in_home = self.target.starts_with(config.db_folder());
         let home = std::path::absolute(&config.home).unwrap_or_else(|_| config.home.clone());
         let place = if is_in_home { &home } else { self.target };
-        let place = places::short(place, self.environment);
+        let place = engine_config::short(place, self.environment);
         let private = if is_in_home { " (only you can read them)" } else { "" };
         let took = duration(begun.elapsed());
         let done = if is_indexed || self.args.no_index { "Ready" } else { "Imported" };
@@ -628,13 +611,13 @@ impl Ending<'_> {
             && !read.path().is_some_and(same)
         {
             let read = match &read {
-                StoreAddress::Database(path) => places::short(path, self.environment),
+                StoreAddress::Database(path) => engine_config::short(path, self.environment),
                 StoreAddress::Cluster(address) => address.clone(),
             };
             lines.push(format!("Without --db, searches here read {read}."));
         }
         for line in lines {
-            writeln!(out, "{}", folded(&line, self.environment.columns, 0))?;
+            writeln!(out, "{}", wrapped(&line, self.environment.columns, 0))?;
         }
         let words = self.suggestion(is_indexed);
         let words = words.as_deref().unwrap_or("something you remember");
@@ -642,14 +625,13 @@ impl Ending<'_> {
         writeln!(out, "Try: {} \"{words}\"", self.command("search"))
     }
 
-    /// Returns a command that reads the imported chats.
     fn command(&self, name: &str) -> String {
         let config = self.engine.config();
         let flag = |flag: &str, path: &Path| {
             let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
             format!("verbatim {name} {flag} {}", quoted(&path.to_string_lossy()))
         };
-        let is_default = config.home == places::default_home(self.environment);
+        let is_default = config.home == engine_config::default_home(self.environment);
         match self.target.starts_with(config.db_folder()) {
             true if is_default && config.local_folder().is_none() => format!("verbatim {name}"),
             true => flag("--home", &config.home),
@@ -708,9 +690,4 @@ fn long_words(text: &str) -> Vec<String> {
     let mut words: Vec<&str> = words.filter(is_good).collect();
     words.sort_by_key(|word| std::cmp::Reverse(word.chars().count()));
     words.into_iter().map(str::to_owned).collect()
-}
-
-/// Returns a sentence without line breaks. A file name in the sentence may contain line breaks.
-fn on_one_line(sentence: &str) -> String {
-    harmless(&sentence.replace('\n', " "))
 }

@@ -16,7 +16,6 @@ use super::{
     environment::Environment,
     output::{complain, grouped},
     progress::{Step, bytes, duration},
-    settings,
     settings_file::{self, Setting},
 };
 use verbatim_base::{lock::lock, model::Stop};
@@ -60,7 +59,7 @@ pub(super) struct Limits {
 impl Limits {
     /// Returns the limits from the flags, or else from the configuration file.
     pub(super) fn resources(&self, environment: &Environment) -> Resources {
-        let text = |setting: &Setting| settings::given(setting, None, environment).text();
+        let text = |setting: &Setting| environment.setting(setting).text();
         let memory = self.memory.or_else(|| parse_size(&text(&settings_file::MEMORY)?).ok());
         let threads = self.threads.or_else(|| text(&settings_file::THREADS)?.parse().ok());
         let cores = || thread::available_parallelism().map_or(1, usize::from);
@@ -71,11 +70,9 @@ impl Limits {
     }
 }
 
-/// The result of indexing a source.
 #[derive(Debug)]
 pub(super) struct Indexed {
     kind: SourceKind,
-    /// The number of messages in the index.
     pub(super) messages: u64,
     result: Reindexed,
     enriched: Enriched,
@@ -88,14 +85,10 @@ pub(super) struct Indexed {
     bytes: u64,
 }
 
-/// The result of indexing every source.
 #[derive(Debug)]
 pub(super) struct AllIndexed {
-    /// The result for the database of exports.
     pub(super) export: Option<Indexed>,
-    /// The first error.
     pub(super) failed: Option<EngineError>,
-    /// How far the sentence encoder has read the messages of all sources.
     pub(super) meaning: Encoded,
 }
 
@@ -141,7 +134,6 @@ pub(super) fn index_all(engine: &Engine, environment: &Environment, stop: &Stop)
     AllIndexed { export, failed, meaning: self::meaning(engine, stop) }
 }
 
-/// Returns how far the sentence encoder has read the messages of all sources.
 fn meaning(engine: &Engine, stop: &Stop) -> Encoded {
     engine.sources().iter().fold(Encoded::default(), |sum, source| {
         let Encoded { made, total } = source.encoded(stop);
@@ -184,20 +176,16 @@ fn index_in_turn(
     environment: &Environment,
     stop: &Stop,
 ) -> Result<(Indexed, Option<EngineError>), EngineError> {
-    let (begun, mut is_told) = (Instant::now(), false);
-    loop {
-        match index_when_steady(source, options, environment, stop) {
-            Err(EngineError::Indexing { .. })
-                if begun.elapsed() < MOST_WAITING && !stop.requested() =>
-            {
-                if !std::mem::replace(&mut is_told, true) {
-                    complain("waiting for another process that builds the same index");
-                }
-                thread::sleep(RETRY_PAUSE);
-            }
-            outcome => return outcome,
+    let mut is_told = false;
+    let is_built_elsewhere = |error: &EngineError| {
+        let is_built_elsewhere = matches!(error, EngineError::Indexing { .. });
+        if is_built_elsewhere && !std::mem::replace(&mut is_told, true) {
+            complain("waiting for another process that builds the same index");
         }
-    }
+        is_built_elsewhere
+    };
+    let attempt = || index_when_steady(source, options, environment, stop);
+    tried_again(MOST_WAITING, stop, is_built_elsewhere, attempt)
 }
 
 /// Does the same as [`index`]. If other programs change the database during the attempt, tries again.
@@ -207,14 +195,21 @@ pub(super) fn index_when_steady(
     environment: &Environment,
     stop: &Stop,
 ) -> Result<(Indexed, Option<EngineError>), EngineError> {
+    let attempt = || index(source, options, environment, stop);
+    tried_again(MOST_CHANGING, stop, EngineError::is_contention, attempt)
+}
+
+/// Repeats an attempt for a time, as long as its error passes.
+fn tried_again<T>(
+    most: Duration,
+    stop: &Stop,
+    mut passes: impl FnMut(&EngineError) -> bool,
+    mut attempt: impl FnMut() -> Result<T, EngineError>,
+) -> Result<T, EngineError> {
     let begun = Instant::now();
     loop {
-        match index(source, options, environment, stop) {
-            Err(error)
-                if error.is_contention()
-                    && begun.elapsed() < MOST_CHANGING
-                    && !stop.requested() =>
-            {
+        match attempt() {
+            Err(error) if begun.elapsed() < most && !stop.requested() && passes(&error) => {
                 thread::sleep(RETRY_PAUSE);
             }
             outcome => return outcome,
@@ -428,7 +423,6 @@ fn write_details(indexed: &Indexed, out: &mut dyn Write) -> io::Result<()> {
     )
 }
 
-/// Returns the result of indexing a source as JSON.
 pub(super) fn json(indexed: &Indexed) -> Value {
     let Indexed { kind, messages, result, enriched, encoded, took, bytes, .. } = indexed;
     let (what, added, removed) = match result {

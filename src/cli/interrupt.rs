@@ -5,7 +5,6 @@ use std::{process, thread};
 use super::{echo, environment::Environment, output::complain};
 use verbatim_base::model::Stop;
 
-/// The usual exit code of a program after Ctrl-C.
 const INTERRUPTED: u8 = 130;
 
 /// Returns a stop that Ctrl-C requests. A second Ctrl-C ends the program at once. Without a

@@ -30,7 +30,6 @@ const SHORT_ID: usize = 8;
 const FIRST_PART: usize = 50;
 const PART: usize = 500;
 
-/// The number of conversations that are listed if the user gives no limit.
 const MOST_LISTED: usize = 50;
 
 /// List conversations, the most recently active first
@@ -133,7 +132,6 @@ pub(super) fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Resul
     Ok(if short.is_empty() && !is_answer { NOTHING } else { FOUND })
 }
 
-/// The widths of the columns of a list.
 struct ListColumns {
     look: Look,
     clock: Clock,

@@ -39,11 +39,10 @@ pub(super) struct Admission {
     #[arg(long, hide_short_help = true, conflicts_with = "token_file")]
     no_token: bool,
     /// A name under which clients reach the server, beside localhost and its address (repeatable)
-    #[arg(long = "host", hide_short_help = true, value_name = "NAME", value_parser = host)]
+    #[arg(long = "host", hide_short_help = true, value_name = "NAME", value_parser = parse_host)]
     hosts: Vec<String>,
 }
 
-/// The addresses of a server.
 #[derive(Debug, Default)]
 pub(super) struct ListenAt<'a> {
     /// The address from the command line, or [`ADDRESS`].
@@ -54,7 +53,6 @@ pub(super) struct ListenAt<'a> {
 }
 
 impl Admission {
-    /// Returns a server whose sockets already listen.
     pub(super) fn server(
         &self,
         places: &ListenAt<'_>,
@@ -94,16 +92,12 @@ impl Admission {
         Ok(())
     }
 
-    /// Returns the token that clients must send.
     pub(super) fn token(
         &self,
         config: &Config,
         environment: &Environment,
     ) -> Result<AccessToken, http::Error> {
-        match &self.token_file {
-            Some(path) => Ok(AccessToken::in_file(path)?),
-            None => token_of(config, environment),
-        }
+        token_of(self.token_file.as_deref(), config, environment)
     }
 
     /// Returns the page's address for other machines: the first host name, which a TLS proxy serves.
@@ -126,8 +120,7 @@ impl Admission {
     }
 }
 
-/// Parses a name of the server.
-fn host(text: &str) -> Result<String, String> {
+fn parse_host(text: &str) -> Result<String, String> {
     let is_name = |text: &str| text.chars().all(|c| c.is_ascii_alphanumeric() || "-._".contains(c));
     match !text.is_empty() && is_name(text) || text.parse::<IpAddr>().is_ok() {
         true => Ok(text.to_owned()),
@@ -138,7 +131,7 @@ fn host(text: &str) -> Result<String, String> {
 fn sockets(places: &ListenAt<'_>) -> Result<Sockets> {
     let mut sockets = Sockets::default();
     if let Some(named) = places.address {
-        sockets.tcp = Some(tcp(named, places.may_move)?);
+        sockets.tcp = Some(bind_tcp(named, places.may_move)?);
     }
     if let Some(path) = places.socket {
         #[cfg(unix)]
@@ -153,8 +146,8 @@ fn sockets(places: &ListenAt<'_>) -> Result<Sockets> {
 }
 
 /// Listens on an address. If the default port is taken and the server `may_move`, listens on a free port.
-fn tcp(named: &str, may_move: bool) -> Result<TcpListener> {
-    let address = parse(named).map_err(usage)?;
+fn bind_tcp(named: &str, may_move: bool) -> Result<TcpListener> {
+    let address = parse_address(named).map_err(usage)?;
     let bound = match TcpListener::bind(address) {
         Err(error) if may_move && error.kind() == io::ErrorKind::AddrInUse && named == ADDRESS => {
             complain(&format!(
@@ -168,13 +161,8 @@ fn tcp(named: &str, may_move: bool) -> Result<TcpListener> {
     Ok(bound.map_err(|source| http::Error::Bind { address: named.to_owned(), source })?)
 }
 
-/// Checks an address for a server that starts later.
-pub(super) fn checked(text: &str) -> Result<(), String> {
-    parse(text).map(drop)
-}
-
 /// Parses an address: a port, a host, or both.
-fn parse(text: &str) -> Result<SocketAddr, String> {
+pub(super) fn parse_address(text: &str) -> Result<SocketAddr, String> {
     if let Ok(port) = text.parse() {
         return Ok(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port));
     }
@@ -197,7 +185,6 @@ fn parse(text: &str) -> Result<SocketAddr, String> {
     })
 }
 
-/// Returns the function that answers `/search`.
 pub(super) fn search_by(engine: &Arc<Engine>, environment: &Environment) -> Arc<SearchRun> {
     let (engine, environment) = (Arc::clone(engine), environment.clone());
     Arc::new(move |asked, stop, out| {
@@ -230,10 +217,10 @@ mod tests {
     #[test]
     fn names_of_the_server() {
         for name in ["chats.example.org", "chats", "192.168.1.7", "fe80::1"] {
-            assert!(host(name).is_ok(), "{name}");
+            assert!(parse_host(name).is_ok(), "{name}");
         }
         for name in ["", "chats.example.org:443", "https://chats.example.org", "a/b", "a@b"] {
-            assert!(host(name).is_err(), "{name}");
+            assert!(parse_host(name).is_err(), "{name}");
         }
         let of = |hosts: &[&str]| {
             let hosts = hosts.iter().map(|&host| host.to_owned()).collect();
@@ -255,10 +242,10 @@ mod tests {
             ("localhost:9000", "127.0.0.1:9000"),
             (ADDRESS, "127.0.0.1:8377"),
         ] {
-            assert_eq!(parse(text).unwrap().to_string(), address, "{text}");
+            assert_eq!(parse_address(text).unwrap().to_string(), address, "{text}");
         }
         for text in ["", "70000", "127.0.0.1:x", "no such host"] {
-            assert!(parse(text).is_err(), "{text}");
+            assert!(parse_address(text).is_err(), "{text}");
         }
     }
 }

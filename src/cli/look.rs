@@ -10,7 +10,7 @@ use clap::ValueEnum;
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use super::{environment::Environment, fold::folded, output::harmless};
+use super::{environment::Environment, output::harmless, wrap::wrapped};
 pub(super) use verbatim_answer::marks::Piece;
 
 /// The width of a line if the output is not a terminal.
@@ -82,7 +82,7 @@ impl Look {
     }
 
     /// Returns the columns to fold lines to; `None` if the output is not a terminal.
-    pub(super) fn fold_columns(self) -> Option<usize> {
+    pub(super) fn wrap_columns(self) -> Option<usize> {
         self.is_cut.then_some(self.columns)
     }
 
@@ -93,9 +93,9 @@ impl Look {
         }
     }
 
-    /// Returns a note below an answer, folded to the width.
+    /// Returns a note below an answer, wrapped to the width.
     pub(super) fn note(self, text: &str) -> String {
-        self.styled(DIM, &folded(text, Some(self.columns), 2))
+        self.styled(DIM, &wrapped(text, Some(self.columns), 2))
     }
 
     /// Returns the pieces as one text, with coloured matches.

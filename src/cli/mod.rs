@@ -10,6 +10,7 @@ mod connect;
 mod demo;
 mod doctor;
 mod echo;
+mod engine_config;
 mod environment;
 mod error;
 mod eval;
@@ -17,7 +18,6 @@ mod exclude;
 mod explain;
 mod export;
 mod filters;
-mod fold;
 mod forget;
 mod found;
 mod groups;
@@ -40,7 +40,6 @@ mod pager;
 mod patterns;
 #[cfg(feature = "picker")]
 mod picker;
-mod places;
 mod program;
 mod progress;
 mod ranked;
@@ -61,24 +60,25 @@ mod waiting;
 mod watch;
 mod web;
 mod workspace;
+mod wrap;
 
 use std::{ffi::OsString, io::Write, sync::Arc};
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, error::ErrorKind};
 
+use self::{
+    engine_config::{PlaceArgs, WrongProvider},
+    environment::Terminal,
+    old_home::Consent,
+    output::{FOUND, NOTHING, TROUBLE, TerminalWriter},
+    pager::Paged,
+    waiting::{EndsWaiting, Waiting},
+    wrap::Folded,
+};
 pub use self::{
     environment::Environment,
     error::{Error, Result},
     program::run_program,
-};
-use self::{
-    environment::Terminal,
-    fold::Folded,
-    old_home::Consent,
-    output::{FOUND, NOTHING, TROUBLE, TerminalWriter},
-    pager::Paged,
-    places::{PlaceArgs, WrongProvider},
-    waiting::{EndsWaiting, Waiting},
 };
 use verbatim_answer::clock;
 use verbatim_base::map_faults;
@@ -112,8 +112,7 @@ struct Cli {
 }
 
 impl Cli {
-    /// Refuses a database for a command that reads none.
-    fn checked(self) -> Result<Cli, clap::Error> {
+    fn refuse_useless_db(self) -> Result<Cli, clap::Error> {
         if self.places.db.is_some() && self.command.as_ref().is_some_and(Command::has_no_use_for_db)
         {
             let text = "this command reads no database, so leave out --db\n";
@@ -242,7 +241,7 @@ impl Command {
         }
     }
 
-    /// Returns the indentation of folded lines if the output is sentences for a person.
+    /// Returns the indentation of wrapped lines if the output is sentences for a person.
     fn fold_indent(&self) -> Option<usize> {
         match self {
             Command::Status(args) if !args.json => Some(0),
@@ -274,7 +273,7 @@ pub fn run(
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     let parsed = command
         .try_get_matches_from(&arguments)
-        .and_then(|mut matches| Cli::from_arg_matches_mut(&mut matches)?.checked());
+        .and_then(|mut matches| Cli::from_arg_matches_mut(&mut matches)?.refuse_useless_db());
     match parsed {
         Ok(mut cli) if environment.terminal => {
             cli.places.expand(environment);
@@ -284,10 +283,10 @@ pub fn run(
             let mut out_on_terminal = TerminalWriter::new(&mut out);
             let indent = cli.command.as_ref().and_then(Command::fold_indent);
             let columns = environment.columns.filter(|_| indent.is_some());
-            let user = places::user_prefix(environment);
-            let mut folded = Folded::new(&mut out_on_terminal, columns, indent.unwrap_or(0), user);
-            let code = execute(cli, environment, &mut EndsWaiting(&mut folded));
-            folded.flush()?;
+            let user = engine_config::user_prefix(environment);
+            let mut wrapped = Folded::new(&mut out_on_terminal, columns, indent.unwrap_or(0), user);
+            let code = execute(cli, environment, &mut EndsWaiting(&mut wrapped));
+            wrapped.flush()?;
             out.finish()?;
             code
         }
@@ -313,16 +312,16 @@ pub fn run(
 fn execute(cli: Cli, environment: &Environment, out: &mut dyn Write) -> Result<u8> {
     let Some(mut command) = cli.command else { return pick(&cli.places, environment, out) };
     if command.needs_home() {
-        places::check_home(&cli.places, environment)?;
+        engine_config::check_home(&cli.places, environment)?;
     }
-    let named = places::named_by(&cli.places, environment);
-    let mut config = places::config(&cli.places, environment);
+    let named = engine_config::named_by(&cli.places, environment);
+    let mut config = engine_config::config(&cli.places, environment);
     let no_provider = choose_model(&mut config, &command, environment)?;
-    config.cluster_login = places::cluster_login(environment)?;
+    config.cluster_login = engine_config::cluster_login(environment)?;
     config.workspaces = match &command {
-        Command::Serve(args) => args.workspaces.or(environment),
-        Command::Web(args) => args.serving.workspaces.or(environment),
-        Command::Workspace(args) => args.workspaces.or(environment),
+        Command::Serve(args) => args.workspaces.folders_or_setting(environment),
+        Command::Web(args) => args.serving.workspaces.folders_or_setting(environment),
+        Command::Workspace(args) => args.workspaces.folders_or_setting(environment),
         _ => Vec::new(),
     };
     match &mut command {
@@ -370,7 +369,7 @@ fn execute(cli: Cli, environment: &Environment, out: &mut dyn Write) -> Result<u
         Command::Reindex(args) => reindex::run(&args, &engine, terminal),
         Command::Search(args) => search::run(&args, &cli.places, &engine, terminal),
         Command::List(args) => list::run(&args, &engine, terminal),
-        Command::Show(args) => show::run(&args, &engine, terminal),
+        Command::Show(args) => show::run(&args, &engine, terminal, None),
         Command::Open(args) => open::open(&args, &engine, out),
         Command::Resume(args) => open::resume(&args, &engine, environment.clock(false), out),
         Command::Export(args) => export::run(&args, &engine, terminal),
@@ -411,8 +410,8 @@ fn choose_model(
         Command::Reindex(args) => args.model.as_deref(),
         _ => None,
     };
-    config.vector_share = places::vector_share(environment)?;
-    let provider = places::embeddings(model, environment);
+    config.vector_share = engine_config::vector_share(environment)?;
+    let provider = engine_config::embeddings(model, environment);
     // If the provider is unknown, the indexes are not changed, because vectors of another model
     // would replace the existing vectors.
     config.leave_indexes = provider.is_err();
@@ -454,11 +453,11 @@ fn search_as_typed(
     use pager::{FoundPlace, Landing, PagedAtFound};
     use picker::Picked;
 
-    places::check_home(places, environment)?;
-    let mut config = places::config(places, environment);
-    config.embeddings = places::embeddings(None, environment)?;
-    config.vector_share = places::vector_share(environment)?;
-    config.cluster_login = places::cluster_login(environment)?;
+    engine_config::check_home(places, environment)?;
+    let mut config = engine_config::config(places, environment);
+    config.embeddings = engine_config::embeddings(None, environment)?;
+    config.vector_share = engine_config::vector_share(environment)?;
+    config.cluster_login = engine_config::cluster_login(environment)?;
     engine::prepare_home(&config, false);
     let engine = Arc::new(Engine::new(config));
     archives::sync_for_reading(&engine, environment);
@@ -499,7 +498,6 @@ fn search_as_typed(
     }
 }
 
-/// Shows a conversation that was chosen in the picker.
 #[cfg(feature = "picker")]
 fn show_picked(
     word: &str,
@@ -511,7 +509,7 @@ fn show_picked(
     let Some(Command::Show(args)) = parsed.map_err(Error::Usage)?.command else {
         return Ok(NOTHING);
     };
-    let code = show::run_at(&args, engine, terminal, Some(found))?;
+    let code = show::run(&args, engine, terminal, Some(found))?;
     let folder = engine.config().index_folder();
     if map_faults::count() > 0 { Err(engine::Error::Torn { folder }.into()) } else { Ok(code) }
 }

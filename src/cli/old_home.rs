@@ -1,22 +1,19 @@
 //! Finds the home of an older version, and moves it after the user agrees.
 
 use super::{
+    engine_config,
     environment::Environment,
     error::Result,
-    output::{complain, confirmed},
-    places,
+    output::{complain, confirm},
 };
 use verbatim_engine::{Config, OldHome};
 use verbatim_text::shell::quoted;
 
-/// Whether the home of an older version may be moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Consent {
-    /// The user agreed to the move.
     Given,
     /// The user is asked, if there is a terminal.
     Asked,
-    /// The user is not asked.
     Missing,
 }
 
@@ -24,7 +21,7 @@ pub(super) enum Consent {
 /// user is not asked, prints a line that says how to move the chats.
 pub(super) fn offer(config: &Config, consent: Consent, environment: &Environment) -> Result<()> {
     // The move is for the default home only, not for a home that the user named.
-    let is_default = config.home == places::default_home(environment);
+    let is_default = config.home == engine_config::default_home(environment);
     if !is_default || config.db.is_some() || config.local_databases.is_none() {
         return Ok(());
     }
@@ -32,9 +29,10 @@ pub(super) fn offer(config: &Config, consent: Consent, environment: &Environment
     let folders = [Some(environment.working_folder.clone()), roaming];
     let mut found = folders.into_iter().flatten().filter_map(|folder| OldHome::at(&folder));
     let Some(old) = found.find(|old| old.folder() != config.home) else { return Ok(()) };
-    let [from, to] = [old.folder(), &config.home].map(|path| places::short(path, environment));
+    let [from, to] =
+        [old.folder(), &config.home].map(|path| engine_config::short(path, environment));
     if let Some(there) = old.obstacle(&config.home) {
-        let there = places::short(&there, environment);
+        let there = engine_config::short(&there, environment);
         let home = quoted(&old.folder().to_string_lossy());
         complain(&format!(
             "{from} holds chats of an older version; they stay there, because there is a {there} \
@@ -51,7 +49,7 @@ pub(super) fn offer(config: &Config, consent: Consent, environment: &Environment
         ));
         return Ok(());
     }
-    if yes || confirmed(&question)? {
+    if yes || confirm(&question)? {
         old.move_to(&config.home)?;
         complain(&format!("moved the chats of {from} to {to}"));
     }

@@ -61,7 +61,6 @@ pub(super) struct ResumeArgs {
     json: bool,
 }
 
-/// A conversation as `--json` prints it.
 #[derive(Serialize)]
 struct JsonFound<'a> {
     id: &'a str,
@@ -71,7 +70,6 @@ struct JsonFound<'a> {
     resumed: Option<JsonResumed<'a>>,
 }
 
-/// How the session of a conversation is resumed.
 #[derive(Serialize)]
 struct JsonResumed<'a> {
     session: Option<&'a str>,
@@ -106,7 +104,6 @@ pub(super) fn is_web(link: &str) -> bool {
     ["https://", "http://"].iter().any(|start| link.starts_with(start))
 }
 
-/// Opens a link in the browser.
 pub(super) fn browse(link: &str) -> Result<()> {
     // The error of the crate `open` is replaced, because it names a command that the user did not type.
     let reason = || io::Error::other("none could be started; open the address yourself");
@@ -171,7 +168,7 @@ pub(super) fn resume(
     }
     let failed = |source| Error::Start { what: words[0].to_owned(), source };
     // The terminal belongs to the agent now.
-    waiting::end();
+    waiting::clear();
     let status = command.status().map_err(failed)?;
     Ok(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(NOTHING))
 }

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use serde::Serialize;
 use unicode_width::UnicodeWidthStr;
 
-use super::{clock::Clock, fold::folded, waiting};
+use super::{clock::Clock, waiting, wrap::wrapped};
 use verbatim_base::model::Hit;
 use verbatim_text::terminal::is_deceptive;
 
@@ -28,7 +28,7 @@ const CLAP_PREFIX: &str = "error:";
 
 /// Writes a message to standard error; a failure to write is ignored.
 pub(super) fn complain(message: &str) {
-    waiting::end();
+    waiting::clear();
     write_error(&format!("verbatim: {}", harmless(message)), error_columns());
 }
 
@@ -45,13 +45,12 @@ pub(super) fn write_usage(usage: &clap::Error) {
     }
 }
 
-/// Returns the width of the terminal that shows standard error.
 fn error_columns() -> Option<usize> {
     terminal_size::terminal_size_of(io::stderr()).map(|(width, _)| width.0.into())
 }
 
 fn write_error(text: &str, columns: Option<usize>) {
-    let lines: Vec<String> = text.lines().map(|line| folded(line, columns, 2)).collect();
+    let lines: Vec<String> = text.lines().map(|line| wrapped(line, columns, 2)).collect();
     let _ = writeln!(io::stderr(), "{}", lines.join("\n"));
 }
 
@@ -129,30 +128,29 @@ pub(super) enum TerminalAnswer {
 }
 
 /// Asks a question on standard error; an empty line means yes.
-pub(super) fn confirmed(question: &str) -> io::Result<bool> {
-    Ok(chosen(question, 0)? == TerminalAnswer::Yes)
+pub(super) fn confirm(question: &str) -> io::Result<bool> {
+    Ok(confirm_or_number(question, 0)? == TerminalAnswer::Yes)
 }
 
-/// Does the same as [`confirmed`], but a number up to `count` is an answer too.
-pub(super) fn chosen(question: &str, count: usize) -> io::Result<TerminalAnswer> {
-    asked(&format!("{question} [Y/n]"), TerminalAnswer::Yes, count, &mut io::stdin().lock())
+/// Does the same as [`confirm`], but a number up to `count` is an answer too.
+pub(super) fn confirm_or_number(question: &str, count: usize) -> io::Result<TerminalAnswer> {
+    ask(&format!("{question} [Y/n]"), TerminalAnswer::Yes, count, &mut io::stdin().lock())
 }
 
 /// Asks on standard error before an action that cannot be undone; an empty line means no.
-pub(super) fn agreed(question: &str) -> io::Result<bool> {
-    let answer =
-        asked(&format!("{question} [y/N]"), TerminalAnswer::No, 0, &mut io::stdin().lock())?;
+pub(super) fn confirm_deletion(question: &str) -> io::Result<bool> {
+    let answer = ask(&format!("{question} [y/N]"), TerminalAnswer::No, 0, &mut io::stdin().lock())?;
     Ok(answer == TerminalAnswer::Yes)
 }
 
 /// Asks until there is an answer. `usual` is the answer of an empty line.
-fn asked(
+fn ask(
     question: &str,
     usual: TerminalAnswer,
     count: usize,
     input: &mut dyn io::BufRead,
 ) -> io::Result<TerminalAnswer> {
-    waiting::end();
+    waiting::clear();
     let mut log = io::stderr();
     loop {
         write!(log, "{question} ")?;
@@ -178,12 +176,10 @@ fn asked(
     }
 }
 
-/// Returns the role of a message in a form for people.
 pub(super) fn role(hit: &Hit) -> String {
     if hit.role.is_empty() { "unknown".to_owned() } else { harmless(&hit.role) }
 }
 
-/// A message as `--json` prints it.
 #[derive(Serialize)]
 pub(super) struct JsonHit<'a> {
     message_id: &'a str,
@@ -228,7 +224,7 @@ mod tests {
             ("perhaps", TerminalAnswer::No),
         ] {
             let answer =
-                asked("Import both?", TerminalAnswer::Yes, 2, &mut typed.as_bytes()).unwrap();
+                ask("Import both?", TerminalAnswer::Yes, 2, &mut typed.as_bytes()).unwrap();
             assert_eq!(answer, expected, "{typed:?}");
         }
     }

@@ -41,7 +41,6 @@ pub(super) struct Paged<'a> {
 }
 
 impl<'a> Paged<'a> {
-    /// Returns a writer to the pager of the environment, or without a pager if `is_wanted` is false.
     pub(super) fn new(out: &'a mut dyn Write, environment: &Environment, is_wanted: bool) -> Self {
         let command = if is_wanted { command(environment, false) } else { None };
         Paged { out, command, less: None, running: None }
@@ -106,13 +105,11 @@ impl Write for Paged<'_> {
     }
 }
 
-/// The part of a conversation that is being written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum FoundPlace {
     /// A part before the message that was found.
     #[default]
     Before,
-    /// The message that was found.
     Within,
     After,
 }
@@ -120,7 +117,6 @@ pub(super) enum FoundPlace {
 /// A message that was found, and how it is shown in its conversation.
 #[derive(Clone, Copy)]
 pub(super) struct Landing<'a> {
-    /// Returns the ranges of a text to mark.
     pub(super) mark: &'a dyn Fn(&str) -> Vec<Range<usize>>,
     /// Says which part of the conversation is being written.
     pub(super) place: &'a Cell<FoundPlace>,
@@ -132,7 +128,6 @@ pub(super) struct PagedAtFound<'a> {
     paged: Paged<'a>,
     found: &'a Landing<'a>,
     kept: Vec<u8>,
-    /// The offset of the message that was found.
     start: Option<usize>,
     is_open: bool,
     columns: usize,
@@ -140,7 +135,6 @@ pub(super) struct PagedAtFound<'a> {
 }
 
 impl<'a> PagedAtFound<'a> {
-    /// Returns a writer for a screen of some columns and lines.
     pub(super) fn new(
         paged: Paged<'a>,
         found: &'a Landing<'a>,
@@ -150,13 +144,11 @@ impl<'a> PagedAtFound<'a> {
         PagedAtFound { paged, found, kept, start, is_open, columns, lines }
     }
 
-    /// Waits until the user leaves the pager, as [`Paged::finish`].
     pub(super) fn finish(mut self) -> io::Result<bool> {
         self.open()?;
         self.paged.finish()
     }
 
-    /// Starts the pager near the match.
     fn open(&mut self) -> io::Result<()> {
         if std::mem::replace(&mut self.is_open, true) || self.kept.is_empty() {
             return Ok(());

@@ -9,10 +9,10 @@ use std::{
 use anstream::AutoStream;
 
 use super::{
-    Environment, Error, completions,
-    fold::shortened,
+    Environment, Error, completions, engine_config,
     output::{FOUND, TROUBLE, complain, write_usage},
-    places, run,
+    run,
+    wrap::shortened,
 };
 use verbatim_base::map_faults;
 use verbatim_engine as engine;
@@ -57,7 +57,7 @@ fn report(error: &anyhow::Error) -> ExitCode {
         Some(Error::Usage(usage)) => write_usage(usage),
         Some(error @ Error::Engine(engine::Error::NoDatabase { .. })) => {
             let environment = Environment::of_process().unwrap_or_default();
-            let user = places::user_prefix(&environment);
+            let user = engine_config::user_prefix(&environment);
             complain(&shortened(&error.to_string(), user.as_deref()));
         }
         _ => complain(&error.to_string()),

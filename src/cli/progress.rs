@@ -9,7 +9,7 @@ use std::{
 use indicatif::{ProgressBar, ProgressStyle};
 use unicode_width::UnicodeWidthStr;
 
-use super::{echo::Hidden, environment::Environment, fold::folded, waiting};
+use super::{echo::Hidden, environment::Environment, waiting, wrap::wrapped};
 
 use verbatim_text::amount::grouped;
 
@@ -30,7 +30,6 @@ const TICK: Duration = Duration::from_millis(200);
 const KNOWN_AFTER: Duration = Duration::from_secs(2);
 const KNOWN_FROM: f64 = 0.25;
 
-/// The shortest remaining time that is shown.
 const LEAST_LEFT: Duration = Duration::from_secs(1);
 
 /// The ends of the template of a step's line. The first one shows the elapsed time, until the remaining
@@ -47,14 +46,13 @@ pub(super) struct Step {
     bar: ProgressBar,
     columns: Option<usize>,
     begun: Instant,
-    /// Whether the remaining time is shown.
     is_known: Cell<bool>,
     _hidden: Option<Hidden>,
 }
 
 impl Step {
     pub(super) fn begin(environment: &Environment, name: &str) -> Step {
-        waiting::end();
+        waiting::clear();
         let columns = environment.columns;
         let hidden = environment.progress.then(Hidden::begin);
         // Without a terminal, nothing is shown.
@@ -70,7 +68,6 @@ impl Step {
         Step { bar, columns, begun: Instant::now(), is_known: Cell::new(false), _hidden: hidden }
     }
 
-    /// Shows how many of the things to do are done.
     pub(super) fn count(&self, done: usize, total: usize) {
         let text = format!("{} of {}", grouped(done as u64), grouped(total as u64));
         self.show(done as f64 / total.max(1) as f64, &text);
@@ -108,19 +105,17 @@ impl Step {
             let bar = format!("{}  ", "█".repeat(BAR));
             let width = NAME + 1 + BAR + 2 + text.width();
             let bar = if columns.is_some_and(|columns| width > columns) { "" } else { &bar };
-            let line = folded(&format!("{name:NAME$} {bar}{text}"), columns, NAME + 1);
+            let line = wrapped(&format!("{name:NAME$} {bar}{text}"), columns, NAME + 1);
             // The line ends with a line break, so that the next output begins on a new line.
             let _ = writeln!(io::stderr(), "{line}");
         }
     }
 
-    /// Ends the step, and removes its line.
     pub(super) fn clear(self) {
         self.bar.finish_and_clear();
     }
 }
 
-/// Returns the style of a step's line with a given end.
 fn style(columns: Option<usize>, end: &str) -> ProgressStyle {
     let share = match columns.is_some_and(|columns| columns < LEAST_FOR_BAR) {
         true => "{percent:>3} % ".to_owned(),

@@ -55,11 +55,9 @@ pub(super) struct Args {
     pub(super) yes: bool,
 }
 
-/// What is said if another process makes the vectors of the sentence encoder.
 const ELSEWHERE: &str =
     "another process makes the vectors of the sentence model; `verbatim status` says how far it is";
 
-/// Builds the indexes and writes their sizes and times to `out`.
 pub(super) fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Result<u8> {
     let Terminal { environment, out } = terminal;
     let stop = interrupt::stop_on_interrupt(environment);

@@ -14,6 +14,7 @@ use serde_json::json;
 use super::{
     arguments,
     clock::Clock,
+    engine_config::{PlaceArgs, passed_over_note},
     environment::{Environment, Terminal},
     error::{Error, Result},
     explain::explain,
@@ -27,7 +28,6 @@ use super::{
     notes,
     output::{FOUND, NOTHING, complain, counted, grouped, json_line},
     patterns::{self, Patterns},
-    places::{PlaceArgs, passed_over_note},
     ranked, settings, settings_file,
 };
 use verbatim_answer::{

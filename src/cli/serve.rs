@@ -3,14 +3,15 @@
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use super::{
+    engine_config,
     environment::{Environment, is_off},
     error::{Error, Result},
     exclude,
     indexing::Limits,
     listen::{self, ADDRESS, Admission, ListenAt},
     output::{FOUND, complain},
-    places, settings, settings_file,
-    watch::{described, interrupted},
+    settings, settings_file,
+    watch::{event_text, interrupted},
     workspace::Workspaces,
 };
 use verbatim_engine::{Engine, UpkeepEvent};
@@ -72,29 +73,26 @@ pub(super) struct Args {
 }
 
 impl Args {
-    /// Applies the settings of the configuration file.
     pub(super) fn take(&mut self, environment: &Environment) {
         let is_on = |setting, flag| Some(settings::is_on(setting, flag, environment));
         self.case_sensitive = is_on(&settings_file::CASE_SENSITIVE, self.case_sensitive);
         self.raw_content = is_on(&settings_file::RAW_CONTENT, self.raw_content);
-        let watches = settings::given(&settings_file::WATCH, None, environment).switch();
+        let watches = environment.setting(&settings_file::WATCH).switch();
         self.no_watch = self.no_watch.or(watches.map(|watches| !watches));
     }
 
-    /// Returns whether the server does not refresh indexes.
     pub(super) fn leaves_indexes(&self) -> bool {
         self.no_watch == Some(true)
     }
 }
 
-/// Returns the options of the tools and the offered tools, from the flags and the settings.
-pub(super) fn offered(
+pub(super) fn select_tools(
     args: &Args,
     engine: &Engine,
     environment: &Environment,
 ) -> Result<(Options, Offer)> {
     let flag = args.tools.as_ref().map(|names| vec![names.into()]);
-    let named = settings::given(&settings_file::TOOLS, flag, environment);
+    let named = settings::resolve(&settings_file::TOOLS, flag, environment);
     let has_workspace = !engine.config().workspaces.is_empty();
     let offer = tools::selected(named.text().as_deref(), has_workspace)
         .map_err(|source| Error::Tools { by: named.by.to_string(), source })?;
@@ -109,9 +107,9 @@ pub(super) fn offered(
 }
 
 pub(super) fn run(args: &Args, engine: Engine, environment: &Environment) -> Result<u8> {
-    let (mut options, offer) = offered(args, &engine, environment)?;
-    if let Some(note) = places::local_note(engine.config()) {
-        log(&note);
+    let (mut options, offer) = select_tools(args, &engine, environment)?;
+    if let Some(note) = engine_config::local_note(engine.config()) {
+        complain(&note);
     }
     let (address, socket) = (args.http.as_deref(), args.socket.as_deref());
     let places = ListenAt { address, socket, may_move: false };
@@ -122,9 +120,9 @@ pub(super) fn run(args: &Args, engine: Engine, environment: &Environment) -> Res
         if environment.can_ask {
             complain(BY_HAND);
         }
-        let watch = watched(&engine, args.leaves_indexes());
+        let watch = start_watch(&engine, args.leaves_indexes());
         let served = mcp::serve(engine, options, offer);
-        end(watch);
+        end_watch(watch);
         served?;
         return Ok(FOUND);
     }
@@ -136,26 +134,26 @@ pub(super) fn run(args: &Args, engine: Engine, environment: &Environment) -> Res
     if let Some(url) = server.url() {
         let page = if args.page { format!(" and the page at {url}") } else { String::new() };
         let token = args.admission.token_hint();
-        log(&format!("serves MCP at {url}/mcp{page}{token}"));
+        complain(&format!("serves MCP at {url}/mcp{page}{token}"));
     }
     if let Some(path) = &args.socket {
-        log(&format!("serves MCP on the socket {}, at /mcp", path.display()));
+        complain(&format!("serves MCP on the socket {}, at /mcp", path.display()));
     }
-    let watch = watched(&engine, args.leaves_indexes());
-    let served = over_http(server, engine, options, offer);
-    end(watch);
-    served
+    over_http(args, server, engine, (options, offer))
 }
 
 /// Answers over HTTP until a signal ends the program.
 pub(super) fn over_http(
+    args: &Args,
     server: HttpServer,
     engine: Arc<Engine>,
-    options: Options,
-    offer: Offer,
+    (options, offer): (Options, Offer),
 ) -> Result<u8> {
-    let end = async { drop(interrupted().await) };
-    server.serve(|is_over| mcp::http::router(engine, options, offer, is_over), end)?;
+    let watch = start_watch(&engine, args.leaves_indexes());
+    let signal = async { drop(interrupted().await) };
+    let served = server.serve(|is_over| mcp::http::router(engine, options, offer, is_over), signal);
+    end_watch(watch);
+    served?;
     Ok(FOUND)
 }
 
@@ -172,25 +170,19 @@ pub(super) fn page(_: &Arc<Engine>, _: &Environment) -> Result<axum::Router> {
 
 /// Starts to watch the databases, unless this is switched off. Searches are correct without the
 /// watch, so an error of the thread's start is only logged.
-pub(super) fn watched(engine: &Arc<Engine>, is_off: bool) -> Option<watch::Watch> {
+fn start_watch(engine: &Arc<Engine>, is_off: bool) -> Option<watch::Watch> {
     let told = |event: watch::Event| match event {
         // Merging changes no answer, so it is of no interest to users.
         watch::Event::Index(UpkeepEvent::Merged { .. }) => {}
-        event => log(&described(&event)),
+        event => complain(&event_text(&event)),
     };
     let start = || watch::start(Arc::clone(engine), told);
     let started = (!is_off).then(start)?;
-    started.map_err(|e| log(&e)).ok()
+    started.map_err(|error| complain(&error.to_string())).ok()
 }
 
-/// Stops watching the databases.
-pub(super) fn end(watch: Option<watch::Watch>) {
+fn end_watch(watch: Option<watch::Watch>) {
     if let Some(watch) = watch {
         watch.end(SHUTDOWN_PATIENCE);
     }
-}
-
-/// Writes a line to standard error; a failure to write is ignored.
-pub(super) fn log(message: &dyn std::fmt::Display) {
-    complain(&message.to_string());
 }

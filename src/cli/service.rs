@@ -9,7 +9,7 @@ use std::{
 use serde::Serialize;
 
 use super::{
-    connect::{self, Result, agreed, server_places},
+    connect::{self, Result, confirm_change, server_places},
     environment::{Environment, Terminal},
     listen::{self, ADDRESS},
     output::{FOUND, NOTHING, complain, harmless, json_line},
@@ -17,7 +17,6 @@ use super::{
 use verbatim_base::private;
 use verbatim_engine::Config;
 
-/// The names of the service in systemd and in launchd.
 const UNIT: &str = "verbatim.service";
 const LABEL: &str = "io.github.verbatim-search";
 
@@ -93,7 +92,6 @@ SystemCallFilter=@system-service
 
 struct Manager {
     path: PathBuf,
-    /// The commands that start and stop the service.
     start: Vec<Vec<String>>,
     stop: Vec<Vec<String>>,
 }
@@ -117,7 +115,7 @@ pub(super) fn run(args: &ServiceArgs, config: &Config, terminal: Terminal<'_>) -
     let manager = manager(environment)?;
     let (text, (change, done)) = match &args.action {
         ServiceAction::Install { address, page, yes, print } => {
-            listen::checked(address)
+            listen::parse_address(address)
                 .map_err(|problem| io::Error::new(io::ErrorKind::InvalidInput, problem))?;
             let mut words = ["serve", "--http", address].map(str::to_owned).to_vec();
             words.extend(page.then(|| "--page".to_owned()));
@@ -158,7 +156,7 @@ fn install(
     for line in text.lines() {
         writeln!(out, "  + {}", harmless(line))?;
     }
-    if !agreed(yes, "Make this file and start the service?", environment, out)? {
+    if !confirm_change(yes, "Make this file and start the service?", environment, out)? {
         return Ok(("refused", None));
     }
     if let Some(folder) = manager.path.parent() {
@@ -183,7 +181,7 @@ fn remove(
         return Ok(("none", None));
     }
     writeln!(out, "  - {}", harmless(&manager.path.display().to_string()))?;
-    if !agreed(yes, "Stop the service and remove this file?", environment, out)? {
+    if !confirm_change(yes, "Stop the service and remove this file?", environment, out)? {
         return Ok(("refused", None));
     }
     let is_stopped = all_run(&manager.stop);
@@ -238,7 +236,6 @@ fn all_run(commands: &[Vec<String>]) -> bool {
     })
 }
 
-/// Returns the text of a systemd unit.
 fn systemd(program: &Path, words: &[String]) -> String {
     // Even inside quotes, systemd replaces `%` and `$`, and treats a backslash as an escape.
     let quoted = |word: &str| {
@@ -255,7 +252,6 @@ fn systemd(program: &Path, words: &[String]) -> String {
     )
 }
 
-/// Returns the text of a launchd file.
 fn launchd(program: &Path, words: &[String]) -> String {
     let escaped = |word: &str| word.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
     let program = program.to_string_lossy();

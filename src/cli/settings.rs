@@ -8,7 +8,6 @@ use super::{
     settings_file::{Error, FILE_VARIABLE, Setting, SettingKind, SettingsFile},
 };
 
-/// The source of a setting's value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum SetBy {
     Flag(&'static str),
@@ -30,13 +29,12 @@ impl fmt::Display for SetBy {
 
 /// The values of a setting, and their source. Without values, the default applies.
 #[derive(Clone, Debug)]
-pub(super) struct Given {
+pub(super) struct SettingValue {
     pub(super) values: Vec<OsString>,
     pub(super) by: SetBy,
 }
 
-impl Given {
-    /// Returns the only value as a path.
+impl SettingValue {
     pub(super) fn path(self) -> Option<PathBuf> {
         self.values.into_iter().next().map(PathBuf::from)
     }
@@ -46,7 +44,6 @@ impl Given {
         (self.by != SetBy::Default).then(|| self.values.into_iter().map(PathBuf::from).collect())
     }
 
-    /// Returns the only value as text.
     pub(super) fn text(&self) -> Option<String> {
         self.values.first().map(|value| value.to_string_lossy().into_owned())
     }
@@ -58,13 +55,13 @@ impl Given {
 }
 
 /// Returns the values of a setting: from the flag, else the environment, else the file.
-pub(super) fn given(
+pub(super) fn resolve(
     setting: &Setting,
     flag: Option<Vec<OsString>>,
     environment: &Environment,
-) -> Given {
+) -> SettingValue {
     if let (Some(values), Some(name)) = (flag, setting.flag) {
-        return Given { values, by: SetBy::Flag(name) };
+        return SettingValue { values, by: SetBy::Flag(name) };
     }
     // An empty variable counts as absent, unless it can mean an empty list.
     let may_be_empty = matches!(setting.kind, SettingKind::Folders | SettingKind::Names);
@@ -78,24 +75,28 @@ pub(super) fn given(
             }
             _ => vec![value.to_owned()],
         };
-        return Given { values, by: SetBy::Variable(name) };
+        return SettingValue { values, by: SetBy::Variable(name) };
     }
     match environment.settings.entry(setting) {
         Some((path, entry)) => {
             let by = SetBy::File(path.to_owned(), entry.line);
-            Given { values: entry.values.clone(), by }
+            SettingValue { values: entry.values.clone(), by }
         }
-        None => Given { values: Vec::new(), by: SetBy::Default },
+        None => SettingValue { values: Vec::new(), by: SetBy::Default },
     }
 }
 
 /// Returns whether a switch is on: from its flag, else from the environment or the configuration file.
 pub(super) fn is_on(setting: &Setting, flag: Option<bool>, environment: &Environment) -> bool {
-    flag.or_else(|| given(setting, None, environment).switch()) == Some(true)
+    flag.or_else(|| environment.setting(setting).switch()) == Some(true)
 }
 
 impl Environment {
-    /// Returns this environment with the content of the configuration file.
+    /// Returns the values of a setting that has no flag here.
+    pub(super) fn setting(&self, setting: &Setting) -> SettingValue {
+        resolve(setting, None, self)
+    }
+
     pub(super) fn with_settings(&self) -> Result<Environment, Error> {
         let (named, folder) = (self.variable(FILE_VARIABLE), self.settings_folder.as_deref());
         let settings = SettingsFile::read(named, folder, self.user_folder.as_deref())?;

@@ -20,18 +20,17 @@ const LIKENESS: f64 = 0.7;
 
 const MAX_THREADS: u16 = 256;
 
-/// A setting: its key, flag and variables, and the kind of its values.
 #[derive(Debug)]
 pub(super) struct Setting {
-    /// The key in the configuration file.
     pub(super) key: &'static str,
     pub(super) flag: Option<&'static str>,
     /// The variables of the setting; the first variable that is set is used.
     pub(super) variables: &'static [&'static str],
     pub(super) kind: SettingKind,
+    /// The default; `None` if it depends on the computer, or if there is none.
+    pub(super) default: Option<&'static str>,
 }
 
-/// The type of a setting's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SettingKind {
     Path,
@@ -47,12 +46,13 @@ pub(super) enum SettingKind {
 }
 
 macro_rules! settings {
-    ($($name:ident $key:literal $kind:ident $flag:expr, $variables:expr;)*) => {
+    ($($name:ident $key:literal $kind:ident $flag:expr, $variables:expr, $default:expr;)*) => {
         $(pub(super) static $name: Setting = Setting {
             key: $key,
             flag: $flag,
             variables: &$variables,
             kind: SettingKind::$kind,
+            default: $default,
         };)*
 
         pub(super) static ALL: &[&Setting] = &[$(&$name),*];
@@ -60,24 +60,24 @@ macro_rules! settings {
 }
 
 settings! {
-    HOME "home" Path Some("--home"), ["VERBATIM_HOME"];
-    DB "db" Path Some("--db"), ["VERBATIM_DB", "CONVERSATION_DB", "ORIGIN_CONVERSATION_DB"];
-    CLUSTER_LOGIN "cluster-login" Secret None, ["VERBATIM_CLUSTER_LOGIN"];
-    CLUSTER_LOGIN_FILE "cluster-login-file" Path None, ["VERBATIM_CLUSTER_LOGIN_FILE"];
-    CLUSTER_CA "cluster-ca" Path None, ["VERBATIM_CLUSTER_CA"];
-    INDEX "index" Path Some("--index"), ["VERBATIM_INDEX"];
-    ARCHIVES "archives" Folders Some("--archive"), ["VERBATIM_ARCHIVE"];
-    EXCLUDE "exclude" Patterns None, [];
-    WORKSPACES "workspaces" Folders Some("--workspace"), ["VERBATIM_WORKSPACE"];
-    EMBEDDINGS "embeddings" Text Some("--model"), ["VERBATIM_MODEL", "VERBATIM_EMBEDDINGS"];
-    EMBEDDINGS_KEY "embeddings-key" Secret None, ["VERBATIM_EMBEDDINGS_KEY"];
-    VECTOR_SHARE "vector-share" Share None, ["VERBATIM_VECTOR_SHARE"];
-    TOOLS "tools" Names Some("--tools"), ["VERBATIM_TOOLS"];
-    WATCH "watch" Switch Some("--no-watch"), [];
-    MEMORY "memory" Size Some("--memory"), [];
-    THREADS "threads" Threads Some("--threads"), [];
-    CASE_SENSITIVE "case-sensitive" Switch Some("--case-sensitive"), [];
-    RAW_CONTENT "raw-content" Switch Some("--raw-content"), [];
+    HOME "home" Path Some("--home"), ["VERBATIM_HOME"], None;
+    DB "db" Path Some("--db"), ["VERBATIM_DB", "CONVERSATION_DB", "ORIGIN_CONVERSATION_DB"], None;
+    CLUSTER_LOGIN "cluster-login" Secret None, ["VERBATIM_CLUSTER_LOGIN"], None;
+    CLUSTER_LOGIN_FILE "cluster-login-file" Path None, ["VERBATIM_CLUSTER_LOGIN_FILE"], None;
+    CLUSTER_CA "cluster-ca" Path None, ["VERBATIM_CLUSTER_CA"], None;
+    INDEX "index" Path Some("--index"), ["VERBATIM_INDEX"], None;
+    ARCHIVES "archives" Folders Some("--archive"), ["VERBATIM_ARCHIVE"], None;
+    EXCLUDE "exclude" Patterns None, [], None;
+    WORKSPACES "workspaces" Folders Some("--workspace"), ["VERBATIM_WORKSPACE"], None;
+    EMBEDDINGS "embeddings" Text Some("--model"), ["VERBATIM_MODEL", "VERBATIM_EMBEDDINGS"], Some("built-in");
+    EMBEDDINGS_KEY "embeddings-key" Secret None, ["VERBATIM_EMBEDDINGS_KEY"], None;
+    VECTOR_SHARE "vector-share" Share None, ["VERBATIM_VECTOR_SHARE"], None;
+    TOOLS "tools" Names Some("--tools"), ["VERBATIM_TOOLS"], Some("default");
+    WATCH "watch" Switch Some("--no-watch"), [], Some("true");
+    MEMORY "memory" Size Some("--memory"), [], Some("1G");
+    THREADS "threads" Threads Some("--threads"), [], None;
+    CASE_SENSITIVE "case-sensitive" Switch Some("--case-sensitive"), [], Some("false");
+    RAW_CONTENT "raw-content" Switch Some("--raw-content"), [], Some("false");
 }
 
 /// The content of the configuration file.
@@ -90,7 +90,6 @@ pub struct SettingsFile {
     entries: Vec<SettingEntry>,
 }
 
-/// A key of the configuration file with its values.
 #[derive(Clone)]
 pub(super) struct SettingEntry {
     setting: &'static Setting,
@@ -164,7 +163,6 @@ impl SettingsFile {
         Ok(SettingsFile { path: Some(path), length: text.len() as u64, entries })
     }
 
-    /// Returns the entry of a setting, with the path of the file.
     pub(super) fn entry(&self, setting: &Setting) -> Option<(&Path, &SettingEntry)> {
         let entry = self.entries.iter().find(|entry| entry.setting.key == setting.key)?;
         Some((self.path.as_deref()?, entry))
@@ -182,7 +180,7 @@ fn parse(text: &str, user: Option<&Path>) -> Result<Vec<SettingEntry>, (usize, S
         let span = document.as_table().key(name).and_then(|key| key.span());
         let at = span.map_or(0, |span| span.start);
         let Some(&setting) = ALL.iter().find(|setting| setting.key == name) else {
-            return Err((at, unknown(name)));
+            return Err((at, unknown_key(name)));
         };
         let values = values(setting, value, user);
         let values = values.map_err(|reason| (at, format!("{name} {reason}")))?;
@@ -191,8 +189,7 @@ fn parse(text: &str, user: Option<&Path>) -> Result<Vec<SettingEntry>, (usize, S
     Ok(entries)
 }
 
-/// Returns the error for an unknown key, with the most similar known key.
-fn unknown(name: &str) -> String {
+fn unknown_key(name: &str) -> String {
     let likeness = |setting: &&&Setting| strsim::jaro_winkler(name, setting.key);
     let nearest = ALL.iter().max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
     match nearest.filter(|setting| likeness(setting) >= LIKENESS) {
@@ -206,7 +203,7 @@ fn unknown(name: &str) -> String {
 
 /// Returns the values of a setting in the file. The error names the expected kind of value.
 fn values(setting: &Setting, value: &Item, user: Option<&Path>) -> Result<Vec<OsString>, String> {
-    let got = |wanted: &str| format!("takes {wanted}, not {}", described(value));
+    let got = |wanted: &str| format!("takes {wanted}, not {}", kind_of_value(value));
     let text = value.as_str().filter(|text| !text.is_empty());
     let texts = || match value {
         Item::Value(Value::Array(items)) => items
@@ -264,8 +261,7 @@ fn values(setting: &Setting, value: &Item, user: Option<&Path>) -> Result<Vec<Os
     }
 }
 
-/// Returns a phrase for the kind of a value in the file.
-fn described(value: &Item) -> String {
+fn kind_of_value(value: &Item) -> String {
     match value {
         Item::Value(Value::String(text)) if text.value().is_empty() => "an empty text".to_owned(),
         Item::Value(Value::String(_)) => "this text".to_owned(),
@@ -306,7 +302,6 @@ fn line_of(text: &str, at: usize) -> usize {
 }
 
 impl Setting {
-    /// Returns whether the setting's value is hidden.
     pub(super) fn is_secret(&self) -> bool {
         self.kind == SettingKind::Secret
     }

@@ -17,7 +17,6 @@ use super::{
     environment::{Environment, Terminal},
     error::Result,
     filters::usage,
-    fold::folded,
     found::{self, ConversationJson, DescribedConversation, UNTITLED, place, target},
     look::{Color, DIM, Look, TITLE},
     markdown::{self, CodeHighlighter, MOST_RENDERED},
@@ -25,6 +24,7 @@ use super::{
     output::{FOUND, JsonHit, NOTHING, complain, counted, harmless, json_line},
     pager::{FoundPlace, Landing},
     progress, settings, settings_file,
+    wrap::wrapped,
 };
 use verbatim_base::model::{Hit, Stop};
 use verbatim_engine::{self as engine, Attachment, AttachmentFiles, Engine, Session, SourceKind};
@@ -81,14 +81,12 @@ pub(super) struct Args {
 }
 
 impl Args {
-    /// Applies the settings of the configuration file.
     pub(super) fn take(&mut self, environment: &Environment) {
         let is_raw = settings::is_on(&settings_file::RAW_CONTENT, self.raw_content, environment);
         self.raw_content = Some(is_raw);
     }
 }
 
-/// The number of messages shown before the requested message.
 const BEFORE: usize = 2;
 
 /// The maximum size on a terminal of each message before the requested message, in lines and in
@@ -118,12 +116,8 @@ fn lines(text: &str) -> Result<RangeInclusive<u32>, String> {
     }
 }
 
-pub(super) fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Result<u8> {
-    run_at(args, engine, terminal, None)
-}
-
-/// Prints a conversation; `found` is the message that it begins at.
-pub(super) fn run_at(
+/// Prints a conversation; `found` is the message that it begins at, as the picker shows it.
+pub(super) fn run(
     args: &Args,
     engine: &Engine,
     terminal: Terminal<'_>,
@@ -210,7 +204,6 @@ pub(super) fn run_at(
     Ok(FOUND)
 }
 
-/// A message as `--json` prints it.
 #[derive(Serialize)]
 struct JsonMessage<'a> {
     #[serde(flatten)]
@@ -236,7 +229,6 @@ pub(super) fn attachments(engine: &Engine, source: SourceKind, id: &str) -> Vec<
     })
 }
 
-/// The settings for writing a conversation.
 struct ConversationPage<'w> {
     out: &'w mut dyn Write,
     attachments: Vec<Attachment>,
@@ -262,17 +254,17 @@ impl ConversationPage<'_> {
     fn heading(&mut self, level: &str, text: &str) -> io::Result<()> {
         match self.rendered.filter(|look| look.colours) {
             Some(look) => {
-                let text = look.styled(TITLE, &harmless(&self.folded(text)));
+                let text = look.styled(TITLE, &harmless(&self.wrapped(text)));
                 writeln!(self.out, "{text}")
             }
-            None => self.text(&(self.folded(&format!("{level} {text}")) + "\n")),
+            None => self.text(&(self.wrapped(&format!("{level} {text}")) + "\n")),
         }
     }
 
-    /// Returns a line, folded to the width if the Markdown is rendered. An id or a command that were broken
+    /// Returns a line, wrapped to the width if the Markdown is rendered. An id or a command that were broken
     /// could not be copied.
-    fn folded(&self, line: &str) -> String {
-        folded(line, self.rendered.and_then(Look::fold_columns), 2)
+    fn wrapped(&self, line: &str) -> String {
+        wrapped(line, self.rendered.and_then(Look::wrap_columns), 2)
     }
 
     fn head(&mut self, session: &Session, conversation: &DescribedConversation) -> io::Result<()> {
@@ -322,7 +314,7 @@ impl ConversationPage<'_> {
     /// Writes lines about the conversation. If Markdown is rendered, removes the backticks that
     /// mark code.
     fn facts(&mut self, facts: &str) -> io::Result<()> {
-        let lines: Vec<String> = facts.split('\n').map(|line| self.folded(line)).collect();
+        let lines: Vec<String> = facts.split('\n').map(|line| self.wrapped(line)).collect();
         let text = lines.join("\n");
         match self.rendered {
             Some(_) => self.text(&text.replace('`', "").replace(BACKTICK, "`")),

@@ -16,10 +16,10 @@ use super::{
     environment::Terminal,
     error::{Error, Result},
     filters::FilterArgs,
-    fold::folded,
     look::{Color, Look, Piece, fitted},
     notes,
     output::{FOUND, NOTHING, complain, counted, grouped, harmless},
+    wrap::wrapped,
 };
 use verbatim_base::{model::Stop, private};
 use verbatim_engine::{Engine, Scope, Tally};
@@ -117,7 +117,7 @@ fn charts(
     if let (Some(first), Some(last)) = (day(tally.first), day(tally.last)) {
         line.push_str(&format!(", {first} to {last}"));
     }
-    writeln!(out, "{}", folded(&line, look.fold_columns(), 2))?;
+    writeln!(out, "{}", wrapped(&line, look.wrap_columns(), 2))?;
     chart(out, "Months", &months::fill_gaps(&tally.months), look)?;
     for (heading, counts) in
         [("Roles", &tally.roles), ("Services", services), ("Models", &tally.models)]
@@ -149,7 +149,7 @@ fn chart(
     let Some(most) = counts.iter().map(|(_, count)| *count).max() else { return Ok(()) };
     let digits = grouped(most).len();
     // The columns that the count and the spaces around it leave.
-    let room = look.fold_columns().map_or(usize::MAX, |columns| columns.saturating_sub(digits + 4));
+    let room = look.wrap_columns().map_or(usize::MAX, |columns| columns.saturating_sub(digits + 4));
     let name = |(name, _): &(String, u64)| -> String {
         let pieces = fitted(&[Piece::plain(&harmless(name))], room);
         pieces.into_iter().map(|piece| piece.text).collect()
@@ -180,7 +180,6 @@ fn bar(count: u64, most: u64, longest: usize) -> String {
     format!("{}{}", "█".repeat(eighths / 8), EIGHTHS[eighths % 8])
 }
 
-/// Draws the messages by month as columns, with the years below.
 fn svg(months: &[(String, u64)]) -> String {
     const COLUMN: usize = 12;
     const HEIGHT: u64 = 160;

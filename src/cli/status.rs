@@ -5,9 +5,9 @@ use std::{io::Write, time::Duration};
 use serde_json::{Value, json};
 
 use super::{
+    engine_config::PlaceArgs,
     error::Result,
     output::{FOUND, counted, harmless},
-    places::PlaceArgs,
     progress::bytes,
 };
 use verbatim_answer::hint::because;
@@ -54,8 +54,8 @@ pub(super) fn run(
         )?;
     }
     for source in &status.sources {
-        let chosen = chosen(source, named, engine);
-        let text = places.in_commands(&described(source, &chosen));
+        let chosen = reason_chosen(source, named, engine);
+        let text = places.in_commands(&source_lines(source, &chosen));
         writeln!(out, "{}", harmless(&text))?;
     }
     if !status.exclude.is_empty() {
@@ -92,7 +92,7 @@ pub(super) fn run(
 }
 
 /// Returns the reason why a source's database was chosen, and the databases that were not chosen.
-fn chosen(source: &SourceStatus, named: Option<&'static str>, engine: &Engine) -> String {
+fn reason_chosen(source: &SourceStatus, named: Option<&'static str>, engine: &Engine) -> String {
     let config = engine.config();
     if source.source != "export" {
         return "kept by verbatim".to_owned();
@@ -120,8 +120,7 @@ fn chosen(source: &SourceStatus, named: Option<&'static str>, engine: &Engine) -
     text
 }
 
-/// Returns the lines about a source.
-fn described(source: &SourceStatus, chosen: &str) -> String {
+fn source_lines(source: &SourceStatus, chosen: &str) -> String {
     let mut lines = vec![
         format!("{}: {}", source.source, source.database),
         format!("  chosen: {chosen}"),
@@ -175,7 +174,6 @@ fn described(source: &SourceStatus, chosen: &str) -> String {
     lines.join("\n")
 }
 
-/// Returns the line about a source whose index is missing or not current.
 fn searched_without_index(source: &SourceStatus, why: &FallbackReason) -> String {
     let kind = SourceKind::ALL.into_iter().find(|kind| kind.name() == source.source);
     let need = kind.map(|kind| IndexNeed::new(kind, source.bytes, why));
@@ -193,7 +191,6 @@ fn searched_without_index(source: &SourceStatus, why: &FallbackReason) -> String
     }
 }
 
-/// Returns the number of messages of a source, and the times of the first and last message.
 fn contents(source: &SourceStatus) -> String {
     let mut text = match (&source.error, source.messages) {
         (Some(error), _) => error.clone(),

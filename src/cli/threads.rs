@@ -180,10 +180,10 @@ fn write(args: &Args, engine: &Engine, out: &mut dyn Write) -> Result<u8> {
             return Ok(FOUND);
         }
         ThreadCommand::Show { thread } => {
-            let thread = one(engine, thread)?;
+            let thread = thread_named(engine, thread)?;
             write_thread(out, &thread, json)?;
             if !json {
-                writeln!(out, "{}", next_of(&thread))?;
+                writeln!(out, "{}", continue_line(&thread))?;
             }
         }
         ThreadCommand::History { thread, limit } => {
@@ -194,7 +194,7 @@ fn write(args: &Args, engine: &Engine, out: &mut dyn Write) -> Result<u8> {
             let found = memory.search_threads(query, *limit, &Stop::never())?;
             for one in &found {
                 match json {
-                    true => json_line(out, &recalled(engine, one)?)?,
+                    true => json_line(out, &recalled_json(engine, one)?)?,
                     false => {
                         writeln!(out, "{}  {}\n  {}", one.conversation, one.title, one.passage)?;
                     }
@@ -210,11 +210,11 @@ fn write(args: &Args, engine: &Engine, out: &mut dyn Write) -> Result<u8> {
             let thread = memory.start_thread(&start, &Stop::never())?.thread;
             match json {
                 true => write_thread(out, &thread, json)?,
-                false => writeln!(out, "{}\n{}", thread.id, next_of(&thread))?,
+                false => writeln!(out, "{}\n{}", thread.id, continue_line(&thread))?,
             }
         }
         ThreadCommand::Continue { continuation, text, role } => {
-            go_on(engine, continuation, (role, text), json, out)?;
+            record_turn(engine, continuation, (role, text), json, out)?;
         }
         ThreadCommand::Save { summary, key, title, turns } => {
             let turns = turns.as_deref().map_or(Ok(Vec::new()), read_turns)?;
@@ -234,8 +234,7 @@ fn write(args: &Args, engine: &Engine, out: &mut dyn Write) -> Result<u8> {
     Ok(FOUND)
 }
 
-/// Records a turn, and writes related passages from past conversations.
-fn go_on(
+fn record_turn(
     engine: &Engine,
     continuation: &str,
     turn: (&str, &str),
@@ -247,14 +246,14 @@ fn go_on(
     }
     let recorded = engine.memory().continue_thread(continuation, turn, &Stop::never())?;
     if json {
-        let memory = recorded.memory.iter().map(|one| recalled(engine, one));
+        let memory = recorded.memory.iter().map(|one| recalled_json(engine, one));
         let memory = memory.collect::<Result<Vec<Value>>>()?;
         let trouble = recorded.trouble.map(|trouble| trouble.to_string());
         let thread = as_json(&recorded.thread);
         json_line(out, &json!({"thread": thread, "trouble": trouble, "memory": memory}))?;
         return Ok(());
     }
-    writeln!(out, "{}", next_of(&recorded.thread))?;
+    writeln!(out, "{}", continue_line(&recorded.thread))?;
     if let Some(trouble) = recorded.trouble {
         writeln!(out, "\nthe turn is recorded, but nothing could be recalled: {trouble}")?;
     }
@@ -265,8 +264,7 @@ fn go_on(
     Ok(())
 }
 
-/// Returns the line with the command that continues a thread.
-fn next_of(thread: &Thread) -> String {
+fn continue_line(thread: &Thread) -> String {
     format!("Continue it with: verbatim threads continue {} \"text\"", thread.continuation)
 }
 
@@ -277,7 +275,7 @@ fn write_history(
     json: bool,
     out: &mut dyn Write,
 ) -> Result<()> {
-    let thread = one(engine, word)?;
+    let thread = thread_named(engine, word)?;
     let (turns, total) = engine.memory().thread_history(&thread.id, limit)?;
     let summary = engine.memory().saved_summary(&thread.id)?;
     if json {
@@ -337,7 +335,7 @@ fn delete(
 ) -> Result<u8> {
     let thread = match engine.memory().thread_keyed(word)? {
         Some(thread) => thread,
-        None => one(engine, word)?,
+        None => thread_named(engine, word)?,
     };
     if is_confirmed {
         engine.memory().delete_thread(&thread.id)?;
@@ -354,7 +352,7 @@ fn delete(
 }
 
 /// Returns the thread whose id is `word` or begins with `word`.
-fn one(engine: &Engine, word: &str) -> Result<Thread> {
+fn thread_named(engine: &Engine, word: &str) -> Result<Thread> {
     let mut found = engine.memory().threads_named(word)?;
     match (found.pop(), found.pop()) {
         (Some(one), None) => Ok(one),
@@ -382,8 +380,7 @@ fn as_json(thread: &Thread) -> Value {
     })
 }
 
-/// Returns a passage from a past conversation as JSON.
-fn recalled(engine: &Engine, one: &Recalled) -> Result<Value> {
+fn recalled_json(engine: &Engine, one: &Recalled) -> Result<Value> {
     let key = (one.source, one.conversation.clone());
     let found = conversation(engine, key, &Stop::never())?;
     let mut passage = serde_json::to_value(found.json()).map_err(io::Error::from)?;

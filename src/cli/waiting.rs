@@ -21,7 +21,6 @@ use verbatim_base::lock::lock;
 /// The delay before the line is shown. A command that is faster shows no line.
 const AFTER: Duration = Duration::from_millis(60);
 
-/// The time between two redraws of the seconds.
 const TICK: Duration = Duration::from_millis(250);
 
 const LINE: &str = "{wide_msg} {elapsed}";
@@ -30,7 +29,6 @@ const LINE: &str = "{wide_msg} {elapsed}";
 static LINE_SHOWN: Mutex<Option<(ProgressBar, Option<Hidden>)>> = Mutex::new(None);
 static IS_WAITING: AtomicBool = AtomicBool::new(false);
 
-/// A guard that removes the waiting line when it is dropped.
 pub(super) struct Waiting;
 
 impl Waiting {
@@ -46,12 +44,12 @@ impl Waiting {
 
 impl Drop for Waiting {
     fn drop(&mut self) {
-        end();
+        clear();
     }
 }
 
 pub(super) fn say(text: impl Into<String>) {
-    end();
+    clear();
     let bar = ProgressBar::new_spinner().with_message(text.into());
     let style = ProgressStyle::with_template(LINE);
     bar.set_style(style.expect("templates are constants that indicatif takes"));
@@ -68,7 +66,7 @@ pub(super) fn say(text: impl Into<String>) {
     });
 }
 
-pub(super) fn end() {
+pub(super) fn clear() {
     if IS_WAITING.swap(false, Ordering::AcqRel) {
         let mut line = lock(&LINE_SHOWN);
         if let Some((bar, _)) = line.take() {
@@ -82,7 +80,7 @@ pub(super) struct EndsWaiting<'a>(pub(super) &'a mut dyn Write);
 
 impl Write for EndsWaiting<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        end();
+        clear();
         self.0.write(bytes)
     }
 

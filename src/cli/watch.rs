@@ -56,7 +56,7 @@ pub(super) fn run(_: &Args, engine: Engine, terminal: Terminal<'_>) -> Result<u8
     let write = || -> std::io::Result<()> {
         for message in messages {
             let Wake::Event(event) = message else { break };
-            let event = harmless(&described(&event));
+            let event = harmless(&event_text(&event));
             writeln!(out, "{} {event}", Local::now().format("%H:%M:%S"))?;
             out.flush()?;
         }
@@ -68,7 +68,6 @@ pub(super) fn run(_: &Args, engine: Engine, terminal: Terminal<'_>) -> Result<u8
     Ok(FOUND)
 }
 
-/// Returns what is followed, for people.
 fn followed(engine: &Engine) -> String {
     let is_database = |source: &Source| source.kind != SourceKind::Archive;
     let databases = engine.sources().into_iter().filter(is_database).count();
@@ -98,7 +97,7 @@ pub(super) async fn interrupted() -> std::io::Result<()> {
 }
 
 /// Returns the text of an event for a log, with a command that helps if there is one.
-pub(super) fn described(event: &watch::Event) -> String {
+pub(super) fn event_text(event: &watch::Event) -> String {
     match event {
         watch::Event::Index(UpkeepEvent::NotImported { .. }) => {
             format!("{event}; `verbatim import` reads it")

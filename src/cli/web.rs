@@ -10,7 +10,7 @@ use super::{
     exclude,
     listen::{self, ADDRESS, Admission, ListenAt},
     output::{FOUND, complain, json_line},
-    serve::{self, log},
+    serve,
     token::token_of,
 };
 use verbatim_engine::Engine;
@@ -43,7 +43,7 @@ pub(super) fn run(args: &Args, engine: Engine, terminal: Terminal<'_>) -> Result
     let Terminal { environment, out } = terminal;
     exclude::follow(&engine, environment);
     let engine = Arc::new(engine);
-    let (mut options, offer) = serve::offered(&args.serving, &engine, environment)?;
+    let (mut options, offer) = serve::select_tools(&args.serving, &engine, environment)?;
     let address = args.address.as_deref();
     // If the default port is taken, the server uses another port, and the browser opens that address.
     let places =
@@ -66,11 +66,8 @@ pub(super) fn run(args: &Args, engine: Engine, terminal: Terminal<'_>) -> Result
     if !args.no_open && open::that_detached(&opened).is_err() {
         complain("no browser could be started; open the address above");
     }
-    let watch = serve::watched(&engine, args.serving.leaves_indexes());
     options.page_url = args.admission.outer_url(server.url());
-    let served = serve::over_http(server, engine, options, offer);
-    serve::end(watch);
-    served
+    serve::over_http(&args.serving, server, engine, (options, offer))
 }
 
 /// Print the token that lets clients in over HTTP
@@ -96,16 +93,16 @@ pub(super) fn token(args: &TokenArgs, engine: &Engine, terminal: Terminal<'_>) -
     let token = match args.new {
         true => verbatim_server::http::token::AccessToken::renewed(&config.home)
             .map_err(verbatim_server::http::Error::from)?,
-        false => token_of(config, environment)?,
+        false => token_of(None, config, environment)?,
     };
     match args.json {
         true => json_line(out, &json!({"token": token.as_str()}))?,
         false => writeln!(out, "{}", token.as_str())?,
     }
     if args.new {
-        log(&"clients need the new token as soon as the server is started again");
+        complain("clients need the new token as soon as the server is started again");
         if environment.filled("VERBATIM_TOKEN").is_some() {
-            log(&"but VERBATIM_TOKEN is set: a server started with it accepts only that token");
+            complain("but VERBATIM_TOKEN is set: a server started with it accepts only that token");
         }
     }
     Ok(FOUND)

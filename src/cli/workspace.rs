@@ -59,11 +59,10 @@ pub(super) struct Workspaces {
 }
 
 impl Workspaces {
-    /// Returns the folders in the flag, or else the folders in the environment or the configuration file.
-    pub(super) fn or(&self, environment: &Environment) -> Vec<PathBuf> {
+    pub(super) fn folders_or_setting(&self, environment: &Environment) -> Vec<PathBuf> {
         let flag = self.folders.iter().map(|folder| folder.clone().into_os_string()).collect();
         let flag = Some(flag).filter(|_| !self.folders.is_empty());
-        settings::given(&settings_file::WORKSPACES, flag, environment).paths().unwrap_or_default()
+        settings::resolve(&settings_file::WORKSPACES, flag, environment).paths().unwrap_or_default()
     }
 }
 

@@ -22,7 +22,6 @@ const MOST_WAITING: usize = 1_000;
 /// The maximum time that a server waits for the last lines before it ends.
 const PATIENCE: Duration = Duration::from_millis(300);
 
-/// The number of lines that wait to be written.
 static WAITING: AtomicU64 = AtomicU64::new(0);
 
 /// The number of lines that were left out because too many waited.

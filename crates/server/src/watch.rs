@@ -47,7 +47,6 @@ pub enum Event {
     Blind(String),
 }
 
-/// A flag that wakes the polling thread.
 #[derive(Debug, Default)]
 struct Notify {
     is_notified: Mutex<bool>,
@@ -60,7 +59,6 @@ impl Notify {
         self.condition.notify_all();
     }
 
-    /// Waits for a notification, at most for `patience`.
     fn wait(&self, patience: Duration) {
         let guard = lock(&self.is_notified);
         let waited =

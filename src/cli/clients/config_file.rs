@@ -19,13 +19,10 @@ use toml_edit::{Document, DocumentMut, InlineTable, Item, Table, TableLike};
 
 use super::Syntax;
 
-/// The byte order mark that some editors write at the beginning of a file.
 const BYTE_ORDER_MARK: char = '\u{FEFF}';
 
-/// The advice about a file in another encoding.
 pub(crate) const NOT_UTF_8: &str = "save it as UTF-8";
 
-/// The end of the name of a backup.
 const BACKUP: &str = ".bak";
 
 /// The maximum number of links that are followed, as on Linux.
@@ -124,7 +121,6 @@ impl ConfigFile {
         }
     }
 
-    /// Returns advice on how to correct a file that its client cannot read.
     pub(crate) fn remedy(&self, error: &str) -> &'static str {
         if error.to_lowercase().contains("escape") {
             return r"write each backslash twice, as in C:\\Users";
@@ -240,7 +236,6 @@ fn decoded(bytes: Vec<u8>) -> io::Result<String> {
     text.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, what))
 }
 
-/// Returns an unused name for a backup.
 fn backup_of(path: &Path) -> PathBuf {
     let stamp = Local::now().format("%Y%m%d-%H%M%S");
     let named = |suffix: &str| {
@@ -253,7 +248,6 @@ fn backup_of(path: &Path) -> PathBuf {
     names.find(|name| !name.exists()).expect("there are endless numbers")
 }
 
-/// A change of one server in a configuration.
 struct Edit<'a> {
     key: &'a str,
     name: &'a str,
@@ -352,7 +346,6 @@ impl Edit<'_> {
     }
 }
 
-/// Returns the text of a server's table.
 fn new_table(key: &str, name: &str, entry: &[(&str, Value)]) -> DocumentMut {
     let (mut document, mut list, mut server) = (DocumentMut::new(), Table::new(), Table::new());
     set(&mut server, entry);

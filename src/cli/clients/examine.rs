@@ -9,13 +9,13 @@ use std::{
 use serde_json::Value;
 
 use super::super::{
+    engine_config::PlaceArgs,
     environment::Environment,
-    places::PlaceArgs,
     settings_file::{DB, HOME, Setting},
 };
 use super::{
     AiClient, ConfigFile, NOT_UTF_8, OFF, SERVER, Server, Syntax, can_start,
-    can_start_from_desktop, is_named_verbatim, known, of_project, probe, servers,
+    can_start_from_desktop, is_named_verbatim, known_clients, probe, project_clients, servers,
 };
 use verbatim_base::model::{Instant, Stop};
 use verbatim_engine::{Config, Engine, Finding, Scope, SourceKind, StoreAddress};
@@ -26,13 +26,11 @@ pub(crate) type ParseServe = fn(&[&str]) -> Result<Option<PlaceArgs>, clap::Erro
 /// The time limit of reading a database that a client names.
 const MAX_READ: Duration = Duration::from_secs(3);
 
-/// The result of checking a server's entry before the server is started.
 enum Check {
     /// The server does not start, or not as the user wants. The texts are the problem and the remedy.
     Fault(String, String),
     /// The server cannot be started here; the text is the reason.
     Skip(&'static str),
-    /// No problem was found, so the server can be started.
     Start,
 }
 
@@ -43,7 +41,7 @@ pub(crate) fn examine(
     report: &mut dyn FnMut(Finding),
 ) {
     let mut count = 0;
-    for client in known(environment).into_iter().chain(of_project(environment)) {
+    for client in known_clients(environment).into_iter().chain(project_clients(environment)) {
         let file = ConfigFile::read(&client.path, client.syntax);
         if file.as_ref().is_ok_and(|file| !file.exists()) {
             continue;
@@ -160,6 +158,8 @@ fn check(
         return Fault(what, set_command);
     }
     let set_args = "set \"args\" to [\"serve\"]".to_owned();
+    let is_texts =
+        |value: &Value| value.as_array().is_some_and(|it| it.iter().all(Value::is_string));
     if server.entry.get("args").is_some_and(|args| !is_texts(args)) {
         return Fault("has \"args\" that is not a list of strings".to_owned(), set_args);
     }
@@ -191,7 +191,6 @@ fn check(
     }
 }
 
-/// Checks the folders and the database in a server's arguments and variables.
 fn check_places(server: &Server<'_>, places: PlaceArgs) -> Check {
     let home = places.home.or_else(|| variable(server, &HOME));
     let db = places.db.or_else(|| variable(server, &DB)).map(StoreAddress::from);
@@ -233,8 +232,4 @@ fn variable(server: &Server<'_>, setting: &Setting) -> Option<PathBuf> {
     let variables = server.variables()?;
     let mut values = setting.variables.iter().filter_map(|name| variables.get(*name)?.as_str());
     values.find(|value| !value.is_empty()).map(PathBuf::from)
-}
-
-fn is_texts(value: &Value) -> bool {
-    value.as_array().is_some_and(|items| items.iter().all(Value::is_string))
 }

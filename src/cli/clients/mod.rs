@@ -21,7 +21,6 @@ pub(super) use self::{
 };
 use super::environment::Environment;
 
-/// The name of the server in the configurations that this program writes.
 pub(super) const SERVER: &str = "verbatim";
 
 /// The end of a sentence about a server that is switched off.
@@ -40,7 +39,6 @@ pub enum Syntax {
     Toml,
 }
 
-/// The form of a server's entry in a configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum EntryForm {
     /// An entry with the keys `command` and `args`, or with an address.
@@ -53,7 +51,6 @@ enum EntryForm {
     OpenCode,
 }
 
-/// The folder in which the paths of a client begin.
 #[derive(Clone, Copy, Debug)]
 enum Base {
     Home,
@@ -64,12 +61,10 @@ enum Base {
     Codex,
 }
 
-/// A client with a documented configuration file.
 #[derive(Debug)]
 pub(super) struct ClientKind {
     /// The name of the client on the command line.
     pub(super) id: &'static str,
-    /// The name of the client for people.
     pub(super) name: &'static str,
     base: Base,
     /// A file or folder that exists if the client is installed.
@@ -90,7 +85,6 @@ pub(super) struct ClientKind {
     is_desktop: bool,
 }
 
-/// What most clients have in common.
 const USUAL: ClientKind = ClientKind {
     id: "",
     name: "",
@@ -112,7 +106,6 @@ pub(super) const TOKEN_VARIABLE: &str = "VERBATIM_TOKEN";
 const ZED: [&str; 2] =
     if cfg!(windows) { ["Zed", "Zed/settings.json"] } else { ["zed", "zed/settings.json"] };
 
-/// Every known client, as the help lists them.
 #[rustfmt::skip]
 pub(super) static CLIENTS: [ClientKind; 12] = [
     ClientKind { id: "claude-desktop", name: "Claude Desktop", base: Base::Config, marker: "Claude",
@@ -141,7 +134,6 @@ pub(super) static CLIENTS: [ClientKind; 12] = [
         token: Some("{env:VERBATIM_TOKEN}"), is_desktop: false, ..USUAL },
 ];
 
-/// A client, and where its configuration is on this computer.
 #[derive(Debug)]
 pub(super) struct AiClient {
     kind: &'static ClientKind,
@@ -192,7 +184,6 @@ impl AiClient {
         servers_in(config).filter(|server| server.key == self.key).collect()
     }
 
-    /// Returns a sentence that says how to make the client read its configuration again.
     pub(super) fn restart(&self) -> String {
         match self.is_desktop {
             true => format!("Restart {} so that it reads this.", self.name),
@@ -201,11 +192,9 @@ impl AiClient {
     }
 }
 
-/// The keys and values of a server's entry, in their order.
 type Entry = Vec<(&'static str, Value)>;
 
-/// Returns every known client that exists on this platform.
-pub(super) fn known(environment: &Environment) -> Vec<AiClient> {
+pub(super) fn known_clients(environment: &Environment) -> Vec<AiClient> {
     let home = || environment.user_folder.clone();
     let named = |name| environment.filled(name).map(PathBuf::from);
     let folder = |base| match base {
@@ -222,15 +211,13 @@ pub(super) fn known(environment: &Environment) -> Vec<AiClient> {
     CLIENTS.iter().filter_map(client).collect()
 }
 
-/// Returns the configuration files of a project that clients read.
-fn of_project(environment: &Environment) -> impl Iterator<Item = AiClient> {
-    known(environment).into_iter().filter_map(|client| {
+fn project_clients(environment: &Environment) -> impl Iterator<Item = AiClient> {
+    known_clients(environment).into_iter().filter_map(|client| {
         let path = environment.working_folder.join(client.in_project?);
         (path != client.path).then_some(AiClient { path, ..client })
     })
 }
 
-/// The entry of a server in a client's configuration.
 #[derive(Debug)]
 pub(super) struct Server<'a> {
     pub(super) key: &'a str,
@@ -255,7 +242,6 @@ impl<'a> Server<'a> {
         }
     }
 
-    /// Returns the variables with which the client starts the server.
     fn variables(&self) -> Option<&'a Map<String, Value>> {
         self.entry.get("env").or_else(|| self.entry.get("environment"))?.as_object()
     }
@@ -288,7 +274,6 @@ pub(super) fn servers(config: &Value) -> Vec<Server<'_>> {
     iter::once(config).chain(projects).flat_map(servers_in).collect()
 }
 
-/// Returns the entries of this program in a configuration or in a project of it.
 fn servers_in(config: &Value) -> impl Iterator<Item = Server<'_>> {
     let lists = config.as_object().into_iter().flatten();
     let lists = lists.filter_map(|(key, list)| Some((key, list.as_object()?)));
@@ -311,7 +296,6 @@ fn can_start(command: &Path, environment: &Environment) -> bool {
     is_in(command, folders)
 }
 
-/// Returns whether an app that was started from the desktop can find a command.
 fn can_start_from_desktop(command: &Path) -> bool {
     const FOLDERS: [&str; 4] = ["/usr/bin", "/bin", "/usr/sbin", "/sbin"];
     let local = cfg!(target_os = "linux").then_some("/usr/local/bin");

@@ -19,10 +19,8 @@ use super::{
 /// How long a server may take to start and to answer.
 const MAX_WAIT: Duration = Duration::from_secs(20);
 
-/// How long a server may take to end.
 const MAX_END: Duration = Duration::from_secs(2);
 
-/// The maximum number of bytes kept of a server's standard error.
 const MAX_LOG: u64 = 64 << 10;
 
 /// The variables that a client passes on to a server. The other variables that this program reads
@@ -86,9 +84,9 @@ impl ServerConnection {
     }
 
     fn run(mut self) -> Result<usize, String> {
-        let outcome = self.talk();
+        let outcome = self.search_once();
         drop(self.input.take());
-        let status = self.end();
+        let status = self.wait_for_end();
         match outcome {
             Err(Failure::Ended) => {
                 let log = self.log.join().unwrap_or_default();
@@ -105,7 +103,7 @@ impl ServerConnection {
         }
     }
 
-    fn talk(&mut self) -> Result<usize, Failure> {
+    fn search_once(&mut self) -> Result<usize, Failure> {
         let client = json!({"name": "verbatim doctor", "version": env!("CARGO_PKG_VERSION")});
         let hello =
             json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client});
@@ -136,7 +134,6 @@ impl ServerConnection {
         }
     }
 
-    /// Sends a request and waits for its result.
     fn request(&mut self, id: u32, method: &str, params: Value) -> Result<Value, Failure> {
         // Output is read even if sending failed, because a server that ended may have written the reason.
         let _ = self.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
@@ -171,7 +168,7 @@ impl ServerConnection {
     }
 
     /// Waits for the server to end, and kills it after `MAX_END`. Returns the exit code.
-    fn end(&mut self) -> Option<i32> {
+    fn wait_for_end(&mut self) -> Option<i32> {
         let until = Instant::now() + MAX_END;
         while Instant::now() < until {
             if let Ok(Some(status)) = self.child.try_wait() {
@@ -185,7 +182,6 @@ impl ServerConnection {
     }
 }
 
-/// The reason why the connection ended early.
 enum Failure {
     Ended,
     /// The server reported an error. The text completes a sentence that begins with "it".

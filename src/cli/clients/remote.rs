@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 
 use super::{super::environment::Environment, AiClient, Entry, Server, TOKEN_VARIABLE, url_keys};
 
-/// The paths of MCP and of the health check.
 pub(crate) const MCP_PATH: &str = "/mcp";
 const HEALTH: &str = "/healthz";
 
@@ -19,19 +18,15 @@ const BEARER: &str = "Bearer ";
 const VARIABLE_KEY: &str = "bearer_token_env_var";
 const VARIABLE_MARKS: [char; 2] = ['$', '{'];
 
-/// The status of an answer to a client without the token.
 const UNAUTHORISED: u16 = 401;
 
-/// The time limit of the health check.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// A configuration entry for a server over HTTP.
 #[derive(Debug)]
 pub(crate) struct RemoteEntry {
     pub(crate) entry: Entry,
     /// Whether the entry holds the token itself, not the name of a variable.
     pub(crate) holds_token: bool,
-    /// Whether the server is on this computer.
     pub(crate) is_here: bool,
 }
 
@@ -52,7 +47,6 @@ impl AiClient {
 }
 
 impl Server<'_> {
-    /// Returns the server's address in an entry for HTTP.
     pub(crate) fn url(&self) -> Option<&str> {
         url_keys().find_map(|key| self.entry.get(*key)?.as_str())
     }

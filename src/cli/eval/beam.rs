@@ -60,7 +60,7 @@ fn name(chat: &Path) -> String {
 pub(super) fn read(chat: &Path, set: &mut EvalSet) -> Result<(), Error> {
     let name = name(chat);
     let mut known = HashSet::new();
-    for batch in from_file::<Vec<BeamBatch>>(&chat.join(CHAT))? {
+    for batch in read_json::<Vec<BeamBatch>>(&chat.join(CHAT))? {
         let mut time = None;
         for message in batch.turns.into_iter().flatten() {
             time = message.time_anchor.as_ref().and_then(corpus::time).or(time);
@@ -72,7 +72,7 @@ pub(super) fn read(chat: &Path, set: &mut EvalSet) -> Result<(), Error> {
         }
     }
     let questions = chat.join("probing_questions").join("probing_questions.json");
-    let questions = from_file::<BTreeMap<String, Vec<BeamQuestion>>>(&questions)?;
+    let questions = read_json::<BTreeMap<String, Vec<BeamQuestion>>>(&questions)?;
     for BeamQuestion { question, source_chat_ids } in questions.into_values().flatten() {
         let mut sources = HashSet::new();
         collect_numbers(&source_chat_ids, &mut sources);
@@ -95,7 +95,7 @@ fn collect_numbers(value: &Value, numbers: &mut HashSet<u64>) {
     }
 }
 
-fn from_file<T: DeserializeOwned>(path: &Path) -> Result<T, Error> {
+fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, Error> {
     let text = fs::read(path).map_err(|error| Error::Read { path: path.to_owned(), error })?;
     serde_json::from_slice(&text).map_err(|error| Error::Form {
         path: path.to_owned(),

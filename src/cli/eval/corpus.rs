@@ -19,7 +19,6 @@ const MOST_SPEAKERS: usize = 200;
 const MONTHS: [&str; 12] =
     ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
 
-/// The messages and the questions of an evaluation.
 #[derive(Default)]
 pub(super) struct EvalSet {
     pub(super) corpus: Corpus,
@@ -43,12 +42,10 @@ pub(super) struct EvalMessage {
     pub(super) time: Option<Instant>,
 }
 
-/// A question with its known answers.
 pub(super) struct EvalQuery {
     pub(super) text: String,
     /// The names of the conversations that are ranked; empty for all.
     pub(super) conversations: Vec<String>,
-    /// The ids of the messages that answer.
     pub(super) relevant: HashSet<String>,
 }
 
@@ -97,7 +94,6 @@ impl Corpus {
         self.conversations.len()
     }
 
-    /// Returns whether a conversation of this name was begun.
     pub(super) fn has(&self, conversation: &str) -> bool {
         self.places.contains_key(conversation)
     }
@@ -112,7 +108,6 @@ impl Corpus {
         self.ids.get(message.parse::<usize>().ok()?).map(String::as_str)
     }
 
-    /// Writes the messages into a database.
     pub(super) fn write(&self, path: &Path) -> Result<(), Error> {
         let mut writer = Writer::open(path)?;
         for conversation in &self.conversations {
@@ -136,7 +131,7 @@ pub(super) fn time(value: &Value) -> Option<Instant> {
             date::parse_iso(text, Edge::Start)
                 .or_else(|| date::parse_iso(&without_weekday(text).replace('/', "-"), Edge::Start))
                 .or_else(|| text.parse().ok().and_then(seconds))
-                .or_else(|| in_words(text))
+                .or_else(|| parse_words(text))
         }
         _ => None,
     }
@@ -149,7 +144,7 @@ fn without_weekday(text: &str) -> String {
     parts.map_or_else(|| text.to_owned(), |(date, clock)| format!("{date}{clock}"))
 }
 
-fn in_words(text: &str) -> Option<Instant> {
+fn parse_words(text: &str) -> Option<Instant> {
     let text = text.to_lowercase();
     let words: Vec<&str> = text.split(|c: char| !c.is_ascii_alphanumeric() && c != ':').collect();
     let number = |word: &str| {

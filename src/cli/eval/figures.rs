@@ -4,7 +4,6 @@ use std::collections::HashSet;
 
 use serde::Serialize;
 
-/// The number of resamples for an interval.
 const RESAMPLES: usize = 1_000;
 
 /// The share of resamples whose means are in an interval.
@@ -26,7 +25,7 @@ pub(super) struct Figures {
 
 impl Figures {
     /// Returns the figures of at least one question.
-    pub(super) fn of(questions: &[QuestionFigures], ms_per_query: f64) -> Figures {
+    pub(super) fn mean_of(questions: &[QuestionFigures], ms_per_query: f64) -> Figures {
         let each = |figure: fn(&QuestionFigures) -> f64| -> Vec<f64> {
             questions.iter().map(figure).collect()
         };
@@ -55,7 +54,7 @@ pub(super) struct QuestionFigures {
 
 impl QuestionFigures {
     /// Returns the figures of a ranking of messages, best first. `relevant` is not empty.
-    pub(super) fn of(found: &[&str], relevant: &HashSet<String>) -> QuestionFigures {
+    pub(super) fn of_ranking(found: &[&str], relevant: &HashSet<String>) -> QuestionFigures {
         let is_relevant: Vec<bool> = found.iter().map(|id| relevant.contains(*id)).collect();
         let count = relevant.len() as f64;
         let hits = |most: usize| is_relevant.iter().take(most).filter(|hit| **hit).count() as f64;
@@ -111,17 +110,17 @@ mod tests {
     #[test]
     fn figures_are_those_of_the_definitions() {
         let relevant: HashSet<String> = ["a", "b"].map(str::to_owned).into();
-        let found = QuestionFigures::of(&["x", "a", "y", "z", "w", "b"], &relevant);
-        let figures = Figures::of(&[found], 0.0);
+        let found = QuestionFigures::of_ranking(&["x", "a", "y", "z", "w", "b"], &relevant);
+        let figures = Figures::mean_of(&[found], 0.0);
         assert!((figures.recall_at_5 - 0.5).abs() < 1e-9);
         assert!((figures.recall_at_10 - 1.0).abs() < 1e-9);
         assert!((figures.mrr_at_10 - 0.5).abs() < 1e-9);
         let ideal = 1.0 + 1.0 / 3f64.log2();
         let expected = (1.0 / 3f64.log2() + 1.0 / 7f64.log2()) / ideal;
         assert!((figures.ndcg_at_10 - expected).abs() < 1e-9);
-        let missed = QuestionFigures::of(&["x"], &relevant);
-        assert_eq!(format!("{:.3}", Figures::of(&[missed], 0.0).ndcg_at_10), "0.000");
-        let figures = Figures::of(&[found, missed], 0.0);
+        let missed = QuestionFigures::of_ranking(&["x"], &relevant);
+        assert_eq!(format!("{:.3}", Figures::mean_of(&[missed], 0.0).ndcg_at_10), "0.000");
+        let figures = Figures::mean_of(&[found, missed], 0.0);
         assert!((figures.recall_at_10 - 0.5).abs() < 1e-9);
     }
 

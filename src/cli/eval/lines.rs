@@ -13,7 +13,6 @@ use super::{
     error::Error,
 };
 
-/// Reads the questions of one file and the messages of another.
 pub(super) fn read(queries: &Path, messages: &Path) -> Result<EvalSet, Error> {
     let mut set = EvalSet::default();
     lines(queries, |object| {

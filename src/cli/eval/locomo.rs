@@ -36,7 +36,6 @@ struct LocomoTurn {
     speaker: String,
     #[serde(alias = "clean_text")]
     text: String,
-    /// What a picture shows.
     blip_caption: Option<String>,
 }
 

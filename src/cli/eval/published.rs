@@ -41,7 +41,6 @@ pub(super) fn read(path: &Path) -> Result<EvalSet, Error> {
     Ok(set)
 }
 
-/// The form of a file with both questions and messages.
 enum PublishedForm {
     LongMemEval,
     Locomo,

@@ -43,10 +43,8 @@ static COLOURS: LazyLock<Vec<(Scope, Style)>> = LazyLock::new(|| {
     colours.into_iter().filter_map(|(name, style)| Some((Scope::new(name).ok()?, style))).collect()
 });
 
-/// Colours code.
 #[derive(Debug, Default)]
 pub(crate) struct CodeHighlighter {
-    /// The total time of colouring so far.
     taken: Cell<Duration>,
 }
 

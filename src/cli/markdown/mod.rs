@@ -84,15 +84,14 @@ pub(super) fn write_plain(
     look: Look,
     mark: Mark<'_>,
 ) -> io::Result<()> {
-    let mut styled = StyledText::default();
-    styled.push(text, Style::new());
-    let marks = mark(styled.plain());
-    let lines = styled.wrapped_at_words(look.fold_columns().unwrap_or(usize::MAX));
+    let mut page = StyledText::default();
+    page.push(text, Style::new());
+    let marks = mark(page.plain());
+    let lines = page.wrapped(look.wrap_columns().unwrap_or(usize::MAX), false);
     let mut lines = lines.into_iter().filter(|_| !text.is_empty());
-    lines.try_for_each(|line| writeln!(out, "{}", styled.shown(line, &marks, look)))
+    lines.try_for_each(|line| writeln!(out, "{}", page.styled(line, &marks, look)))
 }
 
-/// The text before each line inside a list item or a quote.
 struct Prefix {
     /// The text before the first line; `None` after the first line was written.
     first: Option<String>,
@@ -108,7 +107,6 @@ enum OpenBlock {
     Table(Box<Table>),
 }
 
-/// Writes the events of a Markdown parser.
 struct MarkdownWriter<'a> {
     out: &'a mut dyn Write,
     look: Look,
@@ -157,7 +155,6 @@ impl<'a> MarkdownWriter<'a> {
         self.flush()
     }
 
-    /// Writes an artifact below its title and language.
     fn artifact(&mut self, artifact: &Artifact<'_>) -> io::Result<()> {
         let (title, language) = (artifact.title(), artifact.language());
         self.push(if title.is_empty() { "Artifact" } else { title }, Style::new().bold());
@@ -303,7 +300,6 @@ impl<'a> MarkdownWriter<'a> {
         Ok(())
     }
 
-    /// Returns the text of the current cell or paragraph.
     fn inline(&mut self) -> &mut StyledText {
         match &mut self.block {
             OpenBlock::Table(table) => table.cell(),
@@ -351,7 +347,6 @@ impl<'a> MarkdownWriter<'a> {
         }
     }
 
-    /// Opens a list item or a quote.
     fn open(&mut self, mut prefix: Prefix) {
         if self.prefixes.len() >= MOST_PREFIXES {
             (prefix.first, prefix.rest) = (None, String::new());
@@ -369,27 +364,24 @@ impl<'a> MarkdownWriter<'a> {
         Ok(())
     }
 
-    /// Writes the collected text.
     fn flush(&mut self) -> io::Result<()> {
         let text = std::mem::take(&mut self.text);
         if text.is_blank() {
             return Ok(());
         }
         let marks = (self.mark)(text.plain());
-        for line in text.wrapped(self.columns()) {
-            let line = text.shown(line, &marks, self.look);
+        for line in text.wrapped(self.columns(), true) {
+            let line = text.styled(line, &marks, self.look);
             self.line(&line)?;
         }
         Ok(())
     }
 
-    /// Returns the columns that are left for text.
     fn columns(&self) -> usize {
         let taken: usize = self.prefixes.iter().map(|prefix| plain_width(&prefix.rest)).sum();
         self.look.columns.min(WIDEST).saturating_sub(taken).max(NARROWEST)
     }
 
-    /// Writes a line with its prefix.
     fn line(&mut self, text: &str) -> io::Result<()> {
         let mut start = String::new();
         for prefix in &mut self.prefixes {
@@ -413,7 +405,7 @@ impl<'a> MarkdownWriter<'a> {
         let lines = self.highlighter.highlighted(&code, &language, self.look.colours);
         for line in lines {
             let marks = (self.mark)(line.plain());
-            let shown = line.shown(0..line.len(), &marks, self.look);
+            let shown = line.styled(0..line.len(), &marks, self.look);
             let indent = if shown.is_empty() { "" } else { "    " };
             self.line(&format!("{indent}{shown}"))?;
         }

@@ -6,7 +6,6 @@ use pulldown_cmark::Alignment;
 use super::text::{Mark, StyledText, plain_width};
 use crate::cli::look::{DIM, Look};
 
-/// The separator of two columns.
 const BETWEEN: &str = " │ ";
 
 /// A table; the first row is its head.
@@ -31,7 +30,6 @@ impl Table {
         }
     }
 
-    /// Returns the cell that is being filled.
     pub(super) fn cell(&mut self) -> &mut StyledText {
         if self.rows.is_empty() {
             self.begin_row();
@@ -56,14 +54,14 @@ impl Table {
         let is_on_one_line =
             self.rows.iter().flatten().all(|cell| !cell.plain().trim().contains('\n'));
         if total > columns || !is_on_one_line {
-            return self.listed(columns, look, mark);
+            return self.lines_by_cell(columns, look, mark);
         }
         let mut lines = Vec::new();
         for (number, row) in self.rows.iter().enumerate() {
             let cells = row.iter().zip(&widths).zip(&self.alignments);
             let cells: Vec<String> = cells
                 .map(|((cell, width), alignment)| {
-                    aligned(&shown(cell, look, mark), self::width(cell), *width, *alignment)
+                    aligned(&styled_cell(cell, look, mark), self::width(cell), *width, *alignment)
                 })
                 .collect();
             lines.push(cells.join(&look.styled(DIM, BETWEEN)).trim_end().to_owned());
@@ -75,7 +73,7 @@ impl Table {
         lines
     }
 
-    fn listed(&self, columns: usize, look: Look, mark: Mark<'_>) -> Vec<String> {
+    fn lines_by_cell(&self, columns: usize, look: Look, mark: Mark<'_>) -> Vec<String> {
         let (head, rows) =
             self.rows.split_first().map_or((&[][..], &[][..]), |(head, rows)| (head, rows));
         let mut lines = Vec::new();
@@ -92,7 +90,7 @@ impl Table {
                 line.append(cell);
                 let marks = mark(line.plain());
                 lines.extend(
-                    line.wrapped(columns).into_iter().map(|it| line.shown(it, &marks, look)),
+                    line.wrapped(columns, true).into_iter().map(|it| line.styled(it, &marks, look)),
                 );
             }
         }
@@ -104,8 +102,8 @@ fn width(cell: &StyledText) -> usize {
     plain_width(cell.plain())
 }
 
-fn shown(cell: &StyledText, look: Look, mark: Mark<'_>) -> String {
-    cell.shown(0..cell.len(), &mark(cell.plain()), look)
+fn styled_cell(cell: &StyledText, look: Look, mark: Mark<'_>) -> String {
+    cell.styled(0..cell.len(), &mark(cell.plain()), look)
 }
 
 fn aligned(text: &str, taken: usize, width: usize, alignment: Alignment) -> String {

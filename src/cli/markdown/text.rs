@@ -8,7 +8,6 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 use crate::cli::look::{Look, MATCH};
 use verbatim_text::terminal::harmless;
 
-/// A function that returns the ranges of a text to mark.
 pub(super) type Mark<'a> = &'a dyn Fn(&str) -> Vec<Range<usize>>;
 
 #[derive(Clone, Debug, Default)]
@@ -39,7 +38,6 @@ impl StyledText {
         self.links.extend(other.links.iter().map(moved));
     }
 
-    /// Makes the text after an offset a link.
     pub(super) fn link(&mut self, from: usize, address: String) {
         // A link inside the new link is removed: an image gets the address of the link around it.
         self.links.truncate(self.links.partition_point(|(range, _)| range.start < from));
@@ -54,7 +52,6 @@ impl StyledText {
         self.plain.len()
     }
 
-    /// Returns the text after an offset.
     pub(super) fn since(&self, from: usize) -> &str {
         &self.plain[from..]
     }
@@ -63,29 +60,20 @@ impl StyledText {
         self.plain.trim().is_empty()
     }
 
-    /// Returns the ranges of the lines. Each line is at most `columns` wide, and longer words are broken.
-    /// A line can also be broken before and after characters that are two columns wide, as in Chinese.
-    pub(super) fn wrapped(&self, columns: usize) -> Vec<Range<usize>> {
-        self.lines(|line, start, lines| wrap(line, start, columns, true, lines))
-    }
-
-    /// Does the same, but longer words, such as paths, stay whole, so that they can be copied.
-    pub(super) fn wrapped_at_words(&self, columns: usize) -> Vec<Range<usize>> {
-        self.lines(|line, start, lines| wrap(line, start, columns, false, lines))
-    }
-
-    fn lines(&self, wrap: impl Fn(&str, usize, &mut Vec<Range<usize>>)) -> Vec<Range<usize>> {
+    /// Returns the ranges of the lines. Each line is at most `columns` wide. A line can also be broken before
+    /// and after characters that are two columns wide, as in Chinese. Unless `breaks_words` is set, longer
+    /// words, such as paths, stay whole, so that they can be copied.
+    pub(super) fn wrapped(&self, columns: usize, breaks_words: bool) -> Vec<Range<usize>> {
         let mut lines = Vec::new();
         let mut start = 0;
         for line in self.plain.trim_end().split('\n') {
-            wrap(line, start, &mut lines);
+            wrap(line, start, columns, breaks_words, &mut lines);
             start += line.len() + 1;
         }
         lines
     }
 
-    /// Returns a part of the text with its styles, its links and its marks.
-    pub(super) fn shown(&self, part: Range<usize>, marks: &[Range<usize>], look: Look) -> String {
+    pub(super) fn styled(&self, part: Range<usize>, marks: &[Range<usize>], look: Look) -> String {
         let mut shown = String::new();
         let mut at = part.start;
         // Styles, links and marks are in order, so one pass from the first relevant entry is enough.
@@ -124,8 +112,7 @@ pub(super) fn plain_width(text: &str) -> usize {
     text.width()
 }
 
-/// Adds the ranges of one line, which begins at `offset`, wrapped to columns. `breaks_words` says whether
-/// longer words are broken.
+/// Adds the ranges of one line, which begins at `offset`.
 fn wrap(
     line: &str,
     offset: usize,

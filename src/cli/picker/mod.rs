@@ -48,6 +48,9 @@ const IDLE: Duration = Duration::from_millis(250);
 /// The maximum number of bytes to copy. Terminals ignore commands that are much longer.
 const MOST_COPIED: usize = 72 << 10;
 
+const NOT_RESUMABLE: &str =
+    "only sessions of Claude Code and Codex whose files exist can be resumed";
+
 /// The reason why the picker gave the terminal back.
 #[derive(Debug)]
 pub(super) enum Picked {
@@ -63,7 +66,6 @@ pub(super) enum Picked {
     Resume(String),
 }
 
-/// An answer from a thread.
 enum PickerAnswer {
     Search(PickerFinding),
     Read(Option<Preview>),
@@ -87,7 +89,6 @@ pub(super) fn start<'a>(
     Ok(Some(picker))
 }
 
-/// The picker with its threads and its screen.
 pub(super) struct Loop<'a> {
     engine: &'a Arc<Engine>,
     picker: Picker,
@@ -95,7 +96,6 @@ pub(super) struct Loop<'a> {
     searches: Worker<Asked>,
     previews: Worker<PickerTarget>,
     is_reading: bool,
-    /// Whether the screen must be drawn again.
     is_changed: bool,
     answers: mpsc::Receiver<(u64, PickerAnswer)>,
     screen: Screen,
@@ -135,7 +135,7 @@ impl Loop<'_> {
     /// Runs the picker until the user chooses a conversation or leaves. If this function is called again,
     /// the picker goes on where it was.
     pub(super) fn run(&mut self) -> Result<Picked> {
-        let picked = self.screen.take().and_then(|()| self.pick());
+        let picked = self.screen.enter().and_then(|()| self.pick());
         give_back();
         picked.map_err(Error::Terminal)
     }
@@ -182,14 +182,14 @@ impl Loop<'_> {
                     let results = match one {
                         PickerFinding::Found(results) => results,
                         PickerFinding::Counted(count) => {
-                            self.picker.counted(count);
+                            self.picker.set_count(count);
                             continue;
                         }
                     };
                     if results.is_all() && results.conversations.is_empty() {
                         return Ok(Some(Picked::NoChats));
                     }
-                    let action = self.picker.found(results);
+                    let action = self.picker.show_results(results);
                     if let Some(picked) = self.act(action)? {
                         return Ok(Some(picked));
                     }
@@ -223,7 +223,7 @@ impl Loop<'_> {
             return Ok(Some(Picked::Nothing));
         }
         if action == Action::Search {
-            self.searches.ask(self.picker.asked().clone());
+            self.searches.ask(self.picker.last_asked().clone());
             return Ok(None);
         }
         let Some(target) = self.picker.target() else { return Ok(None) };
@@ -236,14 +236,16 @@ impl Loop<'_> {
                 };
                 return Ok(Some(Picked::Show { word, marks: target.marks }));
             }
-            Action::Resume => match resume_command(self.engine, target) {
-                Ok(Some(command)) => return Ok(Some(Picked::Resume(command))),
-                Ok(None) => {
-                    "only sessions of Claude Code and Codex whose files exist can be resumed"
-                        .to_owned()
+            Action::Resume => {
+                let key = (target.source, target.id);
+                match conversation(self.engine, key, &Stop::never()) {
+                    Ok(found) => match found.resume() {
+                        Some(session) => return Ok(Some(Picked::Resume(session.to_string()))),
+                        None => NOT_RESUMABLE.to_owned(),
+                    },
+                    Err(error) => error.to_string(),
                 }
-                Err(error) => error.to_string(),
-            },
+            }
             Action::Open => browse(self.engine, target).unwrap_or_else(|error| error.to_string()),
             _ => self.copy(&target)?,
         };
@@ -276,10 +278,4 @@ fn browse(engine: &Engine, target: PickerTarget) -> Result<String> {
     };
     open::browse(link)?;
     Ok(format!("opens {}", harmless(link)))
-}
-
-/// Returns the command that resumes a coding agent's session; `None` if no agent can resume the conversation.
-fn resume_command(engine: &Engine, target: PickerTarget) -> Result<Option<String>> {
-    let found = conversation(engine, (target.source, target.id), &Stop::never())?;
-    Ok(found.resume().map(|session| session.to_string()))
 }

@@ -23,7 +23,6 @@ use ratatui_core::terminal::{Frame, Terminal};
 use ratatui_crossterm::CrosstermBackend;
 use unicode_width::UnicodeWidthStr;
 
-/// The size of the output buffer.
 const BUFFER: usize = 64 << 10;
 
 static IS_TAKEN: AtomicBool = AtomicBool::new(false);
@@ -60,7 +59,7 @@ impl Screen {
     }
 
     /// Takes the terminal, for the first time or after a pager.
-    pub(super) fn take(&mut self) -> io::Result<()> {
+    pub(super) fn enter(&mut self) -> io::Result<()> {
         #[cfg(unix)]
         self.signals.forget_interrupt();
         enable_raw_mode()?;
@@ -69,7 +68,6 @@ impl Screen {
         execute!(io::stdout(), EnterAlternateScreen, EnableBracketedPaste)
     }
 
-    /// Returns the columns and the lines.
     pub(super) fn size(&self) -> (usize, usize) {
         self.terminal.size().map_or((80, 24), |size| (size.width.into(), size.height.into()))
     }

@@ -19,28 +19,22 @@ pub(super) struct Picker {
     pub(super) focus: Focus,
     /// Whether the conversations are shown in a pager, and not in the preview.
     pub(super) has_pager: bool,
-    /// Whether the preview takes the whole screen.
     pub(super) is_zoomed: bool,
     pub(super) results: Results,
     pub(super) rows: Vec<ListRow>,
     /// The rows that can be chosen, and the place of the chosen row among them.
     choices: Vec<usize>,
     chosen: usize,
-    /// The first row on the screen.
     pub(super) top: usize,
     pub(super) is_searching: bool,
     pub(super) preview: Option<Preview>,
-    /// The number of times that the preview was replaced.
     pub(super) previews: u64,
     /// The first visible line of the preview; `None` to show the match.
     pub(super) scroll: Option<usize>,
-    /// The message about the last key.
     pub(super) notice: Option<String>,
-    /// The sizes of the last drawing.
     pub(super) measured: Measured,
     /// The first visible line of the list of keys; `None` if the list is not shown.
     pub(super) help: Option<usize>,
-    /// What the last search was asked.
     asked: Asked,
     needs_preview: bool,
     /// The action that is performed when new results arrive.
@@ -59,7 +53,6 @@ pub(super) struct Measured {
     pub(super) help_end: usize,
 }
 
-/// The part of the screen that receives keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Focus {
     /// Letters are text, and arrows choose a row.
@@ -87,7 +80,6 @@ pub(super) enum Action {
 }
 
 impl Picker {
-    /// Handles an event of the terminal; returns its action.
     pub(super) fn handle(&mut self, event: &Event) -> Option<Action> {
         match event {
             Event::Key(key) if key.kind != KeyEventKind::Release => {
@@ -126,16 +118,16 @@ impl Picker {
                 self.help = Some(0);
             }
             KeyCode::Char('t') if is_control => {
-                return self.ask(|asked| asked.is_ranked = !asked.is_ranked);
+                return self.change_search(|asked| asked.is_ranked = !asked.is_ranked);
             }
             KeyCode::Char('c') if is_alt => {
-                return self.ask(|asked| asked.case = asked.case.next());
+                return self.change_search(|asked| asked.case = asked.case.next());
             }
             KeyCode::Char('w') if is_alt => {
-                return self.ask(|asked| asked.is_word = !asked.is_word);
+                return self.change_search(|asked| asked.is_word = !asked.is_word);
             }
             KeyCode::Char('e') if is_alt => {
-                return self.ask(|asked| asked.is_expression = !asked.is_expression);
+                return self.change_search(|asked| asked.is_expression = !asked.is_expression);
             }
             KeyCode::Esc if self.is_zoomed => self.go_back(),
             KeyCode::Esc => return Some(Action::Leave),
@@ -185,7 +177,6 @@ impl Picker {
         None
     }
 
-    /// Goes from the preview to the list.
     fn go_back(&mut self) {
         (self.focus, self.is_zoomed) = (Focus::List, false);
     }
@@ -208,11 +199,11 @@ impl Picker {
 
     /// Returns a search if the text changed.
     fn search(&mut self) -> Option<Action> {
-        self.ask(|_| {})
+        self.change_search(|_| {})
     }
 
     /// Changes how the text is searched; returns a search if that or the text changed.
-    fn ask(&mut self, change: impl FnOnce(&mut Asked)) -> Option<Action> {
+    fn change_search(&mut self, change: impl FnOnce(&mut Asked)) -> Option<Action> {
         let typed = self.input.value().trim().to_owned();
         let mut asked = Asked { typed, ..self.asked.clone() };
         change(&mut asked);
@@ -252,18 +243,16 @@ impl Picker {
         self.scroll = Some(top.min(self.measured.preview_end));
     }
 
-    /// Returns what to search for.
-    pub(super) fn asked(&self) -> &Asked {
+    pub(super) fn last_asked(&self) -> &Asked {
         &self.asked
     }
 
-    /// Takes the number of all matches of the results.
-    pub(super) fn counted(&mut self, count: Option<Count>) {
+    pub(super) fn set_count(&mut self, count: Option<Count>) {
         (self.results.count, self.results.is_counting) = (count, false);
     }
 
     /// Shows results of the last search. Returns the action that waited for the last results.
-    pub(super) fn found(&mut self, results: Results) -> Option<Action> {
+    pub(super) fn show_results(&mut self, results: Results) -> Option<Action> {
         self.is_searching = results.is_first;
         self.results = results;
         self.rows.clear();
@@ -298,7 +287,6 @@ impl Picker {
         self.choices.get(self.chosen).copied()
     }
 
-    /// Returns the chosen conversation or message.
     pub(super) fn target(&self) -> Option<PickerTarget> {
         let row = self.rows[self.chosen_row()?];
         Some(self.results.target(row.conversation, row.message))
@@ -358,13 +346,13 @@ mod tests {
         assert!(picker.is_searching);
         assert_eq!(plain(&mut picker, KeyCode::Char(' ')), None);
         assert_eq!(plain(&mut picker, KeyCode::Left), None);
-        assert_eq!(picker.asked().typed, "oÉ");
+        assert_eq!(picker.last_asked().typed, "oÉ");
         assert_eq!(control(&mut picker, 'w'), Some(Action::Search));
         let paste = Event::Paste("two\r\nlines\u{1b}\u{202e}\0".to_owned());
         assert_eq!(picker.handle(&paste), Some(Action::Search));
-        assert_eq!(picker.asked().typed, "two  lines");
+        assert_eq!(picker.last_asked().typed, "two  lines");
         assert_eq!(control(&mut picker, 'u'), Some(Action::Search));
-        assert_eq!(picker.asked().typed, "");
+        assert_eq!(picker.last_asked().typed, "");
         assert_eq!(picker.handle(&Event::Resize(10, 10)), None);
     }
 
@@ -386,7 +374,7 @@ mod tests {
     fn arrows_choose_and_ask_for_a_preview_once() {
         let mut picker = Picker::default();
         picker.measured.height = 4;
-        picker.found(results(9));
+        picker.show_results(results(9));
         assert!(picker.wanted_preview().is_some_and(|target| target.id == "0"));
         assert!(picker.wanted_preview().is_none());
         plain(&mut picker, KeyCode::Up);
@@ -404,7 +392,7 @@ mod tests {
         assert_eq!(chosen(&picker), "4");
         assert_eq!(plain(&mut picker, KeyCode::Enter), Some(Action::Show));
         assert_eq!(control(&mut picker, 'y'), Some(Action::Copy));
-        picker.found(results(0));
+        picker.show_results(results(0));
         assert_eq!(chosen(&picker), "");
         assert!(picker.wanted_preview().is_none());
     }
@@ -413,14 +401,14 @@ mod tests {
     fn keys_change_the_search_and_list_the_keys() {
         let mut picker = Picker::default();
         assert_eq!(control(&mut picker, 't'), Some(Action::Search));
-        assert_eq!(picker.asked().state(), ["best by words and meaning"]);
+        assert_eq!(picker.last_asked().state(), ["best by words and meaning"]);
         control(&mut picker, 't');
         for letter in ['c', 'w', 'e'] {
             let key = KeyCode::Char(letter);
             assert_eq!(press(&mut picker, key, KeyModifiers::ALT), Some(Action::Search));
         }
         let state = ["exact", "expression", "whole words", "letter case matters"];
-        assert_eq!(picker.asked().state(), state);
+        assert_eq!(picker.last_asked().state(), state);
         picker.measured.help_end = 1;
         for key in [KeyCode::Char('?'), KeyCode::F(1)] {
             assert_eq!((plain(&mut picker, key), picker.help), (None, Some(0)));
@@ -431,17 +419,17 @@ mod tests {
         }
         plain(&mut picker, KeyCode::Char('a'));
         assert_eq!(plain(&mut picker, KeyCode::Char('?')), Some(Action::Search));
-        assert_eq!((&*picker.asked().typed, picker.help), ("a?", None));
+        assert_eq!((&*picker.last_asked().typed, picker.help), ("a?", None));
         // Enter waits for the last results.
         plain(&mut picker, KeyCode::Enter);
-        assert_eq!(picker.found(Results { is_first: true, ..results(0) }), None);
-        assert_eq!(picker.found(results(1)), Some(Action::Show));
+        assert_eq!(picker.show_results(Results { is_first: true, ..results(0) }), None);
+        assert_eq!(picker.show_results(results(1)), Some(Action::Show));
     }
 
     #[test]
     fn in_the_preview_letters_are_commands() {
         let mut picker = Picker::default();
-        picker.found(results(2));
+        picker.show_results(results(2));
         picker.measured =
             Measured { height: 5, preview_top: 7, preview_end: 9, ..Measured::default() };
         plain(&mut picker, KeyCode::Tab);
@@ -449,7 +437,7 @@ mod tests {
             assert_eq!(plain(&mut picker, KeyCode::Char(letter)), Some(action));
         }
         assert_eq!(plain(&mut picker, KeyCode::Char('x')), None);
-        assert_eq!(picker.asked().typed, "");
+        assert_eq!(picker.last_asked().typed, "");
         plain(&mut picker, KeyCode::Down);
         assert_eq!(picker.scroll, Some(8));
         plain(&mut picker, KeyCode::PageDown);
@@ -464,9 +452,9 @@ mod tests {
         assert_eq!(plain(&mut picker, KeyCode::Char('x')), Some(Action::Search));
         // Enter applies to the results for the text that was typed before Enter.
         assert_eq!(plain(&mut picker, KeyCode::Enter), None);
-        assert_eq!(picker.found(results(1)), Some(Action::Show));
+        assert_eq!(picker.show_results(results(1)), Some(Action::Show));
         plain(&mut picker, KeyCode::Tab);
-        assert_eq!(picker.found(results(0)), None);
+        assert_eq!(picker.show_results(results(0)), None);
         assert_eq!(picker.focus, Focus::List);
     }
 }

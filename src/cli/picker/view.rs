@@ -49,7 +49,6 @@ const LEAST_TITLE: usize = 20;
 /// The maximum number of lines above the list for what the results are.
 const MOST_HEAD: usize = 3;
 
-/// The keys, and what they do.
 const KEYS: [(&str, &str); 13] = [
     ("↑ ↓, ^P ^N", "choose; PgUp and PgDn by pages"),
     ("Enter", "show the message in its conversation"),
@@ -66,20 +65,16 @@ const KEYS: [(&str, &str); 13] = [
     ("Esc, ^C", "leave"),
 ];
 
-/// The filters that can be typed.
 const FILTERS: &str = "
 In the text, the filters of `verbatim search`:
 project:shop service:codex role:user since:7d until:2025
 branch: folder: model: tool: file: in:\"A title\"
 A filter that names nothing is searched as text.";
 
-/// The prompt before the typed text.
 const PROMPT: &str = "> ";
 
-/// The sign for text that is cut off.
 const ELLIPSIS: &str = "…";
 
-/// Draws the picker, and keeps the wrapped lines of the preview.
 #[derive(Debug)]
 pub(super) struct PickerView {
     styles: Styles,
@@ -95,7 +90,6 @@ struct Styles {
     warning: Style,
 }
 
-/// The lines of a preview, wrapped to one width.
 #[derive(Debug)]
 struct WrappedPreview {
     preview: u64,
@@ -164,7 +158,7 @@ impl PickerView {
 
     /// Returns the line below the typed text: how the text is searched, and the filters.
     fn rule(&self, picker: &Picker, width: usize) -> Line<'static> {
-        let state = picker.asked().state();
+        let state = picker.last_asked().state();
         let filters = picker.results.filters.iter().map(String::as_str);
         let state = state.into_iter().chain(filters).collect::<Vec<_>>().join(" · ");
         let mut line = fit(vec![Span::styled(format!("── {state} "), self.styles.dim)], width);
@@ -190,7 +184,6 @@ impl PickerView {
         end
     }
 
-    /// Draws the typed text and the number of results.
     fn draw_input(&self, frame: &mut Frame<'_>, area: Rect, picker: &Picker) {
         let most = usize::from(area.width) / 2;
         let counts = counts(picker);
@@ -219,7 +212,7 @@ impl PickerView {
         });
         if !head.is_empty() {
             let most = MOST_HEAD.min(usize::from(area.height) - 1);
-            for line in folded(&head, area.width.into(), most, self.styles.dim) {
+            for line in wrapped(&head, area.width.into(), most, self.styles.dim) {
                 frame.buffer_mut().set_line(area.x, area.y, &line, area.width);
                 area = Rect { y: area.y + 1, height: area.height - 1, ..area };
             }
@@ -344,12 +337,11 @@ impl PickerView {
             (None, Some(problem)) => (problem.as_str(), self.styles.warning),
             (None, None) => (keys(picker, width), self.styles.dim),
         };
-        folded(text, width.into(), most, style)
+        wrapped(text, width.into(), most, style)
     }
 }
 
-/// Returns a text on at most `most` lines.
-fn folded(text: &str, width: usize, most: usize, style: Style) -> Vec<Line<'static>> {
+fn wrapped(text: &str, width: usize, most: usize, style: Style) -> Vec<Line<'static>> {
     let text = MarkedText { text: text.to_owned(), marks: Vec::new() };
     let mut lines: Vec<String> =
         wrap_text(&text, width).into_iter().map(|line| line.text).collect();
@@ -358,7 +350,6 @@ fn folded(text: &str, width: usize, most: usize, style: Style) -> Vec<Line<'stat
     lines.map(|line| fit(vec![Span::styled(line, style)], width)).collect()
 }
 
-/// Returns the help for keys in a form that fits into a width.
 fn keys(picker: &Picker, width: u16) -> &'static str {
     let (all, few) = match picker.focus {
         _ if picker.help.is_some() => ("↑↓ scroll  Esc closes this list", "Esc closes this list"),
@@ -366,7 +357,7 @@ fn keys(picker: &Picker, width: u16) -> &'static str {
             "↑↓ scroll  q: back to the results  Enter print the whole conversation",
             "q: back to the results",
         ),
-        Focus::List if picker.asked().is_ranked => (
+        Focus::List if picker.last_asked().is_ranked => (
             "↑↓ choose  Enter show  ^T exact  ^O open  Tab preview  F1 keys  Esc leave",
             "Enter show  F1 keys  Esc leave",
         ),
@@ -557,10 +548,10 @@ mod tests {
         }
 
         fn answer(&mut self) {
-            let asked = self.picker.asked().clone();
+            let asked = self.picker.last_asked().clone();
             search::search(&self.context, &asked, &Stop::never(), &mut |answer| match answer {
-                PickerFinding::Found(results) => drop(self.picker.found(results)),
-                PickerFinding::Counted(count) => self.picker.counted(count),
+                PickerFinding::Found(results) => drop(self.picker.show_results(results)),
+                PickerFinding::Counted(count) => self.picker.set_count(count),
             });
             self.read();
         }

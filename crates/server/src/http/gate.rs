@@ -14,10 +14,8 @@ use super::{login, paths, token::AccessToken};
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 
-/// The host name that means this computer on every platform.
 const LOCALHOST: &str = "localhost";
 
-/// The connection that a request came through.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Peer {
     /// A TCP connection, with the server's own address.
@@ -35,7 +33,6 @@ pub(super) enum Credential {
     Cookie,
 }
 
-/// The access control of a server.
 #[derive(Clone, Debug)]
 pub(super) struct Gate {
     /// The token; `None` admits every client.
@@ -44,7 +41,6 @@ pub(super) struct Gate {
     pub(super) cookie_name: String,
     /// The host names of this server, besides `localhost` and its address.
     pub(super) names: Vec<String>,
-    /// Whether there is a page that a browser can open.
     pub(super) has_page: bool,
 }
 
@@ -65,7 +61,6 @@ pub(super) fn is_open<B>(request: &axum::http::Request<B>) -> bool {
 /// The paths for programs. Requests to these paths need the token; the cookie is not enough.
 const FOR_PROGRAMS: [&str; 3] = [paths::MCP, paths::MCP_SLASH, paths::METRICS];
 
-/// Passes a request on if the request is admitted.
 pub(super) async fn guard(
     State(gate): State<Arc<Gate>>,
     mut request: Request,
@@ -81,7 +76,6 @@ pub(super) async fn guard(
 }
 
 impl Gate {
-    /// Returns the credential of a request, or the answer that refuses it.
     #[expect(clippy::result_large_err, reason = "the answer is the error")]
     fn admit(&self, request: &Request) -> Result<Credential, Response> {
         let headers = request.headers();
@@ -95,7 +89,7 @@ impl Gate {
             return Ok(Credential::Token);
         }
         let Some(token) = &self.token else { return Ok(Credential::Token) };
-        if bearer(headers).is_some_and(|given| token.is(given)) {
+        if bearer(headers).is_some_and(|given| token.is_token(given)) {
             return Ok(Credential::Token);
         }
         let has_cookie = || cookies(headers, &self.cookie_name).any(|given| token.is_cookie(given));
@@ -219,7 +213,6 @@ fn page_of(request: &Request) -> &str {
     path.map_or("/", |path| path.as_str())
 }
 
-/// Returns an error answer with the reason.
 pub(super) fn refused(status: StatusCode, why: &str) -> Response {
     (status, [(header::CONTENT_TYPE, "text/plain; charset=utf-8")], format!("{why}\n"))
         .into_response()

@@ -47,7 +47,6 @@ impl IdleConnections {
     }
 }
 
-/// A connection that waits for requests and answers them one after the other.
 #[derive(Debug)]
 pub(super) struct ConnectionTurn {
     idle: Arc<IdleConnections>,
@@ -82,7 +81,6 @@ impl Drop for ConnectionTurn {
     }
 }
 
-/// A request that is being answered, from its headers to the end of its answer.
 #[derive(Debug)]
 pub(super) struct RequestTurn(Arc<ConnectionTurn>);
 

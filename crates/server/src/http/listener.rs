@@ -57,10 +57,8 @@ impl Default for ConnectionLimits {
     }
 }
 
-/// The maximum size of a request's headers in bytes.
 const HEADER_BYTES: usize = 32 << 10;
 
-/// The maximum number of headers of a request.
 const HEADERS: usize = 100;
 
 /// The pause after a system error, such as too many open files.
@@ -70,7 +68,6 @@ const PAUSE: Duration = Duration::from_millis(100);
 const CLOSED_AT_ONCE: usize = 16;
 const CLOSING: Duration = Duration::from_millis(5);
 
-/// A socket that the server listens on.
 pub(super) enum Listener {
     Tcp(TcpListener),
     /// A Unix socket, with the identity of its file.
@@ -103,7 +100,6 @@ impl Drop for Listener {
     }
 }
 
-/// A stream of bytes that a connection reads and writes.
 pub(super) trait ByteStream: AsyncRead + AsyncWrite + Unpin + Send {}
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> ByteStream for S {}
@@ -138,7 +134,6 @@ impl Listener {
     }
 }
 
-/// Accepts connections and answers them.
 #[derive(Clone)]
 pub(super) struct Acceptor {
     pub(super) app: Router,
@@ -150,7 +145,6 @@ pub(super) struct Acceptor {
 }
 
 impl Acceptor {
-    /// Accepts connections until the server stops.
     pub(super) async fn accept_all(self, listener: Listener) {
         let mut connections = JoinSet::new();
         loop {
@@ -187,7 +181,6 @@ impl Acceptor {
         }
     }
 
-    /// Answers the requests of a connection, one after the other.
     async fn answer(self, stream: Box<dyn ByteStream>, peer: Peer, _slot: OwnedSemaphorePermit) {
         let Acceptor { app, limits, metrics, stop, idle, .. } = self;
         metrics.connections.fetch_add(1, Ordering::Relaxed);

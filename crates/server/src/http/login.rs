@@ -1,12 +1,14 @@
 //! The login of a browser: a form asks for the token, and the answer sets the cookie.
 
 use std::{
-    sync::Mutex,
+    sync::{Arc, Mutex},
     time::{Duration, Instant},
 };
 
 use axum::{
-    http::{HeaderValue, StatusCode, header},
+    Form,
+    extract::State,
+    http::{HeaderMap, HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
 use maud::{DOCTYPE, Markup, html};
@@ -15,15 +17,12 @@ use super::token::{self, AccessToken, is_equal};
 
 use verbatim_base::lock::lock;
 
-/// The paths of the login form and of its files.
 pub(super) const LOGIN: &str = "/login";
 pub(super) const LOGIN_SCRIPT: &str = "/login.js";
 pub(super) const LOGIN_STYLE: &str = "/login.css";
 
-/// How long a browser keeps the cookie.
 const COOKIE_SECONDS: u32 = 30 * 24 * 3600;
 
-/// How long the login code is valid.
 const CODE_LIFE: Duration = Duration::from_secs(120);
 
 /// The script that moves the token from the fragment of the address into the form. Browsers never
@@ -75,7 +74,7 @@ impl LoginCode {
     }
 
     /// Returns whether the given code is right. A right code cannot be used again.
-    fn take(&self, given: &[u8]) -> bool {
+    fn redeem(&self, given: &[u8]) -> bool {
         let mut held = lock(&self.0);
         let is_right = held.as_ref().is_some_and(|(code, until)| {
             Instant::now() < *until && is_equal(code.as_bytes(), given)
@@ -94,16 +93,27 @@ pub(super) struct LoginForm {
     next: String,
 }
 
+pub(super) struct LoginState {
+    pub(super) token: Option<AccessToken>,
+    pub(super) code: Arc<LoginCode>,
+    pub(super) cookie_name: String,
+}
+
 /// Answers the login form: with the cookie and a redirect if the token is right, else with the form.
-pub(super) fn log_in(
-    form: &LoginForm,
-    token: &AccessToken,
-    code: &LoginCode,
-    cookie_name: &str,
-    is_secure: bool,
+pub(super) async fn log_in(
+    State(login): State<Arc<LoginState>>,
+    headers: HeaderMap,
+    Form(form): Form<LoginForm>,
 ) -> Response {
+    let LoginState { token, code, cookie_name } = &*login;
+    let Some(token) = token else {
+        return (StatusCode::NOT_FOUND, "this server needs no token\n").into_response();
+    };
+    // The scheme of the origin shows whether a proxy in front of the server uses TLS.
+    let is_secure =
+        headers.get(header::ORIGIN).is_some_and(|origin| origin.as_bytes().starts_with(b"https:"));
     let given = form.token.trim().as_bytes();
-    if !token.is(given) && !code.take(given) {
+    if !token.is_token(given) && !code.redeem(given) {
         return page("This token is not right, or was used already.", &form.next);
     }
     let secure = if is_secure { "; Secure" } else { "" };
@@ -206,10 +216,12 @@ mod tests {
     #[test]
     fn a_code_works_once() {
         let codes = LoginCode::default();
-        assert!(!codes.take(b""));
+        assert!(!codes.redeem(b""));
         let code = codes.make().unwrap();
         assert!(
-            !codes.take(b"wrong") && codes.take(code.as_bytes()) && !codes.take(code.as_bytes())
+            !codes.redeem(b"wrong")
+                && codes.redeem(code.as_bytes())
+                && !codes.redeem(code.as_bytes())
         );
     }
 }

@@ -26,7 +26,6 @@ const BOUNDS: [f64; 8] = [0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10.0, 60.0];
 
 #[derive(Debug, Default)]
 struct RouteCounts {
-    /// Requests by the status of their answer.
     by_status: BTreeMap<u16, u64>,
     /// The number of requests in each interval of [`BOUNDS`].
     by_time: [u64; BOUNDS.len()],
@@ -34,7 +33,6 @@ struct RouteCounts {
     seconds: f64,
 }
 
-/// The counters of the server.
 #[derive(Debug, Default)]
 pub(super) struct Metrics {
     routes: Mutex<BTreeMap<&'static str, RouteCounts>>,
@@ -42,7 +40,6 @@ pub(super) struct Metrics {
     logs: bool,
 }
 
-/// Counts a request, and measures the time until its answer begins.
 pub(super) async fn measure(
     State(metrics): State<Arc<Metrics>>,
     request: Request,

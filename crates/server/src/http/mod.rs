@@ -20,10 +20,10 @@ use std::{
 };
 
 use axum::{
-    Form, Router,
+    Router,
     body::HttpBody,
     extract::{DefaultBodyLimit, Request, State},
-    http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header},
+    http::{HeaderName, HeaderValue, Method, StatusCode, header},
     middleware::{self, Next},
     response::{IntoResponse, Response},
     routing::{MethodRouter, get, post},
@@ -39,7 +39,7 @@ use tower_http::{
 use self::{
     gate::{Credential, Gate, refused},
     listener::{Acceptor, Listener},
-    login::{LoginCode, LoginForm},
+    login::{LoginCode, LoginState},
     metrics::Metrics,
     paths::{HEALTH, MCP, MCP_SLASH, METRICS, SEARCH_PATH},
     search::{SearchRun, Searches},
@@ -49,7 +49,6 @@ pub use listener::ConnectionLimits;
 
 use crate::log::{flush, log};
 
-/// The maximum size of the login form in bytes.
 const FORM_BYTES: usize = 4 << 10;
 
 /// The number of open files that the program asks the system to allow.
@@ -67,7 +66,6 @@ const PAGE_THREADS: usize = 16;
 const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
     img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
-/// The default headers of every answer.
 const HEADERS: [(&str, &str); 7] = [
     ("content-security-policy", CONTENT_SECURITY_POLICY),
     ("x-content-type-options", "nosniff"),
@@ -230,7 +228,6 @@ impl HttpServer {
         outcome
     }
 
-    /// Returns the routes with all access checks.
     fn app(&self, mcp: MethodRouter) -> (Router, Arc<Metrics>) {
         let metrics = Arc::new(Metrics::new(self.logs));
         let login = LoginState {
@@ -251,7 +248,7 @@ impl HttpServer {
             app = app.route(SEARCH_PATH, get(search_for).with_state(found));
         }
         if let Some(page) = self.page.clone() {
-            let log_in = post(log_in).with_state(Arc::new(login));
+            let log_in = post(login::log_in).with_state(Arc::new(login));
             app = app
                 .route(login::LOGIN, log_in.layer(DefaultBodyLimit::max(FORM_BYTES)))
                 .route(login::LOGIN_SCRIPT, get(login::script))
@@ -294,7 +291,6 @@ fn allow_files() {
     }
 }
 
-/// The handlers of `/search`: JSON for programs, the page for browsers.
 #[derive(Clone)]
 struct SearchHandlers {
     searches: Searches,
@@ -310,26 +306,6 @@ async fn search_for(State(found): State<SearchHandlers>, request: Request) -> Re
     match found.page {
         Some(page) if is_browser => page.oneshot(request).await.into_response(),
         _ => search::answer(State(found.searches), request).await,
-    }
-}
-
-struct LoginState {
-    token: Option<AccessToken>,
-    code: Arc<LoginCode>,
-    cookie_name: String,
-}
-
-async fn log_in(
-    State(login): State<Arc<LoginState>>,
-    headers: HeaderMap,
-    Form(form): Form<LoginForm>,
-) -> Response {
-    // The scheme of the origin shows whether a proxy in front of the server uses TLS.
-    let is_secure =
-        headers.get(header::ORIGIN).is_some_and(|origin| origin.as_bytes().starts_with(b"https:"));
-    match &login.token {
-        Some(token) => login::log_in(&form, token, &login.code, &login.cookie_name, is_secure),
-        None => refused(StatusCode::NOT_FOUND, "this server needs no token"),
     }
 }
 
@@ -371,13 +347,11 @@ async fn few_bodies(
     }
 }
 
-/// Returns the answer that the server is busy.
 pub(crate) fn busy(why: &'static str) -> Response {
     let again = [(header::RETRY_AFTER, "5")];
     (again, refused(StatusCode::SERVICE_UNAVAILABLE, why)).into_response()
 }
 
-/// Writes the panic of a route to the log, and returns an error answer.
 #[expect(clippy::needless_pass_by_value, reason = "the layer gives it so")]
 fn panicked(panic: Box<dyn std::any::Any + Send>) -> Response {
     let text = panic.downcast_ref::<String>().map(String::as_str);

@@ -34,7 +34,6 @@ use verbatim_base::{
 /// The number of concurrent searches; further searches wait.
 const CONCURRENT: usize = 8;
 
-/// The maximum time that a search waits for a permit.
 const MOST_WAIT: Duration = Duration::from_secs(15);
 
 /// The time limit of a search, including the time to send the answer.
@@ -74,7 +73,6 @@ impl Searches {
     }
 }
 
-/// A part of an answer, or the reason why there is no answer.
 type AnswerPart = Result<Bytes, SearchFailure>;
 
 pub(super) async fn answer(State(searches): State<Searches>, request: Request) -> Response {
@@ -177,7 +175,6 @@ impl Write for PartWriter {
 struct PartBody {
     first: Option<Bytes>,
     parts: mpsc::Receiver<AnswerPart>,
-    /// Whether the whole answer was sent.
     is_whole: Arc<AtomicBool>,
     _guard: StopOnDrop,
 }
@@ -211,7 +208,6 @@ mod tests {
 
     use super::*;
 
-    /// Returns the status and the body of an answer, or the error of an incomplete body.
     fn asked(run: Arc<SearchRun>) -> (StatusCode, Result<Bytes, String>) {
         asked_of(Searches::new(run))
     }

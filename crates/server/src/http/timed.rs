@@ -17,7 +17,6 @@ pub(super) struct Timed<S> {
     stream: S,
     patience: Duration,
     deadline: Pin<Box<Sleep>>,
-    /// Whether a write waits for the client.
     is_waiting: bool,
 }
 
@@ -27,8 +26,7 @@ impl<S: Unpin> Timed<S> {
         Timed { stream, patience, deadline, is_waiting: false }
     }
 
-    /// Returns the result of a write, or an error if the write waits too long.
-    fn timed<T>(
+    fn within_patience<T>(
         &mut self,
         context: &mut Context<'_>,
         written: Poll<io::Result<T>>,
@@ -68,7 +66,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Timed<S> {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(context, bytes);
-        self.timed(context, written)
+        self.within_patience(context, written)
     }
 
     fn poll_write_vectored(
@@ -77,7 +75,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Timed<S> {
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write_vectored(context, slices);
-        self.timed(context, written)
+        self.within_patience(context, written)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -86,12 +84,12 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Timed<S> {
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let flushed = Pin::new(&mut self.stream).poll_flush(context);
-        self.timed(context, flushed)
+        self.within_patience(context, flushed)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let closed = Pin::new(&mut self.stream).poll_shutdown(context);
-        self.timed(context, closed)
+        self.within_patience(context, closed)
     }
 }
 

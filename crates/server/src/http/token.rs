@@ -67,7 +67,7 @@ impl fmt::Debug for AccessToken {
 
 impl AccessToken {
     /// Checks a token that the user made; `place` names the file or variable that holds the token.
-    pub fn given(text: &str, place: &str) -> Result<AccessToken, Error> {
+    pub fn parse(text: &str, place: &str) -> Result<AccessToken, Error> {
         let text = text.trim();
         if text.len() < SHORTEST || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
             return Err(Error::Weak { place: place.to_owned() });
@@ -88,7 +88,7 @@ impl AccessToken {
     fn read(path: &Path) -> Result<AccessToken, Error> {
         let failed = |source| Error::File { path: path.to_owned(), source };
         let text = fs::read_to_string(path).map_err(failed)?;
-        AccessToken::given(&text, &path.display().to_string())
+        AccessToken::parse(&text, &path.display().to_string())
     }
 
     /// Returns the token of a home folder. Makes a token if there is none.
@@ -99,7 +99,7 @@ impl AccessToken {
             Err(Error::File { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
             read => return read,
         }
-        let (token, file) = AccessToken::written(&path)?;
+        let (token, file) = AccessToken::write_new(&path)?;
         match file.persist_noclobber(&path) {
             Ok(_) => Ok(token),
             // Another process has just made a token, and that token is used.
@@ -110,14 +110,14 @@ impl AccessToken {
     /// Replaces the token of a home with a new one.
     pub fn renewed(home: &Path) -> Result<AccessToken, Error> {
         let path = home.join(TOKEN_FILE);
-        let (token, file) = AccessToken::written(&path)?;
+        let (token, file) = AccessToken::write_new(&path)?;
         let failed = |source| Error::File { path: path.clone(), source };
         private::replace(file.into_temp_path(), &path).map_err(failed)?;
         Ok(token)
     }
 
     /// Makes a token, and writes it to a temporary file beside `path`.
-    fn written(path: &Path) -> Result<(AccessToken, tempfile::NamedTempFile), Error> {
+    fn write_new(path: &Path) -> Result<(AccessToken, tempfile::NamedTempFile), Error> {
         let token = AccessToken(random()?);
         let failed = |source| Error::File { path: path.to_owned(), source };
         let folder = path.parent().unwrap_or(Path::new("."));
@@ -128,11 +128,10 @@ impl AccessToken {
     }
 
     /// Returns whether a client sent this token. The comparison takes constant time.
-    pub(super) fn is(&self, given: &[u8]) -> bool {
+    pub(super) fn is_token(&self, given: &[u8]) -> bool {
         is_equal(self.0.as_bytes(), given)
     }
 
-    /// Returns whether a browser sent the cookie of this token.
     pub(super) fn is_cookie(&self, given: &[u8]) -> bool {
         is_equal(self.cookie().as_bytes(), given)
     }
@@ -155,7 +154,6 @@ pub(super) fn is_equal(secret: &[u8], given: &[u8]) -> bool {
     secret.ct_eq(given).into()
 }
 
-/// Returns a new secret text.
 pub(super) fn random() -> Result<String, Error> {
     let mut bytes = [0; RANDOM_BYTES];
     getrandom::fill(&mut bytes).map_err(|error| Error::NoRandomness(error.to_string()))?;
@@ -176,7 +174,9 @@ mod tests {
         let token = AccessToken::of_home(&home.path().join("new")).unwrap();
         assert_eq!(token.as_str().len(), 2 * RANDOM_BYTES);
         assert!(
-            token.is(AccessToken::of_home(&home.path().join("new")).unwrap().as_str().as_bytes())
+            token.is_token(
+                AccessToken::of_home(&home.path().join("new")).unwrap().as_str().as_bytes()
+            )
         );
         #[cfg(unix)]
         {
@@ -192,9 +192,11 @@ mod tests {
             assert!(AccessToken::in_file(&path).is_ok());
         }
         let other = AccessToken::renewed(&home.path().join("new")).unwrap();
-        assert!(!token.is(other.as_str().as_bytes()) && token.cookie() != other.cookie());
+        assert!(!token.is_token(other.as_str().as_bytes()) && token.cookie() != other.cookie());
         assert!(
-            AccessToken::of_home(&home.path().join("new")).unwrap().is(other.as_str().as_bytes())
+            AccessToken::of_home(&home.path().join("new"))
+                .unwrap()
+                .is_token(other.as_str().as_bytes())
         );
         assert!(!format!("{other:?}").contains(other.as_str()));
     }
@@ -203,10 +205,12 @@ mod tests {
     fn weak_tokens_are_refused() {
         for weak in ["", "secret", "twenty-two characters!", "ääääääääääääääääääääääää"]
         {
-            assert!(AccessToken::given(weak, "VERBATIM_TOKEN").is_err(), "{weak}");
+            assert!(AccessToken::parse(weak, "VERBATIM_TOKEN").is_err(), "{weak}");
         }
-        let token = AccessToken::given(" abcdefghijklmnopqrstuv\n", "a file").unwrap();
-        assert!(token.is(b"abcdefghijklmnopqrstuv") && !token.is(b"abcdefghijklmnopqrstuw"));
-        assert!(!token.is(b"") && !token.is(b"abcdefghijklmnopqrstuvw"));
+        let token = AccessToken::parse(" abcdefghijklmnopqrstuv\n", "a file").unwrap();
+        assert!(
+            token.is_token(b"abcdefghijklmnopqrstuv") && !token.is_token(b"abcdefghijklmnopqrstuw")
+        );
+        assert!(!token.is_token(b"") && !token.is_token(b"abcdefghijklmnopqrstuvw"));
     }
 }

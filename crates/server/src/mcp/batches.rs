@@ -7,10 +7,8 @@ use std::collections::HashSet;
 use rmcp::model::RequestId;
 use serde_json::Value;
 
-/// The batches that are not answered yet.
 #[derive(Debug, Default)]
 pub(super) struct Batches {
-    /// Whether the session's protocol revision supports batches.
     pub(super) are_allowed: bool,
     open: Vec<Batch>,
 }

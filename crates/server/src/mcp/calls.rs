@@ -22,7 +22,6 @@ use verbatim_text::snippet;
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 
 impl ClientSession {
-    /// Runs the tool that a request names.
     pub(super) async fn call(
         &self,
         request: CallToolRequestParams,

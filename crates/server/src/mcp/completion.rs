@@ -8,12 +8,10 @@ use rmcp::{
 };
 
 use super::{prompts, resources};
-use verbatim_answer::hint::Explained;
 use verbatim_base::model::Stop;
 use verbatim_engine::{ConversationHeading, Engine, Error, SourceKind};
 use verbatim_text::snippet;
 
-/// The roles of messages in every kind of source.
 const ROLES: [&str; 4] = ["assistant", "system", "tool", "user"];
 
 /// Completes an argument; the list is empty if there is no proposal.
@@ -51,9 +49,7 @@ pub(super) fn complete(
     let mut values = match result {
         Ok(values) => values,
         Err(error) if error.is_not_found() => Vec::new(),
-        Err(error) => {
-            return Err(ErrorData::internal_error(Explained(&error).to_string(), None));
-        }
+        Err(error) => return Err(resources::failed(&error)),
     };
     let total = values.len();
     values.truncate(CompletionInfo::MAX_VALUES);
@@ -73,7 +69,7 @@ fn stop() -> Stop {
 fn titles(engine: &Engine, typed: &str) -> Result<Vec<String>, Error> {
     let mut titles: Vec<String> = Vec::new();
     let mut seen = BTreeSet::new();
-    for about in with_title_containing(engine, typed)? {
+    for about in newest_first(engine, &|_, title| title.to_lowercase().contains(typed))? {
         let title = about.title.split_whitespace().collect::<Vec<_>>().join(" ");
         if !title.is_empty() && seen.insert(title.clone()) {
             titles.push(title);
@@ -85,18 +81,20 @@ fn titles(engine: &Engine, typed: &str) -> Result<Vec<String>, Error> {
 
 /// Returns the ids that begin with the text, or else the ids of titles that contain the text.
 fn ids(engine: &Engine, typed: &str) -> Result<Vec<String>, Error> {
-    let mut found =
-        engine.find(&stop()).headings(&|_, id, _| id.to_lowercase().starts_with(typed))?;
+    let mut found = newest_first(engine, &|id, _| id.to_lowercase().starts_with(typed))?;
     if found.is_empty() {
-        found = with_title_containing(engine, typed)?;
+        let has_title = |_: &str, title: &str| title.to_lowercase().contains(typed);
+        found = newest_first(engine, &has_title)?;
     }
-    found.sort_by_key(|about| std::cmp::Reverse(about.last));
     Ok(found.into_iter().map(|about| about.id).collect())
 }
 
-fn with_title_containing(engine: &Engine, typed: &str) -> Result<Vec<ConversationHeading>, Error> {
-    let mut found =
-        engine.find(&stop()).headings(&|_, _, title| title.to_lowercase().contains(typed))?;
+/// Returns the conversations whose id and title are wanted.
+fn newest_first(
+    engine: &Engine,
+    is_wanted: &dyn Fn(&str, &str) -> bool,
+) -> Result<Vec<ConversationHeading>, Error> {
+    let mut found = engine.find(&stop()).headings(&|_, id, title| is_wanted(id, title))?;
     found.sort_by_key(|about| std::cmp::Reverse(about.last));
     Ok(found)
 }

@@ -20,23 +20,19 @@ use tokio::{task::JoinSet, time::timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    lines::{LineAction, parse, refusal},
+    lines::{INVALID_REQUEST, LineAction, parse, refusal},
     session::{ClientSession, ServerState},
 };
 use crate::tools::{CHATGPT_CLIENT, Offer, Options};
 use verbatim_engine::Engine;
 use verbatim_text::content::mend_surrogates;
 
-/// The maximum size of a request's body in bytes.
 const MOST_BYTES: usize = 4 << 20;
 
-/// The time limit for the body of a request.
 const BODY_TIME: Duration = Duration::from_secs(60);
 
-/// The maximum number of messages in a batch.
 const MOST_MESSAGES: usize = 100;
 
-/// The header with the client's protocol revision.
 const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 
 /// The revision that has batches; clients of this revision send no version header.
@@ -51,8 +47,6 @@ const BOTH: HeaderValue = HeaderValue::from_static("application/json, text/event
 
 /// The fields of `_meta` for which messages come before the answer.
 const ASK_FOR_MESSAGES: [&str; 2] = ["progressToken", "io.modelcontextprotocol/logLevel"];
-
-const INVALID_REQUEST: i64 = -32600;
 
 type McpService = StreamableHttpService<ClientSession, LocalSessionManager>;
 
@@ -99,10 +93,9 @@ async fn answer(State(services): State<McpServices>, request: Request) -> Respon
         return forward(&service, request).await;
     }
     let (mut head, body) = request.into_parts();
-    let takes_json = accepts(&head.headers, &OF_JSON);
-    if !takes_json {
+    if !accepts(&head.headers, &OF_JSON) {
         let why = "this server answers in JSON: the header Accept must name application/json";
-        return problem(StatusCode::NOT_ACCEPTABLE, &refusal(Value::Null, INVALID_REQUEST, why));
+        return refused(StatusCode::NOT_ACCEPTABLE, why);
     }
     let takes_stream = accepts(&head.headers, &[EVENT_STREAM]);
     head.headers.insert(header::ACCEPT, BOTH);
@@ -110,21 +103,15 @@ async fn answer(State(services): State<McpServices>, request: Request) -> Respon
         Ok(Ok(body)) => body,
         Ok(Err(_)) if !is_too_long(&head.headers) => {
             let why = "the body is cut short, or came too slowly";
-            return problem(StatusCode::BAD_REQUEST, &refusal(Value::Null, INVALID_REQUEST, why));
+            return refused(StatusCode::BAD_REQUEST, why);
         }
         Ok(Err(_)) => {
             let why = format!("the body is longer than {MOST_BYTES} bytes");
-            return problem(
-                StatusCode::PAYLOAD_TOO_LARGE,
-                &refusal(Value::Null, INVALID_REQUEST, &why),
-            );
+            return refused(StatusCode::PAYLOAD_TOO_LARGE, &why);
         }
         Err(_) => {
             let why = format!("the body did not come within {} s", BODY_TIME.as_secs());
-            return problem(
-                StatusCode::REQUEST_TIMEOUT,
-                &refusal(Value::Null, INVALID_REQUEST, &why),
-            );
+            return refused(StatusCode::REQUEST_TIMEOUT, &why);
         }
     };
     match parse(&body) {
@@ -139,10 +126,9 @@ async fn answer(State(services): State<McpServices>, request: Request) -> Respon
             forward(&service, Request::from_parts(head, text.into())).await
         }
         LineAction::Batch(messages) => answer_batch(&service, &head, messages).await,
-        LineAction::Answer(answer) => problem(StatusCode::BAD_REQUEST, &answer),
+        LineAction::Answer(answer) => with_json(StatusCode::BAD_REQUEST, &answer),
         LineAction::Ignore if body.trim_ascii().is_empty() => {
-            let why = "the body is empty; it must be one JSON-RPC message";
-            problem(StatusCode::BAD_REQUEST, &refusal(Value::Null, INVALID_REQUEST, why))
+            refused(StatusCode::BAD_REQUEST, "the body is empty; it must be one JSON-RPC message")
         }
         LineAction::Ignore => StatusCode::ACCEPTED.into_response(),
     }
@@ -163,8 +149,7 @@ async fn answer_batch(service: &McpService, head: &Parts, messages: Vec<Value>) 
         _ => "a batch of more than 100 messages",
     };
     if !why.is_empty() {
-        let answer = refusal(Value::Null, INVALID_REQUEST, why);
-        return problem(StatusCode::BAD_REQUEST, &answer);
+        return refused(StatusCode::BAD_REQUEST, why);
     }
     let (mut answers, mut calls) = (Vec::new(), JoinSet::new());
     for mut message in messages {
@@ -200,7 +185,7 @@ async fn answer_batch(service: &McpService, head: &Parts, messages: Vec<Value>) 
     }
     match answers.is_empty() {
         true => StatusCode::ACCEPTED.into_response(),
-        false => problem(StatusCode::OK, &Value::Array(answers)),
+        false => with_json(StatusCode::OK, &Value::Array(answers)),
     }
 }
 
@@ -229,11 +214,14 @@ fn is_too_long(headers: &HeaderMap) -> bool {
     length.and_then(|length| length.parse::<usize>().ok()).is_none_or(|length| length > MOST_BYTES)
 }
 
-/// Returns whether the client's revision has batches.
 fn has_batches(headers: &HeaderMap) -> bool {
     headers.get(VERSION).is_none_or(|version| version == WITH_BATCHES)
 }
 
-fn problem(status: StatusCode, answer: &Value) -> Response {
+fn refused(status: StatusCode, why: &str) -> Response {
+    with_json(status, &refusal(Value::Null, INVALID_REQUEST, why))
+}
+
+fn with_json(status: StatusCode, answer: &Value) -> Response {
     (status, [(header::CONTENT_TYPE, "application/json")], answer.to_string()).into_response()
 }

@@ -32,14 +32,13 @@ use super::{
 use verbatim_base::lock::lock;
 use verbatim_text::{content::mend_surrogates, snippet};
 
-/// The number of messages read ahead of the session.
 const READ_AHEAD: usize = 16;
 
 /// How long calls may still run after the end of input.
 const GRACE: Duration = Duration::from_secs(1);
 
 const PARSE_ERROR: i64 = -32700;
-const INVALID_REQUEST: i64 = -32600;
+pub(super) const INVALID_REQUEST: i64 = -32600;
 const INVALID_PARAMS: i64 = -32602;
 
 /// The fields that are read from a line with a number that is out of range.
@@ -101,7 +100,6 @@ pub fn connected(
 }
 
 impl OutputThread {
-    /// Waits at most `patience` until all output is written.
     pub(super) fn finish(self, patience: Duration) {
         // The channel carries no data: it closes when the thread ends.
         let _ = self.0.recv_timeout(patience);
@@ -121,8 +119,8 @@ impl Input {
         let mut bytes = Vec::new();
         while matches!(input.read_until(b'\n', &mut bytes), Ok(1..)) {
             let done = match parse(&bytes) {
-                LineAction::Batch(items) => self.take_batch(items),
-                action => self.take(action),
+                LineAction::Batch(items) => self.perform_batch(items),
+                action => self.perform(action),
             };
             if done.is_none() {
                 break;
@@ -132,7 +130,7 @@ impl Input {
     }
 
     /// Performs the action of a message. Returns `None` if the session is over.
-    fn take(&self, action: LineAction) -> Option<()> {
+    fn perform(&self, action: LineAction) -> Option<()> {
         match action {
             LineAction::Deliver(message) => {
                 let cancelled = cancelled(&message).cloned();
@@ -154,9 +152,9 @@ impl Input {
     }
 
     /// Delivers the messages of an array; if batches are not allowed, answers each request with an error.
-    fn take_batch(&self, items: Vec<Value>) -> Option<()> {
+    fn perform_batch(&self, items: Vec<Value>) -> Option<()> {
         if items.is_empty() {
-            return self.take(refused(Value::Null, INVALID_REQUEST, "an empty batch"));
+            return self.perform(refused(Value::Null, INVALID_REQUEST, "an empty batch"));
         }
         if !lock(&self.batches).are_allowed {
             let problem = "this revision of the protocol has no batches: one message a line";
@@ -166,7 +164,7 @@ impl Input {
             }
             return ids
                 .into_iter()
-                .try_for_each(|id| self.take(refused(id, INVALID_REQUEST, problem)));
+                .try_for_each(|id| self.perform(refused(id, INVALID_REQUEST, problem)));
         }
         let mut batch = Batch::default();
         let mut messages = Vec::new();
@@ -193,11 +191,10 @@ impl Input {
         }
         let complete = lock(&self.batches).begin(batch);
         complete.map_or(Some(()), |answer| self.answer(&answer))?;
-        messages.into_iter().try_for_each(|message| self.take(LineAction::Deliver(message)))
+        messages.into_iter().try_for_each(|message| self.perform(LineAction::Deliver(message)))
     }
 }
 
-/// Returns the id of the request that a cancel notification names.
 fn cancelled(message: &ClientJsonRpcMessage) -> Option<&rmcp::model::RequestId> {
     match message {
         JsonRpcMessage::Notification(note) => match &note.notification {

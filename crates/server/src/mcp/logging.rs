@@ -37,7 +37,6 @@ impl Default for ClientLog {
 }
 
 impl ClientLog {
-    /// Sets the level that the client asks for.
     pub(super) fn set(&self, level: Level) {
         self.threshold.store(level as u8, Ordering::Relaxed);
     }
@@ -48,7 +47,6 @@ impl ClientLog {
         self.send(context, Level::Error, message).await;
     }
 
-    /// Sends a message to clients that ask for debug messages.
     pub(super) async fn debug(&self, context: &RequestContext<RoleServer>, message: &str) {
         self.send(context, Level::Debug, message).await;
     }
@@ -68,7 +66,6 @@ impl ClientLog {
     }
 }
 
-/// Returns whether a request has the newest protocol revision or a later one.
 pub(super) fn is_newest(context: &RequestContext<RoleServer>) -> bool {
     let newest = ProtocolVersion::V_2026_07_28;
     context.protocol_version().is_some_and(|version| version.as_str() >= newest.as_str())

@@ -121,12 +121,12 @@ impl ServerHandler for ClientSession {
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         on_one_page(request.as_ref())?;
-        let tools = self.tools(Some(&context)).into_iter().map(described).collect();
+        let tools = self.tools(Some(&context)).into_iter().map(protocol_tool).collect();
         Ok(ListToolsResult::with_all_items(tools))
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        self.tools(None).into_iter().find(|tool| tool.name == name).map(described)
+        self.tools(None).into_iter().find(|tool| tool.name == name).map(protocol_tool)
     }
 
     async fn call_tool(
@@ -265,7 +265,6 @@ fn on_one_page(request: Option<&PaginatedRequestParams>) -> Result<(), ErrorData
     }
 }
 
-/// Returns the instructions for the model: the purpose of each tool.
 fn instructions(tools: &[&'static tools::Tool]) -> String {
     let uses: Vec<String> =
         tools.iter().map(|tool| format!("{}: {}.", tool.name, tool.use_for)).collect();
@@ -273,7 +272,7 @@ fn instructions(tools: &[&'static tools::Tool]) -> String {
     format!("The user's past AI chats, on this machine.\n{}\n{data}", uses.join("\n"))
 }
 
-fn described(tool: &'static tools::Tool) -> Tool {
+fn protocol_tool(tool: &'static tools::Tool) -> Tool {
     let mut hints = ToolAnnotations::new().read_only(tool.effect == Effect::Reads);
     // The other annotations are only for tools that change something.
     if tool.effect != Effect::Reads {

@@ -46,7 +46,6 @@ const ENTRIES: [PromptEntry; 3] = [
     },
 ];
 
-/// The arguments that every prompt takes.
 const ARGUMENTS: [(&str, &str, bool); 3] = [
     ("topic", "What it is about", true),
     ("project", "Only conversations of this project", false),

@@ -43,7 +43,7 @@ pub(super) fn list(
         Err(error) => return Err(failed(&error)),
     };
     let next = offset + abouts.len();
-    let mut result = ListResourcesResult::with_all_items(abouts.iter().map(described).collect());
+    let mut result = ListResourcesResult::with_all_items(abouts.iter().map(resource_of).collect());
     if !notes.is_empty() {
         let notes: Vec<String> = notes.iter().map(ToString::to_string).collect();
         let meta = Map::from_iter([("notes".to_owned(), json!(notes))]);
@@ -53,7 +53,6 @@ pub(super) fn list(
     Ok(result)
 }
 
-/// Returns the error for a cursor that no list of this server has.
 pub(super) fn unknown_cursor(cursor: &str) -> ErrorData {
     let cursor = snippet::echo(cursor);
     let message = format!("cursor {cursor:?} is not from this server; list again without a cursor");
@@ -100,7 +99,7 @@ pub(super) fn read(
     Ok(ReadResourceResult::new(vec![contents.with_mime_type(MARKDOWN)]))
 }
 
-fn described(about: &About) -> Resource {
+fn resource_of(about: &About) -> Resource {
     let title = match about.title.trim() {
         "" => &about.id,
         title => title,
@@ -125,7 +124,7 @@ fn described(about: &About) -> Resource {
     resource.with_annotations(annotations)
 }
 
-fn failed(error: &engine::Error) -> ErrorData {
+pub(super) fn failed(error: &engine::Error) -> ErrorData {
     ErrorData::internal_error(Explained(error).to_string(), None)
 }
 

@@ -22,7 +22,6 @@ pub(super) struct ServerState {
     pub(super) engine: Arc<Engine>,
     pub(super) options: Options,
     offer: Offer,
-    /// One permit for each call that may run.
     pub(super) permits: Arc<Semaphore>,
     /// One permit for each call that may search without an index.
     pub(super) scans: Semaphore,
@@ -53,7 +52,6 @@ impl ClientSession {
         ClientSession { shared, is_over, log, is_stateless: false, client }
     }
 
-    /// Returns the session of one HTTP request.
     pub(super) fn of_request(
         shared: Arc<ServerState>,
         is_over: CancellationToken,

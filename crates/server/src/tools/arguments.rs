@@ -6,7 +6,6 @@ use super::error::{Error, Result};
 use verbatim_engine as engine;
 use verbatim_text::{like::MOST_PATTERN_BYTES, snippet};
 
-/// The maximum number of unknown arguments that an error names.
 const MOST_NAMED: usize = 5;
 
 /// The maximum number of characters of an id, a key, a path, a title or another name.
@@ -19,7 +18,6 @@ pub(super) struct Arguments<'a> {
 }
 
 impl<'a> Arguments<'a> {
-    /// Refuses arguments that are not in `known`.
     pub(super) fn only(&self, known: &[&str]) -> Result<()> {
         let unknown = self.values.keys().filter(|name| !known.contains(&name.as_str()));
         let unknown = unknown.take(MOST_NAMED).map(|name| format!("{:?}", snippet::echo(name)));
@@ -32,13 +30,11 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// Returns a value; `None` if the argument is absent.
     pub(super) fn value(&self, name: &str) -> Option<&'a Value> {
         let is_absent = |value: &Value| value.is_null() || value.as_str() == Some("");
         self.values.get(name).filter(|value| !is_absent(value))
     }
 
-    /// Returns a string; `None` if the argument is absent.
     pub(super) fn string(&self, name: &str, takes: &str) -> Result<Option<&'a str>> {
         match self.value(name) {
             None => Ok(None),
@@ -61,7 +57,6 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// Returns an array of strings; an empty array if the argument is absent.
     pub(super) fn strings(&self, name: &str, takes: &str) -> Result<Vec<&'a str>> {
         let Some(value) = self.value(name) else { return Ok(Vec::new()) };
         let texts = value.as_array().and_then(|items| items.iter().map(Value::as_str).collect());
@@ -106,7 +101,6 @@ impl<'a> Arguments<'a> {
         Ok(Some((whole.ok_or_else(|| wrong(name, takes, value))?, value)))
     }
 
-    /// Returns the choice that an argument names; `None` if the argument is absent.
     pub(super) fn choice<T: Copy>(
         &self,
         name: &str,
@@ -120,7 +114,6 @@ impl<'a> Arguments<'a> {
             .ok_or_else(|| wrong(name, takes, &self.values[name]))
     }
 
-    /// Returns a boolean; `false` if the argument is absent.
     pub(super) fn flag(&self, name: &str) -> Result<bool> {
         match self.value(name) {
             None => Ok(false),

@@ -3,7 +3,6 @@
 use verbatim_answer::hint::Explained;
 use verbatim_engine as engine;
 
-/// The result of a call that fails with the error of this room.
 pub(super) type Result<T, E = Error> = std::result::Result<T, E>;
 
 #[derive(Debug, thiserror::Error)]

@@ -12,10 +12,8 @@ use super::{
 use verbatim_engine::{Recalled, Recorded, Start, Thread};
 use verbatim_text::{date, snippet, up_to};
 
-/// The default number of messages or matches.
 const DEFAULT_LIMIT: usize = 10;
 
-/// The maximum number of messages or matches.
 const MAX_LIMIT: usize = 1000;
 
 /// The size of the JSON around a match in bytes.
@@ -31,7 +29,6 @@ const DEFAULT_TOPIC: &str = "general";
 
 const ACTIONS: [&str; 6] = ["start", "continue", "resume", "history", "search", "analytics"];
 
-/// Returns the arguments that an action uses, besides `action`.
 fn used_by(action: &str) -> &'static [&'static str] {
     match action {
         "start" => &["topic", "query", "message", "role", "user_id", "platform"],
@@ -76,7 +73,6 @@ struct Done<'a> {
     success: bool,
     action: &'a str,
     data: Data,
-    /// A note about what was ignored, left out or not found.
     #[serde(skip_serializing_if = "Option::is_none")]
     note: Option<String>,
 }
@@ -96,7 +92,6 @@ enum Data {
         continuation_id: String,
         topic: String,
         created_at: Option<String>,
-        /// The answer to the first turn, if the call has one.
         #[serde(flatten)]
         first: Option<FirstTurn>,
     },
@@ -115,7 +110,6 @@ enum Data {
     },
     History {
         thread_id: String,
-        /// The summary with which a conversation was saved.
         #[serde(skip_serializing_if = "Option::is_none")]
         summary: Option<String>,
         messages: Vec<HistoryMessage>,
@@ -201,11 +195,10 @@ fn run(call: &tool::ToolCall<'_>) -> Result<Answer> {
         told.notes.push(format!("ignored: {error}"));
     }
     let note = (!told.notes.is_empty()).then(|| told.notes.join("; "));
-    let text = written(&Done { success: true, action, data, note });
+    let text = to_json(&Done { success: true, action, data, note });
     Ok(Answer { log: told.log, ..text.into() })
 }
 
-/// The notes for the caller of an action, and a line for the log.
 #[derive(Default)]
 struct Told {
     notes: Vec<String>,
@@ -218,7 +211,7 @@ fn refuse(call: &tool::ToolCall<'_>, error: &Error) -> Answer {
         _ => Value::Null,
     };
     let failed = Failed { success: false, action: &action, error: error.to_string() };
-    Answer { is_error: true, ..written(&failed).into() }
+    Answer { is_error: true, ..to_json(&failed).into() }
 }
 
 /// A call of one action; it reads only the arguments of that action.
@@ -228,7 +221,6 @@ struct ThreadCall<'a> {
 }
 
 impl<'a> ThreadCall<'a> {
-    /// Returns a note that names the given arguments that the action does not use.
     fn ignored(&self) -> Option<String> {
         let used = used_by(self.name);
         let is_ignored = |name: &&str| *name != "action" && !used.contains(name);
@@ -260,7 +252,6 @@ impl<'a> ThreadCall<'a> {
         })
     }
 
-    /// Returns the role and the text of the turn in a call; `None` if the call has no text.
     fn turn(&self, told: &mut Told) -> Result<Option<(&'a str, &'a str)>> {
         let role = self.text("role")?.unwrap_or("user");
         if !["user", "assistant"].contains(&role) {
@@ -287,7 +278,7 @@ impl<'a> ThreadCall<'a> {
     fn record(&self, told: &mut Told) -> Result<Data> {
         let continuation = self.required("continuation_id")?;
         let Some(turn) = self.turn(told)? else {
-            return Err(self.missing("query"));
+            return Err(self.missing_argument("query"));
         };
         let memory = self.call.engine.memory();
         let recorded = memory.continue_thread(continuation, turn, self.call.stop)?;
@@ -400,14 +391,13 @@ impl<'a> ThreadCall<'a> {
     }
 
     fn required(&self, name: &'static str) -> Result<&'a str> {
-        self.text(name)?.ok_or_else(|| self.missing(name))
+        self.text(name)?.ok_or_else(|| self.missing_argument(name))
     }
 
-    fn missing(&self, name: &str) -> Error {
+    fn missing_argument(&self, name: &str) -> Error {
         Error::Refused(format!("{name} is required for {} action", self.name))
     }
 
-    /// Returns a text of at most [`LONGEST_NAME`] characters.
     fn short_text(&self, name: &'static str) -> Result<Option<&'a str>> {
         let text = self.text(name)?;
         match text.and_then(|text| snippet::cut(text, LONGEST_NAME)) {
@@ -423,7 +413,6 @@ impl<'a> ThreadCall<'a> {
     }
 }
 
-/// Returns the passages that were recalled for a turn.
 fn response(recorded: &Recorded, told: &mut Told) -> String {
     if let Some(why) = &recorded.trouble {
         let is_late = why.is_stopped();
@@ -446,6 +435,6 @@ fn too_long(name: &str, most: &str) -> Error {
     Error::Refused(format!("{name} is too long: it takes at most {most}"))
 }
 
-fn written(answer: &impl Serialize) -> String {
+fn to_json(answer: &impl Serialize) -> String {
     serde_json::to_string(answer).expect("strings and numbers are JSON")
 }

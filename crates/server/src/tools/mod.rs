@@ -43,19 +43,16 @@ const ON_REQUEST: [&str; 2] =
 /// The tools for ChatGPT. Its `search` has another format, so these tools are offered alone.
 const CHATGPT: &[Tool] = &[chatgpt::SEARCH, chatgpt::FETCH];
 
-/// The name of the profile with ChatGPT's tools.
 const CHATGPT_PROFILE: &str = "chatgpt";
 
 /// The name of ChatGPT's client in the protocol.
 pub(crate) const CHATGPT_CLIENT: &str = "openai-mcp";
 
-/// The profiles: each name selects several tools.
 const PROFILES: [(&str, &[&str]); 2] = [
     ("agent", &[search::TOOL.name, read::TOOL.name, manage_conversation::TOOL.name]),
     ("letta", &[conversation_search::TOOL.name]),
 ];
 
-/// The name that selects all tools.
 const EVERY: &str = "all";
 
 /// An error of a list of tools.

@@ -95,7 +95,7 @@ fn read(call: &ToolCall<'_>) -> Result<Answer> {
     }
     let most = if end.is_some() { bound::MOST_TOKENS - bound::FRAME } else { PAGE };
     let (start, end) = (start.unwrap_or(1), end.unwrap_or(last).min(last));
-    let page = ReadPage::of(&session, ReadPart { start, end, offset, most });
+    let page = ReadPage::text_for_lines(&session, ReadPart { start, end, offset, most });
     page.map(Answer::from).map_err(out_of_range)
 }
 
@@ -109,13 +109,12 @@ pub fn transcript(
     for source in engine.sources() {
         if let Some(session) = engine.find(stop).session(source.kind, id, options.raw_content)? {
             let part = ReadPart { start: 1, end: u32::MAX, offset: 0, most: usize::MAX / 8 };
-            return Ok(ReadPage::of(&session, part).ok());
+            return Ok(ReadPage::text_for_lines(&session, part).ok());
         }
     }
     Ok(None)
 }
 
-/// The place to begin in a conversation that does not fit into one answer.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ReadFrom {
     /// A line; 0 stands for the first.
@@ -153,7 +152,6 @@ pub(super) fn target(
     Ok(None)
 }
 
-/// The number of lines shown before a place.
 const LINES_BEFORE: u32 = 10;
 
 /// Returns as much of a conversation as fits into an answer, from a place on, and the id of the next part.
@@ -164,7 +162,7 @@ pub(super) fn part(call: &ToolCall<'_>, about: &About, place: ReadFrom) -> Resul
     let most = bound::MOST_TOKENS - bound::FRAME;
     let from = |start, offset| {
         let part = ReadPart { start, end: u32::MAX, offset, most };
-        let page = ReadPage::written(&session, part).map_err(Error::Refused);
+        let page = ReadPage::messages(&session, part).map_err(Error::Refused);
         page.map(|(text, rest)| (text, rest.map(|rest| rest.for_id(&about.id))))
     };
     let mut shown = match place.is_exact {
@@ -181,25 +179,20 @@ pub(super) fn part(call: &ToolCall<'_>, about: &About, place: ReadFrom) -> Resul
     Ok(Some(text))
 }
 
-/// The part of a conversation to show.
 struct ReadPart {
-    /// The first and the last line.
     start: u32,
     end: u32,
-    /// The number of characters to skip in the first message.
     offset: usize,
     /// The maximum number of tokens.
     most: usize,
 }
 
-/// A page that is being written.
 struct ReadPage<'a> {
     session: &'a Session,
     exchanges: Exchanges<'a>,
     text: String,
     /// The remaining tokens.
     left: usize,
-    /// The number of the current exchange.
     exchange: usize,
     /// The cut in the last message: the offset of the next character, and the message's length in
     /// characters.
@@ -208,20 +201,22 @@ struct ReadPage<'a> {
 
 impl ReadPage<'_> {
     /// Returns the messages of a part, as many as fit; the error says why no message can be shown.
-    fn of(session: &Session, part: ReadPart) -> Result<String, String> {
-        let (mut text, whereabouts) = ReadPage::written(session, part)?;
+    fn text_for_lines(session: &Session, part: ReadPart) -> Result<String, String> {
+        let (mut text, whereabouts) = ReadPage::messages(session, part)?;
         if let Some(whereabouts) = whereabouts {
             text.push_str(&format!("\n---\n\n*{}*\n", whereabouts.for_lines()));
         }
         Ok(text)
     }
 
-    /// Returns the messages of a part, and the position of the part in the conversation.
-    fn written(session: &Session, part: ReadPart) -> Result<(String, Option<Whereabouts>), String> {
+    fn messages(
+        session: &Session,
+        part: ReadPart,
+    ) -> Result<(String, Option<Whereabouts>), String> {
         let turns = session.turns();
         let first = partition(turns, |turn| session.line(turn) < part.start);
         let after = partition(turns, |turn| session.line(turn) <= part.end);
-        let exchanges = Exchanges::of(session);
+        let exchanges = Exchanges::new(session);
         let exchange = (0..first).filter(|turn| exchanges.begins(*turn)).count();
         let text = head(session);
         let left = part.most.saturating_sub(bound::tokens(&text));
@@ -315,7 +310,6 @@ impl ReadPage<'_> {
     }
 }
 
-/// The position of a page in its conversation.
 struct Whereabouts {
     says: String,
     /// The next line, with the number of characters to skip in a cut message.
@@ -323,7 +317,6 @@ struct Whereabouts {
 }
 
 impl Whereabouts {
-    /// Returns the text for `read`, with the arguments for the next page.
     fn for_lines(&self) -> String {
         let says = &self.says;
         match self.next {
@@ -335,7 +328,6 @@ impl Whereabouts {
         }
     }
 
-    /// Returns the text for `fetch`, with the id of the next page.
     fn for_id(&self, id: &str) -> String {
         let says = &self.says;
         match self.next {
@@ -347,10 +339,8 @@ impl Whereabouts {
     }
 }
 
-/// The number of tokens of a message's heading.
 const HEADING_TOKENS: usize = 12;
 
-/// Returns the lines above the first exchange.
 fn head(session: &Session) -> String {
     let about = &session.about;
     let name = match (&about.file, snippet::trim(&about.title)) {
@@ -367,12 +357,11 @@ fn head(session: &Session) -> String {
 /// The exchanges of a conversation: a user's message and the replies.
 struct Exchanges<'a> {
     session: &'a Session,
-    /// The user's first message, if there is one.
     first: Option<usize>,
 }
 
 impl Exchanges<'_> {
-    fn of(session: &Session) -> Exchanges<'_> {
+    fn new(session: &Session) -> Exchanges<'_> {
         let first = (0..session.turns()).find(|turn| session.role(*turn) == USER);
         Exchanges { session, first }
     }

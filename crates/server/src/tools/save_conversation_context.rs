@@ -110,7 +110,6 @@ fn save(call: &ToolCall<'_>) -> Result<Answer> {
     Ok(answer.to_string().into())
 }
 
-/// Returns the turns as pairs of role and content.
 fn turns(given: Option<&Value>) -> Result<Vec<(String, String)>> {
     let takes = "an array of at most 50 turns {role, content}";
     let items = match given {

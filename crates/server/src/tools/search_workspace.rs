@@ -22,10 +22,8 @@ const MAX_LIMIT: usize = 1000;
 
 const LONGEST_PATH: usize = 1000;
 
-/// The maximum number of unread files that an answer names.
 const MOST_LEFT_OUT: usize = 3;
 
-/// The value of `type` for every type.
 const EVERY_TYPE: &str = "all";
 
 const ARGUMENTS: [&str; 5] = ["query", "type", "date_range", "limit", "workspace_path"];
@@ -111,10 +109,12 @@ fn search(call: &ToolCall<'_>) -> Result<Answer> {
         results(&found.lines, &config.workspaces)
     };
     if !found.has_conversations {
+        let all = config.workspaces.iter().map(|path| path.display().to_string());
+        let all = || all.collect::<Vec<_>>().join(", ");
         text.push_str(&format!(
             "\n\nNo conversation folders found in {}; looked for conversations/DATE/NNN-slug, TYPE/DATE/NNN-slug \
              and conversations/TYPE/DATE/NNN-slug, with DATE YYYY-MM or YYYY-MM-DD.",
-            folder.map_or_else(|| listed(&config.workspaces), |folder| format!("{folder:?}"))
+            folder.map_or_else(all, |folder| format!("{folder:?}"))
         ));
     }
     if is_limited {
@@ -126,13 +126,12 @@ fn search(call: &ToolCall<'_>) -> Result<Answer> {
     if found.unread.is_empty() {
         return Ok(text.into());
     }
-    text.push_str(&left_out(&found.unread));
+    text.push_str(&left_out_line(&found.unread));
     let log = format!("search_workspace could not read {}", found.unread.join("; "));
     Ok(Answer { log: Some(log), ..text.into() })
 }
 
-/// Returns a line about files that were not searched completely.
-fn left_out(unread: &[String]) -> String {
+fn left_out_line(unread: &[String]) -> String {
     let named: Vec<_> = unread
         .iter()
         .take(MOST_LEFT_OUT)
@@ -141,10 +140,6 @@ fn left_out(unread: &[String]) -> String {
     let more = unread.len() - named.len();
     let more = if more > 0 { format!("; and {more} more") } else { String::new() };
     format!("\n(Left out: {}{more})\n", named.join("; "))
-}
-
-fn listed(folders: &[PathBuf]) -> String {
-    folders.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
 }
 
 /// Returns the question and the limit. The question asks for one line more than the limit, so that

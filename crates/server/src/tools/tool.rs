@@ -35,7 +35,6 @@ pub struct Tool {
     /// Returns the JSON schema of [`Answer::structured`], if the answers have structured data.
     pub output_schema: Option<fn() -> Map<String, Value>>,
     pub(super) run: fn(&ToolCall<'_>) -> Result<Answer>,
-    /// Returns the text of an error in the format of the tool's contract.
     pub(super) refuse: fn(&ToolCall<'_>, &Error) -> Answer,
 }
 
@@ -108,7 +107,6 @@ impl Tool {
         if self.effect == Effect::Reads { stop.for_call() } else { stop }
     }
 
-    /// Returns the answer for a run that succeeded, failed or panicked.
     fn answer(&self, call: &ToolCall<'_>, done: Result<Result<Answer>, String>) -> Answer {
         match done {
             Ok(Ok(answer)) => answer,
@@ -180,17 +178,14 @@ pub(super) struct ToolCall<'a> {
     pub(super) stop: &'a Stop,
 }
 
-/// Returns an error answer with the error's text.
 pub(super) fn plain_error(_: &ToolCall<'_>, error: &Error) -> Answer {
     Answer { is_error: true, ..error.to_string().into() }
 }
 
-/// Returns an error answer in the format of the tools that save and delete conversations.
 pub(super) fn json_error(_: &ToolCall<'_>, error: &Error) -> Answer {
     Answer { is_error: true, ..json!({"error": error.to_string()}).to_string().into() }
 }
 
-/// The error of the tools that save and delete conversations, if they are switched off.
 pub(super) const SWITCHED_OFF: &str =
     "Conversations not enabled (ENABLE_CONVERSATIONS is false; set ENABLE_CONVERSATIONS=true)";
 
@@ -202,7 +197,6 @@ pub(super) fn first_turn(session: &Session) -> usize {
     usize::from(is_saved)
 }
 
-/// The minimum length, in characters, of the beginning of an id that names a conversation.
 pub(super) const SHORTEST_ID: usize = 4;
 
 /// Returns the conversation that an argument names; `None` if there is no such conversation.

@@ -16,7 +16,6 @@ use notify::{
 const UNFINISHED_SUFFIXES: &[&str] =
     &[".crdownload", ".part", ".partial", ".download", ".tmp", ".temp", ".swp", "~"];
 
-/// A watcher that reports that something in its folders changed.
 pub(super) struct FolderWatcher {
     watcher: Option<RecommendedWatcher>,
     watched: BTreeMap<PathBuf, FolderIdentity>,

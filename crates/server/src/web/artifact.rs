@@ -3,11 +3,10 @@
 use super::{
     code::Highlighter,
     mark::escaped,
-    markdown::{framed, render},
+    markdown::{framed_code, render},
 };
 use verbatim_text::{parts::Artifact, screen};
 
-/// Returns an artifact in a frame with its title.
 pub(super) fn html(artifact: &Artifact<'_>, highlighter: &mut Highlighter) -> String {
     let language = artifact.language();
     let title = match artifact.title() {
@@ -23,7 +22,7 @@ pub(super) fn html(artifact: &Artifact<'_>, highlighter: &mut Highlighter) -> St
              <div class=\"md\" dir=\"auto\">{html}</div></figure>"
         );
     }
-    framed(&caption, &title, &highlighter.html(&content, language))
+    framed_code(&caption, &title, &highlighter.html(&content, language))
 }
 
 #[cfg(test)]

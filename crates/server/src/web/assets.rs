@@ -11,7 +11,6 @@ use axum::{
 
 use verbatim_text::hash::fnv1a;
 
-/// A static file of the page.
 pub(super) struct Asset {
     name: &'static str,
     kind: &'static str,
@@ -36,7 +35,6 @@ pub(super) static FAVICON: Asset =
 
 static ALL: [&Asset; 3] = [&STYLE, &SCRIPT, &FAVICON];
 
-/// One hash for all static files.
 static HASH: LazyLock<String> = LazyLock::new(|| {
     let contents: String = ALL.iter().map(|asset| asset.content).collect();
     format!("{:016x}", fnv1a(contents.as_bytes()))

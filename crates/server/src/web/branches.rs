@@ -12,7 +12,6 @@ pub(super) struct Path {
     tree: Option<BranchTree>,
 }
 
-/// The order of messages in a conversation with branches.
 struct BranchTree {
     /// The turn before each turn.
     before: Vec<Option<usize>>,
@@ -24,12 +23,12 @@ struct BranchTree {
 impl Path {
     /// Returns the path through a turn, or the path that the service shows. `follows` maps each
     /// message on another branch to the message before it.
-    pub(super) fn of(
+    pub(super) fn through(
         session: &Session,
         follows: &HashMap<String, String>,
         turn: Option<usize>,
     ) -> Path {
-        let tree = (!follows.is_empty()).then(|| BranchTree::of(session, follows));
+        let tree = (!follows.is_empty()).then(|| BranchTree::new(session, follows));
         let turns = match &tree {
             None => (0..session.turns()).collect(),
             Some(tree) => tree.through(turn),
@@ -43,7 +42,6 @@ impl Path {
         &self.turns
     }
 
-    /// Removes turns from the path.
     pub(super) fn retain(&mut self, is_kept: impl Fn(usize) -> bool) {
         self.turns.retain(|turn| is_kept(*turn));
         self.places.fill(None);
@@ -70,7 +68,7 @@ impl Path {
 }
 
 impl BranchTree {
-    fn of(session: &Session, follows: &HashMap<String, String>) -> BranchTree {
+    fn new(session: &Session, follows: &HashMap<String, String>) -> BranchTree {
         let all = session.turns();
         let messages: Vec<_> = (0..all)
             .map(|turn| {

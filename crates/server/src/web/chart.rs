@@ -18,7 +18,6 @@ const HEIGHT: u64 = 48;
 const NAMES: &str =
     "January February March April May June July August September October November December";
 
-/// A column of the timeline.
 pub(super) struct Month<'a> {
     pub(super) name: &'a str,
     pub(super) count: u64,
@@ -31,7 +30,6 @@ pub(super) fn months(counts: &BTreeMap<String, u64>) -> Vec<(String, u64)> {
     months::fill_gaps(counts).into_iter().filter(|(name, _)| month_number(name).is_some()).collect()
 }
 
-/// Returns a month for people, such as `January 2025`.
 pub(super) fn month_name(month: &str) -> String {
     match month_number(month) {
         Some(number) => {
@@ -42,17 +40,16 @@ pub(super) fn month_name(month: &str) -> String {
     }
 }
 
-/// Returns a part of a whole in percent, as a width in SVG.
 fn percent(part: f64, whole: f64) -> String {
     format!("{:.2}%", part / whole.max(1.0) * 100.0)
 }
 
-/// Draws the timeline of a search, with two sliders for its ends.
 pub(super) fn histogram(months: &[Month<'_>]) -> Markup {
     let Some((first, last)) = months.first().zip(months.last()) else { return html! {} };
     let most = months.iter().map(|month| month.count).max().unwrap_or(0).max(1);
     let busiest = months.iter().find(|month| month.count == most).unwrap_or(first);
     let all = months.len().max(FEWEST) as f64;
+    let names: Vec<&str> = months.iter().map(|month| month.name).collect();
     let label = format!(
         "Messages by month, {} to {}; most, {}, in {}",
         month_name(first.name),
@@ -82,7 +79,7 @@ pub(super) fn histogram(months: &[Month<'_>]) -> Markup {
                     title { (about(month)) }
                 }
             }
-            @for (at, label) in years(months) {
+            @for (at, label) in years(&names) {
                 text x=(percent(at as f64, all)) y="66" { (label) }
             }
         }
@@ -98,13 +95,12 @@ pub(super) fn histogram(months: &[Month<'_>]) -> Markup {
 }
 
 /// Returns the positions of the year labels, as many as have room.
-fn years<'a>(months: &[Month<'a>]) -> Vec<(usize, &'a str)> {
-    /// The number of labels that have room on a phone.
+fn years<'a>(months: &[&'a str]) -> Vec<(usize, &'a str)> {
     const MOST: usize = 8;
 
     let mut starts: Vec<(usize, &str)> = Vec::new();
     for (at, month) in months.iter().enumerate() {
-        let year = month.name.split('-').next().unwrap_or_default();
+        let year = month.split('-').next().unwrap_or_default();
         if starts.last().is_none_or(|(_, last)| *last != year) {
             starts.push((at, year));
         }
@@ -131,7 +127,7 @@ fn scale(most: f64) -> (f64, f64) {
 }
 
 /// Draws lines at round numbers up to `top`, with the numbers at the left, and the years below.
-fn grid((step, top): (f64, f64), months: &[Month<'_>], all: f64) -> Markup {
+fn grid((step, top): (f64, f64), months: &[&str], all: f64) -> Markup {
     let lines = (0..=(top / step + 1e-9) as u64).map(|line| line as f64 * step);
     html! {
         @for line in lines {
@@ -153,12 +149,11 @@ pub(super) fn columns(months: &[(String, u64)], address: &dyn Fn(&str) -> String
     let (step, top) = scale(most as f64);
     let all = months.len().max(FEWEST) as f64;
     let height = |count: u64| (count as f64 / top * TALL).max(1.0);
-    let named: Vec<Month<'_>> =
-        months.iter().map(|(name, count)| Month { name, count: *count, is_in: true }).collect();
+    let names: Vec<&str> = months.iter().map(|(name, _)| name.as_str()).collect();
     let label = "Messages by month; the numbers are in the table below";
     html! {
         svg.chart height="204" role="group" aria-label=(label) {
-            (grid((step, top), &named, all))
+            (grid((step, top), &names, all))
             @for (at, (name, count)) in months.iter().enumerate() {
                 @if *count > 0 {
                     // The table below has these links for the keyboard.
@@ -180,11 +175,9 @@ pub(super) fn lines(months: &[&str], series: &[Vec<f64>], least: f64, what: &str
     let (step, top) = scale(series.iter().flatten().copied().fold(least, f64::max));
     let last = months.len().max(2) - 1;
     let point = |(at, value): (usize, &f64)| format!("{at},{:.1}", TALL - value / top * TALL);
-    let named: Vec<Month<'_>> =
-        months.iter().map(|name| Month { name, count: 0, is_in: true }).collect();
     html! {
         svg.chart height="204" role="img" aria-label=(format!("{what} by month; the numbers are in the table below")) {
-            (grid((step, top), &named, last as f64))
+            (grid((step, top), months, last as f64))
             svg.lines y=(FOOT - TALL) height=(TALL) viewBox=(format!("0 0 {last} {TALL}")) preserveAspectRatio="none" {
                 @for (place, values) in series.iter().enumerate() {
                     // The line of a single month goes across the chart.
@@ -212,7 +205,6 @@ pub(super) fn count_at(hours: &BTreeMap<i64, u64>, day: usize, hour: usize) -> u
     hours.get(&((day * HOURS + hour) as i64)).copied().unwrap_or(0)
 }
 
-/// Returns an hour of the week for people, such as `Tue 14:00–15:00`.
 pub(super) fn hour_name(hour: i64) -> String {
     let (day, hour) = (hour as usize / HOURS % DAYS.len(), hour as usize % HOURS);
     format!("{} {hour}:00–{}:00", DAYS[day], hour + 1)
@@ -287,7 +279,6 @@ pub(super) fn heat(hours: &BTreeMap<i64, u64>, address: &dyn Fn(i64) -> String) 
     }
 }
 
-/// Returns the numbers of a chart as a table, which the reader opens.
 pub(super) fn as_table(label: &str, head: &Markup, rows: &Markup) -> Markup {
     html! {
         details.fold {

@@ -11,7 +11,6 @@ use syntect::{
 use super::mark::escaped;
 use crate::markdown::{LANGUAGES, syntax_of};
 
-/// The prefix of the CSS classes.
 const CLASSES: ClassStyle = ClassStyle::SpacedPrefixed { prefix: "s-" };
 
 /// The time limit of colouring the code of a page; later code has no colours.
@@ -23,7 +22,6 @@ const LONGEST_LINE: usize = 1_000;
 /// The longest code block that is coloured, in bytes.
 const MOST_BYTES: usize = 30_000;
 
-/// Colours the code of one page.
 pub(super) struct Highlighter {
     left: Duration,
 }
@@ -33,7 +31,6 @@ impl Highlighter {
         Highlighter::lasting(MOST_TIME)
     }
 
-    /// Returns a highlighter with a time limit.
     pub(super) fn lasting(left: Duration) -> Highlighter {
         Highlighter { left }
     }

@@ -11,7 +11,6 @@ pub(super) struct FileChange<'a> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LineKind {
-    /// The line is the same before and after.
     Same,
     Gone,
     New,
@@ -19,9 +18,8 @@ enum LineKind {
     Place,
 }
 
-/// Returns the change of a file in the arguments of a call or in the output of a tool.
-pub(super) fn change(text: &str) -> Option<FileChange<'_>> {
-    of_patch(text).or_else(|| of_edit(text))
+pub(super) fn parse_change(text: &str) -> Option<FileChange<'_>> {
+    from_patch(text).or_else(|| from_edit(text))
 }
 
 impl FileChange<'_> {
@@ -48,8 +46,7 @@ impl FileChange<'_> {
     }
 }
 
-/// Parses a patch of git or of Codex.
-fn of_patch(text: &str) -> Option<FileChange<'_>> {
+fn from_patch(text: &str) -> Option<FileChange<'_>> {
     const FILES: [&str; 6] =
         ["*** Update File: ", "*** Add File: ", "*** Delete File: ", "+++ b/", "+++ ", "--- "];
     let is_patch = text.lines().any(|line| line == "*** Begin Patch")
@@ -79,7 +76,7 @@ impl Hunk {
         const HEADS: [&str; 4] = ["***", "diff ", "index ", "new file"];
 
         if line.starts_with("@@") {
-            *self = Hunk::of(line);
+            *self = Hunk::parse(line);
             return (LineKind::Place, line);
         }
         let is_head = HEADS.iter().any(|start| line.starts_with(start))
@@ -106,7 +103,7 @@ impl Hunk {
 
     /// Parses `@@ -1,2 +1,3 @@`. Without numbers, as in a patch of Codex, the hunk ends at the next
     /// `@@` or `***`.
-    fn of(line: &str) -> Hunk {
+    fn parse(line: &str) -> Hunk {
         let mut words = line.split(' ').skip(1);
         let mut count = |sign| {
             let range: &str = words.next()?.strip_prefix(sign)?;
@@ -117,13 +114,12 @@ impl Hunk {
     }
 }
 
-/// Parses the arguments of a call that replaces text.
-fn of_edit(text: &str) -> Option<FileChange<'_>> {
+fn from_edit(text: &str) -> Option<FileChange<'_>> {
     const OLD: &str = "old_string:";
     const NEW: &str = "\nnew_string:";
     const LAST: &str = "\nreplace_all: ";
 
-    let (head, mut rest) = cut(text, OLD)?;
+    let (head, mut rest) = split_at_line(text, OLD)?;
     let file = head.lines().find_map(|line| line.strip_prefix("file_path: "))?;
     let mut lines = Vec::new();
     loop {
@@ -132,7 +128,7 @@ fn of_edit(text: &str) -> Option<FileChange<'_>> {
         let new = &after[..next.unwrap_or(after.len())];
         let new =
             new.rfind(LAST).filter(|at| !new[at + 1..].contains('\n')).map_or(new, |at| &new[..at]);
-        replaced(value(old), value(new), &mut lines);
+        add_replacement(value(old), value(new), &mut lines);
         match next {
             Some(at) => rest = &after[at + 1 + OLD.len()..],
             None => return Some(FileChange { file, lines }),
@@ -141,8 +137,7 @@ fn of_edit(text: &str) -> Option<FileChange<'_>> {
     }
 }
 
-/// Splits a text at a line that begins with a name.
-fn cut<'a>(text: &'a str, name: &str) -> Option<(&'a str, &'a str)> {
+fn split_at_line<'a>(text: &'a str, name: &str) -> Option<(&'a str, &'a str)> {
     let at = match text.starts_with(name) {
         true => 0,
         false => {
@@ -157,8 +152,7 @@ fn value(text: &str) -> &str {
     text.strip_prefix([' ', '\n']).unwrap_or(text)
 }
 
-/// Adds the lines of a text and of its replacement.
-fn replaced<'a>(old: &'a str, new: &'a str, lines: &mut Vec<(LineKind, &'a str)>) {
+fn add_replacement<'a>(old: &'a str, new: &'a str, lines: &mut Vec<(LineKind, &'a str)>) {
     let (old, new): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
     let least = old.len().min(new.len());
     let start = (0..least).take_while(|at| old[*at] == new[*at]).count();
@@ -178,33 +172,33 @@ mod tests {
     #[test]
     fn edits_and_patches_are_lines() {
         let edit = "file_path: /src/a.rs\nold_string:\nfn a() {\n    1\n}\nnew_string:\nfn a() {\n    2 < 3\n}\nreplace_all: false";
-        let found = change(edit).unwrap();
+        let found = parse_change(edit).unwrap();
         assert_eq!((found.file, found.size().as_str()), ("/src/a.rs", "+1 −1"));
         let html = found.html();
         assert!(
             html.contains("<del>    1\n</del><ins>    2 &lt; 3\n</ins><span>}\n</span>"),
             "{html}"
         );
-        let short = change("file_path: b\nold_string: x\nnew_string: ").unwrap();
+        let short = parse_change("file_path: b\nold_string: x\nnew_string: ").unwrap();
         assert_eq!(short.size(), "+0 −1");
         let many = "file_path: c\nold_string: a\nnew_string: b\nold_string: c\nnew_string: d";
-        assert_eq!(change(many).unwrap().size(), "+2 −2");
+        assert_eq!(parse_change(many).unwrap().size(), "+2 −2");
         let patch =
             "*** Begin Patch\n*** Update File: d.rs\n@@ fn\n same\n-old\n+new\n*** End Patch";
-        let found = change(patch).unwrap();
+        let found = parse_change(patch).unwrap();
         assert_eq!((found.file, found.size().as_str()), ("d.rs", "+1 −1"));
         assert!(found.html().contains("<span>same\n</span><del>old\n</del>"));
         let git = "diff --git a/e b/e\n--- a/e\n+++ b/e\n@@ -1 +1 @@\n-x\n+y";
-        assert_eq!(change(git).unwrap().file, "e");
+        assert_eq!(parse_change(git).unwrap().file, "e");
         let sql = "--- a/e.sql\n+++ b/e.sql\n@@ -1,2 +1,2 @@\n--- gone\n--- b/too\n\\ No newline at end of file\n+++ b/new\n+++ x\n--- f\n+++ f\n@@ -1 +0,0 @@\n--- y";
-        let found = change(sql).unwrap();
+        let found = parse_change(sql).unwrap();
         assert_eq!((found.file, found.size().as_str()), ("e.sql", "+2 −3"));
         let html = found.html();
         assert!(html.contains("<del>-- gone\n</del>") && html.contains("<b>--- f\n</b>"), "{html}");
         let codex = "*** Begin Patch\n*** Update File: q.sql\n@@\n--- old\n+++ new\n*** End Patch";
-        assert_eq!(change(codex).unwrap().size(), "+1 −1");
+        assert_eq!(parse_change(codex).unwrap().size(), "+1 −1");
         for other in ["", "command: ls", "old_string: x", "a\n+b\n-c", "file_path: x\ncontent: y"] {
-            assert_eq!(change(other), None, "{other}");
+            assert_eq!(parse_change(other), None, "{other}");
         }
     }
 }

@@ -37,7 +37,6 @@ const PICTURES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp
 /// The maximum size of a picture that is shown, in bytes; larger pictures are downloads.
 const MOST_SHOWN: u64 = 32 << 20;
 
-/// The number of bytes that are read at once.
 const BLOCK: usize = 256 << 10;
 
 /// The policy for a file that is opened in a tab of its own: it may run no script and load nothing.
@@ -50,12 +49,15 @@ pub(super) struct MessageFiles {
     kind: SourceKind,
     conversation: String,
     all: Vec<Attachment>,
-    /// The error if the files cannot be listed.
     failure: Option<String>,
 }
 
 impl MessageFiles {
-    pub(super) fn of(site: &Site, card: &DescribedConversation, kind: SourceKind) -> MessageFiles {
+    pub(super) fn read(
+        site: &Site,
+        card: &DescribedConversation,
+        kind: SourceKind,
+    ) -> MessageFiles {
         let store = AttachmentFiles::from_config(site.engine.config());
         let (all, failure) = match store.list(kind, &card.id) {
             Ok(all) => (all, None),
@@ -69,7 +71,6 @@ impl MessageFiles {
         self.all.iter().filter(|file| file.is_of(&self.conversation, &hit.message_id))
     }
 
-    /// Returns the error if the files cannot be shown.
     pub(super) fn problem(&self) -> Markup {
         html! {
             @if let Some(failure) = &self.failure {
@@ -78,8 +79,7 @@ impl MessageFiles {
         }
     }
 
-    /// Returns the files of a message as HTML: pictures, and links to other files.
-    pub(super) fn shown(&self, hit: &Hit<'_>) -> Markup {
+    pub(super) fn html(&self, hit: &Hit<'_>) -> Markup {
         let files: Vec<&Attachment> = self.of_message(hit).collect();
         html! {
             @if !files.is_empty() {
@@ -90,7 +90,6 @@ impl MessageFiles {
         }
     }
 
-    /// Returns the number of pictures of a message that are shown.
     pub(super) fn pictures(&self, hit: &Hit<'_>) -> usize {
         self.of_message(hit).filter(|file| is_picture(file) && self.store.has(file)).count()
     }
@@ -113,14 +112,13 @@ impl MessageFiles {
     }
 
     /// Returns the names of a message's files, for pages that cannot show the files.
-    pub(super) fn named(&self, hit: &Hit<'_>) -> Markup {
+    pub(super) fn names_html(&self, hit: &Hit<'_>) -> Markup {
         html! {
-            @for line in self.lines(hit) { p.note { (line) } }
+            @for line in self.name_lines(hit) { p.note { (line) } }
         }
     }
 
-    /// Returns the names of a message's files, one line each.
-    pub(super) fn lines(&self, hit: &Hit<'_>) -> Vec<String> {
+    pub(super) fn name_lines(&self, hit: &Hit<'_>) -> Vec<String> {
         let line = |file: &Attachment| {
             format!("[{}, {}: `verbatim export` writes it out]", name_of(file), what_it_is(file))
         };
@@ -168,7 +166,6 @@ pub(super) async fn file(
     }
 }
 
-/// Returns advice for a file whose stored copy is missing.
 fn remedy(kind: SourceKind) -> &'static str {
     match kind {
         SourceKind::Archive => "A transcript is read only once, so Verbatim cannot bring it back.",

@@ -12,13 +12,11 @@ use verbatim_engine::{Flag, Flags, count_of};
 pub(super) const STAR: &str = "star";
 pub(super) const HIDE: &str = "hide";
 
-/// Returns the button that stars a conversation, or removes its star.
 pub(super) fn star_button(flags: &Flags, card: &DescribedConversation, way_back: &str) -> Markup {
     let is_set = flags.has(Flag::Starred, card.kind, &card.id);
     button((STAR, is_set), if is_set { "★ Starred" } else { "☆ Star" }, card, way_back)
 }
 
-/// Returns the button that hides a conversation from results, or shows it again.
 pub(super) fn hide_button(flags: &Flags, card: &DescribedConversation, way_back: &str) -> Markup {
     let is_set = flags.has(Flag::Hidden, card.kind, &card.id);
     let label = if is_set { "Show in results again" } else { "Hide from results" };
@@ -44,7 +42,6 @@ pub(super) fn star(flags: &Flags, card: &DescribedConversation) -> Markup {
     }
 }
 
-/// Returns a note that results leave out hidden conversations, if there are any.
 pub(super) fn left_out(flags: &Flags, ask: &Ask) -> Markup {
     let hidden = count_of(&flags.hidden);
     html! {

@@ -5,9 +5,9 @@ use maud::{Markup, html};
 use super::{
     ask::Ask,
     card::{DescribedConversation, counted, title_line},
+    conversation,
     frame::{Frame, Tab},
     site::{Problem, Site},
-    talk,
 };
 use verbatim_base::model::Stop;
 use verbatim_engine::{Error, Forgettable, Forgetter, SourceKind};
@@ -25,11 +25,11 @@ pub(super) fn page(site: &Site, id: &str, stop: &Stop) -> Result<Markup, Problem
                 p.broken { (why) }
                 p.row.acts { a.btn href=(card.address()) { "Back" } }
             };
-            return Ok(around(site, "Forget a conversation", body));
+            return Ok(plain_page(site, "Forget a conversation", body));
         }
     };
     let address = card.address();
-    Ok(around(
+    Ok(plain_page(
         site,
         "Forget a conversation",
         html! {
@@ -48,8 +48,7 @@ pub(super) fn page(site: &Site, id: &str, stop: &Stop) -> Result<Markup, Problem
     ))
 }
 
-/// Forgets a conversation; returns the page that confirms the removal.
-pub(super) fn done(site: &Site, id: &str) -> Result<Markup, Problem> {
+pub(super) fn forget(site: &Site, id: &str) -> Result<Markup, Problem> {
     let stop = Stop::never();
     let (card, title, found) = find(site, id, &stop)?;
     // If the id in the address now finds another conversation, nothing is forgotten.
@@ -61,7 +60,7 @@ pub(super) fn done(site: &Site, id: &str) -> Result<Markup, Problem> {
     let forgetter = Forgetter::new(site.engine.all_sources());
     let left = forgetter.forget(all, site.resources, &stop, &mut |_| {})?;
     site.forget_counts();
-    Ok(around(
+    Ok(plain_page(
         site,
         "Forgotten",
         html! {
@@ -91,7 +90,7 @@ pub(super) fn done(site: &Site, id: &str) -> Result<Markup, Problem> {
 
 /// Finds a conversation to forget; the inner error is the reason why it cannot be forgotten.
 fn find(site: &Site, id: &str, stop: &Stop) -> Result<FoundToForget, Problem> {
-    let (session, card) = talk::find(site, id, stop)?;
+    let (session, card) = conversation::find(site, id, stop)?;
     let found = match Forgetter::new(site.engine.all_sources()).find(&card.id, stop) {
         Ok(Some(found)) => Ok(found),
         Ok(None) => return Err(Error::NoConversation { word: card.id }.into()),
@@ -111,7 +110,7 @@ fn way_back(found: &Forgettable) -> Markup {
     }
 }
 
-fn around(site: &Site, title: &str, body: Markup) -> Markup {
+fn plain_page(site: &Site, title: &str, body: Markup) -> Markup {
     let ask = Ask::default();
     let (tab, stamp) = (Tab::Elsewhere, site.stamp());
     let frame = Frame { title, tab, ask: &ask, messages: None, zone: None, stamp };

@@ -10,7 +10,6 @@ use super::{
 use verbatim_engine::ReadingKind;
 use verbatim_text::amount::grouped;
 
-/// A page of the site.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tab {
     Search,
@@ -20,21 +19,17 @@ pub(super) enum Tab {
     Elsewhere,
 }
 
-/// The parts of the frame that differ between pages.
 pub(super) struct Frame<'a> {
     pub(super) title: &'a str,
     pub(super) tab: Tab,
     pub(super) ask: &'a Ask,
-    /// The number of all messages, if known.
     pub(super) messages: Option<u64>,
-    /// The time zone of the times on the page, if there are any.
     pub(super) zone: Option<String>,
     /// The stamp of the data on the page. The script compares stamps to see whether something changed.
     pub(super) stamp: &'a str,
 }
 
 impl Frame<'_> {
-    /// Returns the whole page with this content.
     pub(super) fn around(&self, body: Markup) -> Markup {
         html! {
             (DOCTYPE)
@@ -143,7 +138,6 @@ impl Frame<'_> {
     }
 }
 
-/// Returns a switch for the way in which an exact search matches.
 fn option(name: &str, value: &str, is_set: bool, sign: &str, label: &str) -> Markup {
     html! {
         label title=(label) {
@@ -153,7 +147,6 @@ fn option(name: &str, value: &str, is_set: bool, sign: &str, label: &str) -> Mar
     }
 }
 
-/// Returns the list of keyboard shortcuts, which the script opens.
 fn keys() -> Markup {
     let rows = [
         (&["/", "Ctrl+K"][..], "Go to the search field"),

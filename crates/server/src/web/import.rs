@@ -13,7 +13,6 @@ use super::{
 };
 use verbatim_base::model::Stop;
 
-/// Returns the page that says how to import chats.
 pub(super) fn page(site: &Site, stop: &Stop) -> Result<Markup, Problem> {
     Ok(page_on(site, Tab::Import, &Ask::default(), site.messages(stop)))
 }
@@ -41,7 +40,6 @@ pub(super) fn page_on(site: &Site, tab: Tab, ask: &Ask, messages: Option<u64>) -
     })
 }
 
-/// Returns the area on which an export is dropped; the script handles the drop.
 fn drop_zone() -> Markup {
     html! {
         form.drop.scripted #drop {
@@ -104,7 +102,6 @@ fn bar(progress: Option<(u64, u64)>) -> Markup {
     }
 }
 
-/// Returns how to get an export and what the import does.
 fn begin() -> Markup {
     html! {
         section aria-labelledby="where" {

@@ -8,7 +8,6 @@ use verbatim_base::lock::lock;
 #[derive(Default)]
 pub(super) struct Imports(Mutex<Option<Upload>>);
 
-/// A file that was dropped on the page.
 #[derive(Clone, Debug)]
 pub(super) struct Upload {
     pub(super) name: String,
@@ -25,7 +24,6 @@ pub(super) enum Stage {
     Failed(String),
 }
 
-/// The part of a file that was read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ReadSoFar {
     pub(super) done: u64,
@@ -42,9 +40,7 @@ pub(super) struct Outcome {
     pub(super) new_conversations: u64,
     pub(super) new_messages: u64,
     pub(super) updated_messages: u64,
-    /// Whether the whole file could be read.
     pub(super) is_whole: bool,
-    /// One line for each kind of thing that was left out.
     pub(super) left_out: Vec<String>,
 }
 
@@ -65,7 +61,6 @@ impl Imports {
         }
     }
 
-    /// Returns the current import, or the last one.
     pub(super) fn last(&self) -> Option<Upload> {
         lock(&self.0).clone()
     }

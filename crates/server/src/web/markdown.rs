@@ -35,7 +35,6 @@ pub(super) fn render(text: &str, is_typed: bool, highlighter: &mut Highlighter) 
     if html.contains("<table>") { tables(&html) } else { html }
 }
 
-/// The signs around formulas.
 const FORMULAS: [(&str, &str); 3] = [("\\(", "\\)"), ("\\[", "\\]"), ("$$", "$$")];
 
 /// The longest formula, in bytes.
@@ -197,7 +196,7 @@ impl SafeEvents<'_> {
         let language = escaped(&language);
         let label =
             if language.is_empty() { "Code".to_owned() } else { format!("Code, {language}") };
-        ours(framed(&language, &label, &html))
+        ours(framed_code(&language, &label, &html))
     }
 
     fn picture<'e>(&mut self) -> Option<Event<'e>> {
@@ -219,7 +218,7 @@ impl SafeEvents<'_> {
 pub(super) const COPY_BUTTON: &str = "<button class=\"copy scripted\" type=\"button\" data-copy=\"code\" aria-label=\"Copy\"></button>";
 
 /// Returns code in a frame with a caption. All are HTML.
-pub(super) fn framed(caption: &str, label: &str, code: &str) -> String {
+pub(super) fn framed_code(caption: &str, label: &str, code: &str) -> String {
     format!(
         "<figure class=\"code\"><figcaption>{caption}{COPY_BUTTON}</figcaption>\
          <pre tabindex=\"0\" role=\"group\" aria-label=\"{label}\"><code>{code}</code></pre></figure>\n"
@@ -234,7 +233,6 @@ fn link<'e>(address: &str) -> Event<'e> {
     ours(format!("<a href=\"{}\" rel=\"noreferrer nofollow\">", escaped(address)))
 }
 
-/// Returns whether a link to an address is allowed.
 fn is_safe(address: &str) -> bool {
     let start: String = address.trim_start().chars().take(8).collect();
     let start = start.to_ascii_lowercase();

@@ -9,14 +9,15 @@ use super::{
     ask::ShownParts,
     card::counted,
     code::Highlighter,
-    diff::change,
+    diff::parse_change,
     excerpt::{FIRST_SPANS, Marks, around, marked},
     mark::{escaped, mark_html},
     markdown::render,
     prose::{first_words, telling_line},
 };
 use verbatim_answer::clock::Clock;
-use verbatim_base::model::Instant;
+use verbatim_base::model::{Hit, Instant};
+use verbatim_engine::Session;
 use verbatim_text::{
     amount::grouped,
     parts::{self, Part},
@@ -44,25 +45,44 @@ pub(super) struct ShownMessage<'a> {
     pub(super) time: Option<Instant>,
     pub(super) content: &'a str,
     pub(super) address: String,
-    /// Whether the reader chose this message.
     pub(super) is_current: bool,
     /// Whether the whole message is shown, even if it is long.
     pub(super) is_whole: bool,
     /// Whether the parts that are usually collapsed are expanded.
     pub(super) is_open: bool,
-    /// The other versions of the message, if it was edited or regenerated.
     pub(super) versions: Option<Versions>,
     pub(super) files: Markup,
-    /// The number of pictures in `files`.
     pub(super) pictures: usize,
 }
 
-/// The place of a message among its versions.
+impl<'a> ShownMessage<'a> {
+    /// Returns a message that nobody chose, without files.
+    pub(super) fn new(
+        session: &'a Session,
+        turn: usize,
+        hit: &'a Hit<'_>,
+        address: String,
+    ) -> Self {
+        ShownMessage {
+            number: session.line(turn),
+            role: session.role(turn),
+            time: hit.time,
+            content: &hit.content,
+            address,
+            is_current: false,
+            is_whole: false,
+            is_open: false,
+            versions: None,
+            files: html! {},
+            pictures: 0,
+        }
+    }
+}
+
 pub(super) struct Versions {
     /// The number of this version, from 1.
     pub(super) number: usize,
     pub(super) all: usize,
-    /// The addresses of the versions before and after.
     pub(super) before: Option<String>,
     pub(super) after: Option<String>,
 }
@@ -80,7 +100,6 @@ pub(super) struct MessageSettings<'a> {
     pub(super) place: HitPlace,
 }
 
-/// The current match among the matches of its message.
 #[derive(Clone, Copy, Default)]
 pub(super) struct HitPlace {
     pub(super) number: usize,
@@ -88,12 +107,10 @@ pub(super) struct HitPlace {
     pub(super) after: Option<usize>,
 }
 
-/// A message, and its parts that the view shows.
 pub(super) struct ReadMessage<'a> {
     pub(super) of: &'a ShownMessage<'a>,
     text: &'a str,
     spans: Vec<Range<usize>>,
-    /// The range of the text that is shown.
     shown: Range<usize>,
     pub(super) parts: Vec<Part<'a>>,
 }
@@ -112,17 +129,14 @@ impl ReadMessage<'_> {
         self.shown.len() < self.text.len()
     }
 
-    /// Returns the number of matches before a place in the text.
     fn hits_before(&self, end: usize) -> usize {
         self.spans.partition_point(|span| span.start < end)
     }
 }
 
-/// A message as HTML.
 pub(super) struct MessageBody {
     pub(super) before: Markup,
     pub(super) pieces: Vec<MessagePiece>,
-    /// The notes and the files below the message.
     pub(super) after: Markup,
 }
 
@@ -133,7 +147,6 @@ pub(super) enum MessagePiece {
 
 /// A call with its results, a thought, or a result without its call.
 pub(super) struct AgentStep {
-    /// The name of the tool of a call.
     pub(super) tool: Option<String>,
     pub(super) html: Markup,
     pub(super) hits: usize,
@@ -141,7 +154,6 @@ pub(super) struct AgentStep {
     pub(super) is_chosen: bool,
 }
 
-/// The results of a call as HTML.
 #[derive(Default)]
 struct StepResults {
     html: Vec<Markup>,
@@ -150,7 +162,6 @@ struct StepResults {
     is_chosen: bool,
 }
 
-/// How matches are marked in the parts of a message.
 #[derive(Clone, Copy)]
 struct PartMarks<'a> {
     marker: &'a Marks,
@@ -163,13 +174,11 @@ impl PartMarks<'_> {
         mark_html(html, self.now, &|text| self.marker.spans(text, MOST_MARKED))
     }
 
-    /// Returns how matches are marked after some others.
-    fn after(self, marked: usize) -> Self {
+    fn skipping(self, marked: usize) -> Self {
         PartMarks { now: self.now.and_then(|now| now.checked_sub(marked)), ..self }
     }
 }
 
-/// The parts of a fold that shows one step.
 struct StepFold<'a> {
     summary: Markup,
     html: String,
@@ -198,13 +207,13 @@ impl<'a> MessageSettings<'a> {
         results: &[Vec<&ReadMessage<'_>>],
     ) -> MessageBody {
         let draw = |settings: &mut Self, now| settings.pieces(read, results, now);
-        let (pieces, hits, most) = self.drawn(read, draw, |drawn| drawn.1);
-        MessageBody { before: before(read), pieces, after: after(read, hits, most) }
+        let (pieces, hits, most) = self.draw_at_match(read, draw, |drawn| drawn.1);
+        MessageBody { before: note_before(read), pieces, after: notes_after(read, hits, most) }
     }
 
     /// Draws a message whose current match is the wanted one, or else the last one that is drawn. `hits` returns
     /// the number of drawn matches.
-    fn drawn<T>(
+    fn draw_at_match<T>(
         &mut self,
         read: &ReadMessage<'_>,
         draw: impl Fn(&mut Self, Option<usize>) -> T,
@@ -249,19 +258,20 @@ impl<'a> MessageSettings<'a> {
                 }
                 Part::Thinking(text) => self.thought(text, message, marks),
                 Part::Output(text) => {
-                    let fold = StepFold { summary: html! { (first_line(text)) }, ..output(text) };
+                    let fold =
+                        StepFold { summary: html! { (first_line(text)) }, ..output_fold(text) };
                     match is_brief(text) {
-                        true => brief(text, "", message, marks),
-                        false => folded(None, fold, message, marks, StepResults::default()),
+                        true => brief_step(text, "", message, marks),
+                        false => folded_step(None, fold, message, marks, StepResults::default()),
                     }
                 }
                 Part::Call(name, arguments) => {
-                    let (mut of_call, fold) = (StepResults::default(), call(name, arguments));
+                    let (mut of_call, fold) = (StepResults::default(), call_fold(name, arguments));
                     let mut own = 0;
                     if let Some(Part::Output(text)) = parts.peek() {
                         parts.next();
                         let in_call = marks.now.map_or(0, |_| marks.mark(&fold.html).1);
-                        let (html, count) = result(text, marks.after(in_call));
+                        let (html, count) = result_html(text, marks.skipping(in_call));
                         own = count;
                         of_call.add(text, html, count);
                     } else {
@@ -269,13 +279,13 @@ impl<'a> MessageSettings<'a> {
                             self.add_result(read, &mut of_call);
                         }
                     }
-                    let (piece, count) = folded(Some(name), fold, message, marks, of_call);
+                    let (piece, count) = folded_step(Some(name), fold, message, marks, of_call);
                     (piece, count + own)
                 }
             };
             hits += count;
             most = most.max(count);
-            marks = marks.after(count);
+            marks = marks.skipping(count);
             pieces.push(piece);
         }
         (pieces, hits, most)
@@ -286,7 +296,6 @@ impl<'a> MessageSettings<'a> {
         if read.spans.is_empty() { &Marks::None } else { self.marker }
     }
 
-    /// Returns a text of a person or an answer, and the number of its matches.
     fn text(
         &mut self,
         part: &Part<'_>,
@@ -302,7 +311,7 @@ impl<'a> MessageSettings<'a> {
         let text = &without_placeholders(text, message.pictures);
         let html = match message.content.len() <= MOST_RENDERED {
             true => render(&screen::written(text), is_typed, &mut self.highlighter),
-            false => plain(text, "The message as it was written"),
+            false => preformatted(text, "The message as it was written"),
         };
         let (html, count) = marks.mark(&html);
         let is_thinking = matches!(part, Part::ThinkingAndAnswer(_));
@@ -322,32 +331,31 @@ impl<'a> MessageSettings<'a> {
         let written = screen::written(text);
         let words = first_words(&written);
         if !snippet::trim(&written).contains('\n') && snippet::cut(&words, SUMMARY).is_none() {
-            return brief(&words, "Thinking: ", message, marks);
+            return brief_step(&words, "Thinking: ", message, marks);
         }
         let html = match message.content.len() <= MOST_RENDERED {
             true => {
                 let html = render(&written, false, &mut self.highlighter);
                 format!("<div class=\"md\" dir=\"auto\">{html}</div>")
             }
-            false => plain(text, "Thinking as it was written"),
+            false => preformatted(text, "Thinking as it was written"),
         };
         let summary = html! { "Thinking: " bdi { (shortened(&words)) } };
         let fold = StepFold { summary, html, raw: None };
-        folded(None, fold, message, marks, StepResults::default())
+        folded_step(None, fold, message, marks, StepResults::default())
     }
 
-    /// Adds a message with a result to the results of a call.
     fn add_result(&mut self, read: &ReadMessage<'_>, results: &mut StepResults) {
         let message = read.of;
         let text = &read.text[read.shown.clone()];
         let marker = self.marker_of(read);
-        let draw = |_: &mut Self, now| result(text, PartMarks { marker, now });
-        let (html, count) = self.drawn(read, draw, |drawn| drawn.1);
+        let draw = |_: &mut Self, now| result_html(text, PartMarks { marker, now });
+        let (html, count) = self.draw_at_match(read, draw, |drawn| drawn.1);
         let html = html! {
             article.msg.result id=(format!("m{}", message.number)) aria-current=[message.is_current.then_some("true")]
                 aria-label=(format!("Message {}, the result", message.number)) {
                 (self.number(read))
-                div { (before(read)) (html) (after(read, count, count)) }
+                div { (note_before(read)) (html) (notes_after(read, count, count)) }
             }
         };
         results.add(text, html, count);
@@ -368,19 +376,18 @@ impl<'a> MessageSettings<'a> {
     }
 }
 
-/// Returns a note about the text before the shown part of a message.
-fn before(read: &ReadMessage<'_>) -> Markup {
-    html! { @if read.shown.start > 0 { (rest(read.of, read.shown.start, "before this")) } }
+fn note_before(read: &ReadMessage<'_>) -> Markup {
+    html! { @if read.shown.start > 0 { (rest_note(read.of, read.shown.start, "before this")) } }
 }
 
 /// Returns the notes and the files below a message. `hits` are its matches, `most` those of one part.
-fn after(read: &ReadMessage<'_>, hits: usize, most: usize) -> Markup {
+fn notes_after(read: &ReadMessage<'_>, hits: usize, most: usize) -> Markup {
     let (end, text) = (read.shown.end, read.text);
     html! {
         @if most >= MOST_MARKED {
             p.note { "The first " (grouped(MOST_MARKED)) " matches of a part are marked, and the others are not." }
         }
-        @if end < text.len() { (rest(read.of, text.len() - end, "more")) }
+        @if end < text.len() { (rest_note(read.of, text.len() - end, "more")) }
         @if hits == 0 && !read.spans.is_empty() {
             p.note.as-written id=[read.of.is_current.then_some("hit")] { "In the text as it was written: "
                 span dir="auto" { (marked(&around(text, &read.spans))) } }
@@ -399,7 +406,7 @@ impl StepResults {
 }
 
 /// Returns a step that needs no fold: a text of one short line below a name.
-fn brief(
+fn brief_step(
     text: &str,
     name: &str,
     message: &ShownMessage<'_>,
@@ -412,7 +419,7 @@ fn brief(
 }
 
 /// Returns a step in a fold, and the number of matches in the step itself.
-fn folded(
+fn folded_step(
     tool: Option<&str>,
     fold: StepFold<'_>,
     message: &ShownMessage<'_>,
@@ -436,12 +443,7 @@ fn folded(
                 @if hits > 0 { " " span.n { mark { (counted(hits, "hit")) } } }
             }
             (PreEscaped(html))
-            @if let Some(raw) = raw {
-                details.as-is {
-                    summary { "As it was written" }
-                    (PreEscaped(plain(raw, "The change as it was written")))
-                }
-            }
+            (as_written(raw))
             @for result in results.html { (result) }
         }
     };
@@ -449,60 +451,64 @@ fn folded(
     (MessagePiece::Step(AgentStep { tool, html, hits, is_chosen }), count)
 }
 
-fn call<'a>(name: &str, arguments: &'a str) -> StepFold<'a> {
-    match change(&screen::written(arguments)) {
+fn call_fold<'a>(name: &str, arguments: &'a str) -> StepFold<'a> {
+    match parse_change(&screen::written(arguments)) {
         Some(change) => {
             let summary = html! { code { (name) } " " bdi { (change.file) } " " (change.size()) };
             StepFold { summary, html: change.html(), raw: Some(arguments) }
         }
         None => {
-            let summary = html! { code { (name) } " " bdi { (said_by(arguments)) } };
+            let summary = html! { code { (name) } " " bdi { (telling_words(arguments)) } };
             let html = match arguments.trim().is_empty() {
                 true => String::new(),
-                false => plain(arguments, "Arguments of the tool"),
+                false => preformatted(arguments, "Arguments of the tool"),
             };
             StepFold { summary, html, raw: None }
         }
     }
 }
 
-fn output(text: &str) -> StepFold<'_> {
-    let html = change(&screen::written(text)).map(|change| change.html());
+fn output_fold(text: &str) -> StepFold<'_> {
+    let html = parse_change(&screen::written(text)).map(|change| change.html());
     let raw = html.is_some().then_some(text);
-    let html = html.unwrap_or_else(|| plain(text, "Output of the tool"));
+    let html = html.unwrap_or_else(|| preformatted(text, "Output of the tool"));
     StepFold { summary: html! {}, html, raw }
 }
 
-/// Returns the output of a tool below its call, and the number of its matches.
-fn result(text: &str, marks: PartMarks<'_>) -> (Markup, usize) {
-    let StepFold { html, raw, .. } = output(text);
+fn result_html(text: &str, marks: PartMarks<'_>) -> (Markup, usize) {
+    let StepFold { html, raw, .. } = output_fold(text);
     let (html, count) = marks.mark(&html);
     let html = html! {
         @if snippet::trim(text).is_empty() { p.note { "No output" } } @else { (PreEscaped(html)) }
-        @if let Some(raw) = raw {
-            details.as-is {
-                summary { "As it was written" }
-                (PreEscaped(plain(raw, "The change as it was written")))
-            }
-        }
+        (as_written(raw))
     };
     (html, count)
 }
 
-fn plain(text: &str, label: &str) -> String {
+fn as_written(raw: Option<&str>) -> Markup {
+    html! {
+        @if let Some(raw) = raw {
+            details.as-is {
+                summary { "As it was written" }
+                (PreEscaped(preformatted(raw, "The change as it was written")))
+            }
+        }
+    }
+}
+
+fn preformatted(text: &str, label: &str) -> String {
     format!(
         "<pre tabindex=\"0\" role=\"group\" aria-label=\"{label}\"><code>{}</code></pre>",
         escaped(&screen::written(text))
     )
 }
 
-/// The names of arguments that say what a call does.
 const TELLING: [&str; 9] =
     ["command", "cmd", "file_path", "path", "pattern", "query", "url", "description", "prompt"];
 
 /// Returns the first words of the arguments of a call: the value of an argument that says what the call
 /// does, or else the first line.
-fn said_by(arguments: &str) -> String {
+fn telling_words(arguments: &str) -> String {
     if arguments.trim().is_empty() {
         return String::new();
     }
@@ -550,7 +556,7 @@ impl Versions {
 }
 
 /// Returns a note that a message is longer than the shown part, with a link to all of it.
-fn rest(message: &ShownMessage<'_>, bytes: usize, what: &str) -> Markup {
+fn rest_note(message: &ShownMessage<'_>, bytes: usize, what: &str) -> Markup {
     let query = if message.address.contains('?') { "&" } else { "?" };
     let (address, anchor) = message.address.split_once('#').unwrap_or((&message.address, ""));
     html! {
@@ -599,7 +605,6 @@ fn is_shown(part: &Part<'_>, view: ShownParts) -> bool {
     }
 }
 
-/// Returns whether a view shows anything of a message.
 pub(super) fn is_in_view(
     view: ShownParts,
     role: &str,

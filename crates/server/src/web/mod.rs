@@ -13,10 +13,10 @@ mod card;
 mod chart;
 mod chosen;
 mod code;
+mod conversation;
 mod diff;
 mod excerpt;
 mod facets;
-mod family;
 mod files;
 mod find;
 mod flag;
@@ -28,6 +28,7 @@ mod mark;
 mod markdown;
 mod message;
 mod prose;
+mod related;
 mod results;
 mod scope;
 mod set_flag;
@@ -35,7 +36,6 @@ mod site;
 mod stats;
 mod status;
 mod steps;
-mod talk;
 mod trends;
 mod upload;
 
@@ -51,8 +51,8 @@ use maud::Markup;
 use tower_http::{CompressionLevel, compression::CompressionLayer};
 
 use ask::Ask;
+use conversation::ConversationView;
 use site::{Problem, Site, SiteState, change, file, html, html_for, text};
-use talk::TalkView;
 use verbatim_base::model::Stop;
 use verbatim_engine::{Engine, Resources};
 
@@ -68,23 +68,23 @@ pub fn router(engine: Arc<Engine>, local_time: bool, resources: Resources) -> Ro
     Router::new()
         .route("/", get(search))
         .route("/search", get(search))
-        .route("/results", get(fragment))
-        .route("/facets", get(counts))
-        .route("/c/{id}", get(conversation))
-        .route("/c/{id}/{number}", a_message(talk::page))
+        .route("/results", a_search(results::fragment))
+        .route("/facets", a_query(facet_counts))
+        .route("/c/{id}", get(whole_conversation))
+        .route("/c/{id}/{number}", a_message(conversation::page))
         .route("/c/{id}/file/{hash}", get(files::file))
         .route("/c/{id}/flag", post(set_flag::set))
         .route("/c/{id}/forget", get(whether_to_forget).post(forget_for_good))
         .route("/pulse", get(pulse))
-        .route("/peek/{id}/{number}", a_message(talk::peek))
-        .route("/stats", get(statistics))
-        .route("/trends", get(compared))
+        .route("/peek/{id}/{number}", a_message(conversation::peek))
+        .route("/stats", a_search(stats::page))
+        .route("/trends", a_query(trends::page))
         .route("/status", a_page(status::page))
         .route("/import", a_page(import::page).post(upload::receive))
         .route("/import/progress", a_page(|site, _| Ok(import::progress(site))))
         .route("/static/{hash}/{name}", get(assets::asset))
         .route("/favicon.ico", get(assets::favicon))
-        .fallback(missing)
+        .fallback(no_such_page)
         // Most browsers run on the same computer, so fast compression matters more than a small size.
         .layer(CompressionLayer::new().quality(CompressionLevel::Fastest))
         .with_state(site)
@@ -95,19 +95,12 @@ async fn search(State(site): Shared, RawQuery(query): RawQuery) -> Response {
     html_for(&site, ask, results::page).await
 }
 
-async fn fragment(State(site): Shared, RawQuery(query): RawQuery) -> Response {
-    let ask = Ask::parse(query.as_deref().unwrap_or_default());
-    html(&site, move |site, stop| results::fragment(site, &ask, stop)).await
+fn facet_counts(site: &Site, query: &str, stop: &Stop) -> Result<Markup, Problem> {
+    let is_first = ask::fields(query).any(|(name, value)| name == "first" && value == "1");
+    facets::fragment(site, &Ask::parse(query), is_first, stop)
 }
 
-async fn counts(State(site): Shared, RawQuery(query): RawQuery) -> Response {
-    let query = query.unwrap_or_default();
-    let ask = Ask::parse(&query);
-    let is_first = ask::fields(&query).any(|(name, value)| name == "first" && value == "1");
-    html(&site, move |site, stop| facets::fragment(site, &ask, is_first, stop)).await
-}
-
-async fn conversation(
+async fn whole_conversation(
     State(site): Shared,
     Path(id): Path<String>,
     RawQuery(query): RawQuery,
@@ -117,24 +110,28 @@ async fn conversation(
     {
         let id = stem.to_owned();
         return match form {
-            "md" => text(&site, move |site, stop| talk::as_markdown(site, &id, stop)).await,
-            _ => file(&site, move |site, stop| talk::as_file(site, &id, stop)).await,
+            "md" => text(&site, move |site, stop| conversation::as_markdown(site, &id, stop)).await,
+            _ => file(&site, move |site, stop| conversation::as_file(site, &id, stop)).await,
         };
     }
-    let view = TalkView::new(id, None, query.as_deref().unwrap_or_default());
-    html_for(&site, view.ask().clone(), move |site, _, stop| talk::page(site, &view, stop)).await
+    let view = ConversationView::new(id, None, query.as_deref().unwrap_or_default());
+    html_for(&site, view.ask().clone(), move |site, _, stop| conversation::page(site, &view, stop))
+        .await
 }
 
 /// Returns the route of a part of a conversation, from the message with the number in the address. A number
 /// with `.md` requests only the text of the message.
-fn a_message(work: fn(&Site, &TalkView, &Stop) -> Result<Markup, Problem>) -> Route {
+fn a_message(work: fn(&Site, &ConversationView, &Stop) -> Result<Markup, Problem>) -> Route {
     type Place = Path<(String, String)>;
     let answer = move |State(site): Shared, Path((id, number)): Place, RawQuery(query)| async move {
         if let Some(Ok(number)) = number.strip_suffix(".md").map(str::parse) {
-            return text(&site, move |site, stop| talk::as_written(site, &id, number, stop)).await;
+            return text(&site, move |site, stop| {
+                conversation::as_written(site, &id, number, stop)
+            })
+            .await;
         }
-        let Ok(number) = number.parse() else { return missing(State(site)).await };
-        let view = TalkView::new(id, Some(number), query.as_deref().unwrap_or_default());
+        let Ok(number) = number.parse() else { return no_such_page(State(site)).await };
+        let view = ConversationView::new(id, Some(number), query.as_deref().unwrap_or_default());
         html_for(&site, view.ask().clone(), move |site, _, stop| work(site, &view, stop)).await
     };
     get(answer)
@@ -145,7 +142,7 @@ async fn whether_to_forget(State(site): Shared, Path(id): Path<String>) -> Respo
 }
 
 async fn forget_for_good(State(site): Shared, Path(id): Path<String>) -> Response {
-    change(&site, move |site| forget::done(site, &id)).await
+    change(&site, move |site| forget::forget(site, &id)).await
 }
 
 /// Answers with a stamp. If the stamp changes, the content of pages may have changed.
@@ -153,22 +150,25 @@ async fn pulse(State(site): Shared) -> Response {
     text(&site, |site, _| Ok(site.stamp().to_owned())).await
 }
 
-async fn statistics(State(site): Shared, RawQuery(query): RawQuery) -> Response {
-    let ask = Ask::parse(query.as_deref().unwrap_or_default());
-    html(&site, move |site, stop| stats::page(site, &ask, stop)).await
+fn a_query(work: fn(&Site, &str, &Stop) -> Result<Markup, Problem>) -> Route {
+    get(move |State(site): Shared, RawQuery(query)| async move {
+        let query = query.unwrap_or_default();
+        html(&site, move |site, stop| work(site, &query, stop)).await
+    })
 }
 
-async fn compared(State(site): Shared, RawQuery(query): RawQuery) -> Response {
-    let query = query.unwrap_or_default();
-    html(&site, move |site, stop| trends::page(site, &query, stop)).await
+fn a_search(work: fn(&Site, &Ask, &Stop) -> Result<Markup, Problem>) -> Route {
+    get(move |State(site): Shared, RawQuery(query)| async move {
+        let ask = Ask::parse(query.as_deref().unwrap_or_default());
+        html(&site, move |site, stop| work(site, &ask, stop)).await
+    })
 }
 
-/// Returns the route of a page without arguments.
 fn a_page(work: fn(&Site, &Stop) -> Result<Markup, Problem>) -> Route {
     get(move |State(site): Shared| async move { html(&site, work).await })
 }
 
-async fn missing(State(site): Shared) -> Response {
+async fn no_such_page(State(site): Shared) -> Response {
     html(&site, |_, _| Err(Problem::Missing("There is no such page".to_owned()))).await
 }
 
@@ -201,7 +201,6 @@ mod tests {
         router(Arc::new(Engine::new(export.engine.config().clone())), false, RESOURCES)
     }
 
-    /// Returns a text without its tags.
     fn words_of(html: &str) -> String {
         let parts = html.split('<').map(|part| part.split_once('>').map_or(part, |(_, text)| text));
         parts.collect::<String>().split_whitespace().collect::<Vec<_>>().join(" ")

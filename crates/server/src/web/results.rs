@@ -6,6 +6,7 @@ use super::{
     ask::{Ask, Way},
     card::{DescribedConversation, counted, meta, role_name},
     chosen::when,
+    conversation,
     excerpt::marked,
     facets,
     find::{FoundGroup, FoundLine, GROUPS, OtherReading, SearchResults, WordsInAnyOrder, find},
@@ -13,7 +14,6 @@ use super::{
     frame::{Frame, Tab},
     import,
     site::{Problem, Site},
-    talk,
 };
 use verbatim_answer::readings;
 use verbatim_base::model::Stop;
@@ -266,7 +266,7 @@ fn group_id(card: &DescribedConversation) -> String {
 
 fn hit(ask: &Ask, group: &FoundGroup, line: &FoundLine) -> Markup {
     let number = line.number;
-    let to = |number: u32| talk::address(&group.card, ask, number);
+    let to = |number: u32| conversation::address(&group.card, ask, number);
     let label = format!("Message {number}, {}", role_name(&line.role));
     let text = format!("{}-{number}", group_id(&group.card));
     html! {

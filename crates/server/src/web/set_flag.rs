@@ -9,15 +9,14 @@ use axum::{
 
 use super::{
     ask::{Ask, fields},
+    conversation,
     flag::{HIDE, STAR},
     site::{Problem, Site, SiteState, changed, refused},
-    talk,
 };
 use verbatim_base::model::Stop;
 use verbatim_engine::{Error, Flag, Flags};
 use verbatim_text::address::id_in_path;
 
-/// Sets the flag of a conversation in the address, and redirects back to the shown message.
 pub(super) async fn set(
     State(site): State<Arc<SiteState>>,
     Path(id): Path<String>,
@@ -35,7 +34,7 @@ pub(super) async fn set(
         });
         let what = || Problem::Wrong("The address does not say what is to be changed.".to_owned());
         let (flag, is_set) = wanted.ok_or_else(what)?;
-        let (session, card) = talk::find(site, &id, &Stop::never())?;
+        let (session, card) = conversation::find(site, &id, &Stop::never())?;
         // If the id in the address now finds another conversation, nothing changes.
         if card.id != id_in_path(&id) {
             return Err(Error::NoConversation { word: id.clone() }.into());
@@ -45,7 +44,7 @@ pub(super) async fn set(
         let at =
             fields(&query).find_map(|(name, value)| (name == "at").then(|| value.parse().ok())?);
         let ask = Ask::parse(&query);
-        Ok(at.map_or(card.address() + &ask.marks(), |at| talk::address(&card, &ask, at)))
+        Ok(at.map_or(card.address() + &ask.marks(), |at| conversation::address(&card, &ask, at)))
     };
     match changed(&site, work).await {
         Ok(address) => Redirect::to(&address).into_response(),

@@ -25,7 +25,6 @@ use verbatim_text::{
 /// The maximum number of rows of a table; the last row may be the sum of all others.
 const MOST_ROWS: usize = 12;
 
-/// The number of conversations in the list of the longest conversations.
 const LONGEST: usize = 10;
 
 /// The numbers of messages that a search finds, or of all.
@@ -37,7 +36,7 @@ struct MessageFigures {
 }
 
 impl MessageFigures {
-    fn of(site: &Site, ask: &Ask, stop: &Stop) -> Result<MessageFigures, Problem> {
+    fn count(site: &Site, ask: &Ask, stop: &Stop) -> Result<MessageFigures, Problem> {
         let (sources, clock) = (site.engine.all_sources(), site.clock());
         let hour = |time| clock.hour_of_week(time);
         if !ask.text().is_empty() {
@@ -82,7 +81,7 @@ pub(super) fn page(site: &Site, ask: &Ask, stop: &Stop) -> Result<Markup, Proble
     // An hour cannot be counted, and a search by meaning has no number of messages.
     let (find, view, page) = Default::default();
     let ask = &Ask { find, view, page, hour: None, way: Way::Exact, ..ask.clone() };
-    let figures = MessageFigures::of(site, ask, stop)?;
+    let figures = MessageFigures::count(site, ask, stop)?;
     let counts = &*figures.counts;
     let (title, tab) = ("Statistics", Tab::Statistics);
     let (messages, zone) = (site.messages(stop), Some(clock.zone()));
@@ -113,7 +112,7 @@ pub(super) fn page(site: &Site, ask: &Ask, stop: &Stop) -> Result<Markup, Proble
             }
             main #main {
                 h1 { (counted(counts.messages as usize, "message")) " in " (counted(counts.conversations, "conversation")) }
-                (about(site, ask, &figures))
+                (figures_line(site, ask, &figures))
                 @for note in &counts.notes { p.say.warn { b { "Note" } " " (note.to_string()) "." } }
                 section aria-labelledby="by-month" {
                     h2 #by-month { "Messages by month" }
@@ -147,7 +146,6 @@ pub(super) fn page(site: &Site, ask: &Ask, stop: &Stop) -> Result<Markup, Proble
     }))
 }
 
-/// Returns the address of the comparison of texts, with the text of the search.
 fn trends_of(ask: &Ask) -> String {
     match ask.text() {
         "" => "/trends".to_owned(),
@@ -155,8 +153,7 @@ fn trends_of(ask: &Ask) -> String {
     }
 }
 
-/// Says which messages are counted.
-fn about(site: &Site, ask: &Ask, figures: &MessageFigures) -> Markup {
+fn figures_line(site: &Site, ask: &Ask, figures: &MessageFigures) -> Markup {
     let clock = site.clock();
     html! {
         @match &figures.of_all {
@@ -165,20 +162,19 @@ fn about(site: &Site, ask: &Ask, figures: &MessageFigures) -> Markup {
                 @if [first, last].iter().all(|time| time.and_then(|time| clock.iso(time)).is_some()) {
                     "From " (moment(clock, *first)) " to " (moment(clock, *last)) ". "
                 }
-                (share(&figures.counts))
+                (share_sentence(&figures.counts))
             },
             None => p {
                 @if !ask.text().is_empty() { "They have “" bdi { (snippet::echo(ask.text())) } "”. " }
                 @if ask.has_filters() { "Filters: " bdi { (chosen(ask)) } ". " }
-                (share(&figures.counts)) " "
+                (share_sentence(&figures.counts)) " "
                 a href=(ask.address()) { "Show them" } " · " a href="/stats" { "All messages" }
             },
         }
     }
 }
 
-/// Returns a sentence about the share of the messages that the person wrote.
-fn share(counts: &Facets) -> String {
+fn share_sentence(counts: &Facets) -> String {
     let own = counts.roles.get("user").copied().unwrap_or(0);
     match (own * 100).checked_div(counts.messages) {
         Some(share) => format!("You wrote {share}\u{a0}% of the messages."),
@@ -249,7 +245,6 @@ fn table(
     }
 }
 
-/// Returns the conversations with the most messages.
 fn longest(engine: &Engine, stop: &Stop) -> Result<Vec<About>, Error> {
     let mut found = Vec::new();
     for source in engine.sources() {

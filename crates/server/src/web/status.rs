@@ -175,14 +175,11 @@ fn index(source: &SourceStatus) -> Markup {
 }
 
 fn time_ago(seconds: u64) -> String {
-    match seconds {
-        0..60 => "just now".to_owned(),
-        60..3_600 => counted_ago(seconds / 60, "minute"),
-        3_600..86_400 => counted_ago(seconds / 3_600, "hour"),
-        _ => counted_ago(seconds / 86_400, "day"),
-    }
-}
-
-fn counted_ago(number: u64, unit: &str) -> String {
+    let (number, unit) = match seconds {
+        0..60 => return "just now".to_owned(),
+        60..3_600 => (seconds / 60, "minute"),
+        3_600..86_400 => (seconds / 3_600, "hour"),
+        _ => (seconds / 86_400, "day"),
+    };
     format!("{} ago", counted(number as usize, unit))
 }

@@ -18,13 +18,10 @@ use verbatim_text::{parts::Part, snippet};
 /// The fewest steps that are put into one fold.
 const RUN: usize = 2;
 
-/// The number of names of tools in the summary of a fold with several steps.
 const MOST_TOOLS: usize = 4;
 
-/// The maximum number of characters of the name of a tool in a summary.
 const MOST_TOOL: usize = 30;
 
-/// The messages of a page in the order of their display.
 pub(super) struct MessageThread<'a> {
     messages: Vec<ReadMessage<'a>>,
     /// The places of the results, by the place of the message that calls and the number of its call.
@@ -46,9 +43,9 @@ struct StepGroup {
 }
 
 impl<'a> MessageThread<'a> {
-    pub(super) fn of(settings: &MessageSettings<'_>, messages: &'a [ShownMessage<'a>]) -> Self {
+    pub(super) fn new(settings: &MessageSettings<'_>, messages: &'a [ShownMessage<'a>]) -> Self {
         let messages: Vec<_> = messages.iter().map(|message| settings.read(message)).collect();
-        let results = paired(&messages);
+        let results = results_by_call(&messages);
         let is_paired = |place: &usize| results.values().flatten().any(|result| result == place);
         let mut blocks: Vec<Vec<usize>> = Vec::new();
         for place in (0..messages.len()).filter(|place| !is_paired(place)) {
@@ -66,7 +63,6 @@ impl<'a> MessageThread<'a> {
         &self.blocks
     }
 
-    /// Returns the results of each call of a message.
     fn results_of(&self, place: usize) -> Vec<Vec<&ReadMessage<'a>>> {
         let of_call = |call: usize| {
             let places = self.results.get(&(place, call)).into_iter().flatten();
@@ -100,7 +96,7 @@ fn open_calls(read: &ReadMessage<'_>) -> usize {
 
 /// Pairs calls with the messages after them that have the results. Results stay alone if it is not
 /// certain which call each of them belongs to.
-fn paired(messages: &[ReadMessage<'_>]) -> HashMap<(usize, usize), Vec<usize>> {
+fn results_by_call(messages: &[ReadMessage<'_>]) -> HashMap<(usize, usize), Vec<usize>> {
     let mut pairs = HashMap::new();
     let (mut calls, mut results): (Vec<(usize, usize)>, Vec<usize>) = (Vec::new(), Vec::new());
     let mut is_certain = true;
@@ -137,13 +133,11 @@ fn paired(messages: &[ReadMessage<'_>]) -> HashMap<(usize, usize), Vec<usize>> {
 }
 
 impl MessageSettings<'_> {
-    /// Returns one message with its heading.
     pub(super) fn message(&mut self, message: &ShownMessage<'_>) -> Markup {
-        let thread = MessageThread::of(self, std::slice::from_ref(message));
+        let thread = MessageThread::new(self, std::slice::from_ref(message));
         self.block(&thread, &[0])
     }
 
-    /// Returns a message with its heading and the steps that follow it.
     pub(super) fn block(&mut self, thread: &MessageThread<'_>, block: &[usize]) -> Markup {
         let read = &thread.messages[block[0]];
         let message = read.of;
@@ -153,14 +147,15 @@ impl MessageSettings<'_> {
             _ => "msg",
         };
         let number = message.number;
-        let body = self.body(read, &thread.results_of(block[0]));
+        let results = thread.results_of(block[0]);
+        let body = self.body(read, &results);
         let (mut shown, mut group) = (Vec::new(), StepGroup::default());
         // A message that is nothing but steps is in the fold itself.
         let is_steps = read.is_steps();
         for piece in body.pieces {
             match piece {
                 MessagePiece::Text(html) => {
-                    shown.extend(std::mem::take(&mut group).shown());
+                    shown.extend(std::mem::take(&mut group).into_html());
                     shown.push(html);
                 }
                 MessagePiece::Step(step) => {
@@ -172,15 +167,12 @@ impl MessageSettings<'_> {
         // A view of the steps alone has nothing else to read.
         group.is_chosen |= self.view != ShownParts::All;
         if group.steps > 0 {
-            group.times.extend(message.time);
-            group
-                .times
-                .extend(thread.results_of(block[0]).iter().flatten().filter_map(|it| it.of.time));
+            group.add_times(message, &results);
         }
         for place in &block[1..] {
             self.add_steps(thread, *place, &mut group);
         }
-        shown.extend(group.shown());
+        shown.extend(group.into_html());
         let time = hour(self.clock, message.time);
         html! {
             article class=(class) id=(format!("m{number}")) aria-labelledby=(format!("h{number}"))
@@ -198,13 +190,11 @@ impl MessageSettings<'_> {
         }
     }
 
-    /// Adds a message that is only steps.
     fn add_steps(&mut self, thread: &MessageThread<'_>, place: usize, group: &mut StepGroup) {
         let read = &thread.messages[place];
         let message = read.of;
         let results = thread.results_of(place);
-        group.times.extend(message.time);
-        group.times.extend(results.iter().flatten().filter_map(|result| result.of.time));
+        group.add_times(message, &results);
         let body = self.body(read, &results);
         let mut own = StepGroup::default();
         for piece in body.pieces {
@@ -228,6 +218,11 @@ impl MessageSettings<'_> {
 }
 
 impl StepGroup {
+    fn add_times(&mut self, message: &ShownMessage<'_>, results: &[Vec<&ReadMessage<'_>>]) {
+        self.times.extend(message.time);
+        self.times.extend(results.iter().flatten().filter_map(|result| result.of.time));
+    }
+
     fn add(&mut self, step: AgentStep) {
         self.html.push(step.html);
         self.steps += 1;
@@ -237,7 +232,7 @@ impl StepGroup {
     }
 
     /// Returns the steps as HTML: as they are, or in a fold if there are several.
-    fn shown(self) -> Vec<Markup> {
+    fn into_html(self) -> Vec<Markup> {
         if self.steps < RUN {
             return self.html;
         }
@@ -320,7 +315,7 @@ mod tests {
         let (hit, place) = Default::default();
         let mut settings =
             MessageSettings { clock, marker, highlighter, joins_thinking: false, view, hit, place };
-        let thread = MessageThread::of(&settings, &shown);
+        let thread = MessageThread::new(&settings, &shown);
         let blocks = thread.blocks().iter();
         blocks.map(|block| settings.block(&thread, block).into_string()).collect()
     }

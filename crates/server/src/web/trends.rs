@@ -21,14 +21,11 @@ const MOST_TEXTS: usize = 5;
 /// The number of messages to which a share refers: a share is a number per thousand messages.
 const SHARE_OF: u64 = 1_000;
 
-/// The texts that a person compares by month.
 struct Wanted {
     texts: Vec<String>,
-    /// Whether shares of all messages are shown instead of numbers.
     is_share: bool,
 }
 
-/// The numbers of messages with one text, by month.
 struct Trend {
     text: String,
     all: u64,
@@ -61,7 +58,7 @@ pub(super) fn page(site: &Site, query: &str, stop: &Stop) -> Result<Markup, Prob
                 p { "How many messages hold a text, month by month. Up to " (MOST_TEXTS) " texts are compared, in any letter case." }
                 (form(&wanted))
                 @for note in &notes { p.say.warn { b { "Note" } " " (note.to_string()) "." } }
-                @if !trends.is_empty() { (compared(&wanted, &trends, &all.months)) }
+                @if !trends.is_empty() { (comparison(&wanted, &trends, &all.months)) }
                 p.after { a href="/stats" { "All statistics" } }
             }
         }
@@ -98,7 +95,7 @@ fn form(wanted: &Wanted) -> Markup {
     }
 }
 
-fn compared(wanted: &Wanted, trends: &[Trend], all: &BTreeMap<String, u64>) -> Markup {
+fn comparison(wanted: &Wanted, trends: &[Trend], all: &BTreeMap<String, u64>) -> Markup {
     let months = months(all);
     let value = |trend: &Trend, month: &str, of: u64| {
         let count = trend.months.get(month).copied().unwrap_or(0);

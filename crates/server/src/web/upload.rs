@@ -33,10 +33,8 @@ use verbatim_engine::{
 /// The maximum size of a received file in bytes. Exports with many pictures have some gigabytes.
 pub(super) const MOST_UPLOAD_BYTES: u64 = 16 << 30;
 
-/// The maximum number of bytes of a file name.
 const MOST_NAME: usize = 200;
 
-/// The prefix of the folders that hold received files until the import.
 const UPLOAD: &str = ".upload-";
 
 /// The name of the file that is locked while the folder of a received file is in use.
@@ -177,7 +175,6 @@ fn prepare(database: &Path) -> Result<(), String> {
     }
 }
 
-/// Imports a file into the database or the cluster for imports.
 fn import(site: &SiteState, path: &Path, branches: Branches) -> Result<Outcome, String> {
     let config = site.engine.config();
     let target = config.import_store();

@@ -15,7 +15,6 @@ pub(super) const MOST_IN_ANSWER: usize = 50;
 
 const LONGEST_TITLE: usize = 500;
 
-/// The maximum number of characters of a summary that was made from a conversation's sentences.
 const LONGEST_SUMMARY: usize = 300;
 
 const IS_JSON: &str = "strings, numbers and lists of them are JSON";
@@ -31,7 +30,6 @@ pub(super) fn answer(
     Answer { structured: Some(structured), ..text.into() }
 }
 
-/// Returns JSON: on one line if compact, else pretty-printed.
 pub(super) fn json(value: &impl Serialize, options: &Options) -> String {
     if options.verbose {
         serde_json::to_string_pretty(value).expect(IS_JSON)
@@ -47,15 +45,15 @@ pub(super) fn summary(call: &ToolCall<'_>, about: &About) -> Result<Option<Strin
         SourceKind::Threads => call.engine.memory().saved_summary(&about.id)?,
         SourceKind::Export | SourceKind::Archive => None,
     };
-    Ok(saved.or_else(|| shown(&about.summary, LONGEST_SUMMARY)))
+    Ok(saved.or_else(|| on_one_line(&about.summary, LONGEST_SUMMARY)))
 }
 
 /// Returns a title on one line, cut to [`LONGEST_TITLE`]; `None` if it is blank.
 pub(super) fn title(title: &str) -> Option<String> {
-    shown(title, LONGEST_TITLE)
+    on_one_line(title, LONGEST_TITLE)
 }
 
-pub(super) fn shown(text: &str, most: usize) -> Option<String> {
+pub(super) fn on_one_line(text: &str, most: usize) -> Option<String> {
     let text = snippet::trim(text);
     (!text.is_empty()).then(|| bound::line(text, most))
 }

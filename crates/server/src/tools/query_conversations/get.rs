@@ -15,7 +15,6 @@ use crate::tools::{
 use verbatim_engine::{self as engine, About, Session};
 use verbatim_text::snippet;
 
-/// The maximum number of tokens of a turn in `mode="get"`.
 const READ_TURN_TOKENS: usize = 4_000;
 
 #[derive(Serialize)]
@@ -55,7 +54,6 @@ struct CompactGot {
     message: Option<String>,
 }
 
-/// Answers with the session of an id or a key, and at most `most_turns` of its turns.
 pub(super) fn get(
     call: &ToolCall<'_>,
     id: Option<&str>,
@@ -98,9 +96,9 @@ pub(super) fn get(
         let first = first_turn(session);
         total = session.turns() - first;
         let wanted = first..first + total.min(most_turns);
-        turns.extend(wanted.map_while(|at| TurnText::of(session, at, &mut budget)));
+        turns.extend(wanted.map_while(|at| TurnText::read(session, at, &mut budget)));
         if budget.is_cut || turns.len() < total {
-            notes.push(rest(call, session, turns.len(), budget.is_cut));
+            notes.push(rest_note(call, session, turns.len(), budget.is_cut));
         }
     }
     let message = (!notes.is_empty()).then(|| notes.join(". "));
@@ -119,7 +117,7 @@ pub(super) fn get(
         t: described.title.clone(),
         sum: described.summary.clone(),
         n: described.turn_count,
-        turns: turns.iter().map(|turn| CompactTurn::of(turn, usize::MAX)).collect(),
+        turns: turns.iter().map(|turn| CompactTurn::new(turn, usize::MAX)).collect(),
         message: message.clone(),
     };
     let got =
@@ -156,8 +154,7 @@ fn not_found(call: &ToolCall<'_>, word: &str) -> Answer {
     answer(call.options, &compact, &got)
 }
 
-/// Returns a note about the part of a session that is shown, and how to read the rest.
-fn rest(call: &ToolCall<'_>, session: &Session, shown: usize, is_cut: bool) -> String {
+fn rest_note(call: &ToolCall<'_>, session: &Session, shown: usize, is_cut: bool) -> String {
     let first = first_turn(session);
     let total = session.turns() - first;
     let path = call.engine.find(call.stop).path_of(&session.about);

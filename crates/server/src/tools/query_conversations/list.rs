@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use serde::Serialize;
 
-use super::answer::{answer, iso, shown, turn_count};
+use super::answer::{answer, iso, on_one_line, turn_count};
 use crate::tools::{
     error::Result,
     tool::{Answer, ToolCall},
@@ -50,18 +50,6 @@ struct CompactListItem<'a> {
     last: &'a Option<String>,
 }
 
-impl CompactListItem<'_> {
-    fn of(item: &ListItem, id: String) -> CompactListItem<'_> {
-        CompactListItem {
-            id,
-            k: &item.session_key,
-            t: &item.title,
-            turns: item.turn_count,
-            last: &item.last_activity,
-        }
-    }
-}
-
 #[derive(Serialize)]
 struct CompactListPage<'a> {
     n: usize,
@@ -70,7 +58,6 @@ struct CompactListPage<'a> {
     message: &'a Option<String>,
 }
 
-/// Answers with one page of the conversations in a scope.
 pub(super) fn list(
     call: &ToolCall<'_>,
     scope: &Scope,
@@ -86,7 +73,7 @@ pub(super) fn list(
         conversations.push(ListItem {
             session_id: about.id.clone(),
             session_key: call.engine.find(call.stop).key_of(about)?,
-            title: shown(about.own_title(), LONGEST_TITLE),
+            title: on_one_line(about.own_title(), LONGEST_TITLE),
             turn_count: turn_count(call.engine, about)?,
             last_activity: iso(about.last),
             created_at: iso(about.begun),
@@ -107,7 +94,13 @@ pub(super) fn list(
     let ids: Vec<&str> = listed.abouts.iter().map(|about| about.id.as_str()).collect();
     let ids = call.engine.find(call.stop).short_ids(&ids)?;
     let items = page.conversations.iter().zip(ids);
-    let compact = items.map(|(item, id)| CompactListItem::of(item, id)).collect();
-    let compact = CompactListPage { n: page.total, c: compact, message: &page.message };
+    let items = items.map(|(item, id)| CompactListItem {
+        id,
+        k: &item.session_key,
+        t: &item.title,
+        turns: item.turn_count,
+        last: &item.last_activity,
+    });
+    let compact = CompactListPage { n: page.total, c: items.collect(), message: &page.message };
     Ok(answer(call.options, &compact, &page))
 }

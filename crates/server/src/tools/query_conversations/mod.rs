@@ -24,7 +24,6 @@ struct CountArgument {
     takes: &'static str,
 }
 
-/// The number of conversations in an answer.
 const LIMIT: CountArgument =
     CountArgument { default: 20, most: answer::MOST_IN_ANSWER, takes: "an integer from 1 to 50" };
 
@@ -32,7 +31,6 @@ const LIMIT: CountArgument =
 const TURNS_OF_MATCH: CountArgument =
     CountArgument { default: 10, most: 50, takes: "an integer from 1 to 50" };
 
-/// The number of turns of the conversation in `mode="get"`.
 const TURNS: CountArgument =
     CountArgument { default: 50, most: 200, takes: "an integer from 1 to 200" };
 
@@ -191,7 +189,6 @@ fn run(call: &ToolCall<'_>) -> Result<Answer> {
     }
 }
 
-/// Returns a note that names the given arguments that belong to other modes.
 fn ignored(given: &Arguments<'_>, mode: CallMode) -> Option<String> {
     const OF_SEARCH: [&str; 4] =
         ["query", "searchMode", "includeTranscript", "maxTurnsPerConversation"];

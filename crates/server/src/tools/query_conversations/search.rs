@@ -14,7 +14,6 @@ use crate::tools::{
 use verbatim_answer::notes::{self, Audience};
 use verbatim_engine::{About, ConversationMatch, Fields, Match, Question};
 
-/// The number of matched turns of a conversation in compact texts.
 const COMPACT_MATCHED: usize = 3;
 
 /// The number of characters of a matched turn in compact texts.
@@ -23,7 +22,6 @@ const COMPACT_MATCHED_TEXT: usize = 100;
 /// The maximum number of tokens for the fields of conversations; the other tokens are for turns.
 const MOST_FIELD_TOKENS: usize = 10_000;
 
-/// The maximum number of tokens of a turn in `mode="search"`.
 const FOUND_TURN_TOKENS: usize = 600;
 
 #[derive(Serialize)]
@@ -44,9 +42,7 @@ struct SearchItem {
 #[serde(rename_all = "camelCase")]
 struct SearchReply {
     mode: &'static str,
-    /// The number of matching conversations.
     total_results: usize,
-    /// Whether there may be more matching conversations.
     #[serde(rename = "total_is_lower_bound", skip_serializing_if = "Option::is_none")]
     total_is_lower_bound: Option<bool>,
     conversations: Vec<SearchItem>,
@@ -72,9 +68,9 @@ struct CompactSearchItem {
 }
 
 impl CompactSearchItem {
-    fn of(item: &SearchItem, id: String) -> CompactSearchItem {
+    fn new(item: &SearchItem, id: String) -> CompactSearchItem {
         let compact = |turns: &Vec<TurnText>, count, most| {
-            turns.iter().take(count).map(|turn| CompactTurn::of(turn, most)).collect()
+            turns.iter().take(count).map(|turn| CompactTurn::new(turn, most)).collect()
         };
         let turns = item.turns.as_ref();
         let matched = item.matched_turns.as_ref();
@@ -165,7 +161,7 @@ pub(super) fn search(
     let compact = CompactSearchResults {
         n: ranking.total,
         total_is_lower_bound: is_lower_bound,
-        c: items.map(|(item, id)| CompactSearchItem::of(item, id)).collect(),
+        c: items.map(|(item, id)| CompactSearchItem::new(item, id)).collect(),
         message: message.clone(),
     };
     let results = SearchReply {
@@ -180,7 +176,6 @@ pub(super) fn search(
     Ok(answer(call.options, &compact, &results))
 }
 
-/// Returns the approximate number of tokens of a conversation's fields.
 fn cost(about: &About, summary: Option<&str>) -> usize {
     let title = title(&about.title).unwrap_or_default();
     let summary = summary.map_or(0, bound::tokens);
@@ -193,7 +188,7 @@ fn matched_turns(item: &ConversationMatch, budget: &mut Budget) -> Vec<TurnText>
     let turn = |matched: &Match| {
         Some(TurnText {
             role: matched.hit.role.to_string(),
-            content: budget.take(&matched.passage)?,
+            content: budget.spend(&matched.passage)?,
             score: Some((matched.score * 100.0).round() / 100.0),
             line: Some(matched.line),
             ..TurnText::default()
@@ -202,7 +197,6 @@ fn matched_turns(item: &ConversationMatch, budget: &mut Budget) -> Vec<TurnText>
     item.matches.iter().filter(|matched| !matched.passage.is_empty()).map_while(turn).collect()
 }
 
-/// Returns the last turns of a conversation, in order.
 fn last_turns(
     call: &ToolCall<'_>,
     about: &About,
@@ -215,7 +209,7 @@ fn last_turns(
     let first = session.turns().saturating_sub(most).max(first_turn(&session));
     // If the budget does not cover all turns, the latest turns are kept, because they matter most.
     let turns = (first..session.turns()).rev();
-    let turns = turns.map_while(|at| TurnText::of(&session, at, budget));
+    let turns = turns.map_while(|at| TurnText::read(&session, at, budget));
     let mut turns: Vec<TurnText> =
         turns.map(|turn| TurnText { created_at: None, ..turn }).collect();
     turns.reverse();

@@ -12,7 +12,6 @@ pub(super) const ANSWER_TOKENS: usize = 16_000;
 /// The number of tokens of the JSON around a turn, or around the fields of a conversation.
 pub(super) const TURN_FRAME: usize = 30;
 
-/// A turn of a transcript, or a turn that matched the query.
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct TurnText {
@@ -29,7 +28,6 @@ pub(super) struct TurnText {
     pub(super) line: Option<u32>,
 }
 
-/// Removes the summaries of saved conversations from the matches.
 pub(super) fn without_summaries(items: &mut [ConversationMatch]) {
     for item in items {
         item.matches.retain(|one| {
@@ -41,10 +39,10 @@ pub(super) fn without_summaries(items: &mut [ConversationMatch]) {
 
 impl TurnText {
     /// Returns a message of a session, cut to the budget; `None` if the budget is used up.
-    pub(super) fn of(session: &Session, at: usize, budget: &mut Budget) -> Option<TurnText> {
+    pub(super) fn read(session: &Session, at: usize, budget: &mut Budget) -> Option<TurnText> {
         let message = session.message(at);
         Some(TurnText {
-            content: budget.take(&message.content)?,
+            content: budget.spend(&message.content)?,
             role: if message.role.is_empty() {
                 "unknown".into()
             } else {
@@ -68,14 +66,12 @@ pub(super) struct CompactTurn {
 }
 
 impl CompactTurn {
-    /// Returns a turn with its content cut to `most` characters.
-    pub(super) fn of(turn: &TurnText, most: usize) -> CompactTurn {
+    pub(super) fn new(turn: &TurnText, most: usize) -> CompactTurn {
         let content = snippet::cut(&turn.content, most).unwrap_or(&turn.content);
         CompactTurn { r: turn.role.chars().take(1).collect(), c: content.to_owned(), l: turn.line }
     }
 }
 
-/// The remaining tokens for turns.
 pub(super) struct Budget {
     left: usize,
     per_turn: usize,
@@ -89,7 +85,7 @@ impl Budget {
     }
 
     /// Returns a text, cut to the remaining tokens; `None` if no tokens are left.
-    pub(super) fn take(&mut self, text: &str) -> Option<String> {
+    pub(super) fn spend(&mut self, text: &str) -> Option<String> {
         let text = snippet::trim(text);
         if self.left == 0 {
             self.is_cut = true;

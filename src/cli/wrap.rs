@@ -4,14 +4,14 @@ use std::io::{self, Write};
 
 use unicode_width::UnicodeWidthStr;
 
-/// Returns a line, folded to `columns`. Its further lines begin with `indent` spaces. Commands in backquotes
+/// Returns a line, wrapped to `columns`. Its further lines begin with `indent` spaces. Commands in backquotes
 /// and long words such as paths stay whole, so that they can be pasted.
-pub(super) fn folded(line: &str, columns: Option<usize>, indent: usize) -> String {
+pub(super) fn wrapped(line: &str, columns: Option<usize>, indent: usize) -> String {
     let Some(columns) = columns else { return line.to_owned() };
     let indent = indent.min(columns / 3);
     let text = line.trim_start_matches(' ');
     let mut taken = line.len() - text.len();
-    let mut folded = " ".repeat(taken);
+    let mut wrapped = " ".repeat(taken);
     let mut is_in_command = false;
     let words = text.split(|c| {
         is_in_command ^= c == '`';
@@ -22,26 +22,26 @@ pub(super) fn folded(line: &str, columns: Option<usize>, indent: usize) -> Strin
         let is_over = taken + 1 + width > columns;
         // This word is longer than a line, so the terminal breaks it.
         if number > 0 && is_over && (indent + width <= columns || taken + 1 >= columns) {
-            folded.truncate(folded.trim_end_matches(' ').len());
-            folded.push_str(&format!("\n{:indent$}", ""));
+            wrapped.truncate(wrapped.trim_end_matches(' ').len());
+            wrapped.push_str(&format!("\n{:indent$}", ""));
             taken = indent;
         } else if number > 0 {
-            folded.push(' ');
+            wrapped.push(' ');
             taken += 1;
         }
-        folded.push_str(word);
+        wrapped.push_str(word);
         taken = match taken + width {
             taken if taken > columns => taken % columns,
             taken => taken,
         };
     }
-    folded
+    wrapped
 }
 
 /// The beginning of a line of advice. A path in it may be for a file, in which `~` means nothing.
 const ADVICE: &str = "->";
 
-/// A writer that folds lines, and writes `~/` for the folder of the user. The further lines of a folded
+/// A writer that folds lines, and writes `~/` for the folder of the user. The further lines of a wrapped
 /// line begin with `indent` spaces, or with two more spaces than the line itself if that is more.
 pub(super) struct Folded<'a> {
     out: &'a mut dyn Write,
@@ -87,7 +87,7 @@ impl Write for Folded<'_> {
                 let line = String::from_utf8_lossy(&self.line).into_owned();
                 let own = line.len() - line.trim_start_matches(' ').len();
                 let line = shortened(line.trim_end(), self.user.as_deref());
-                let line = folded(&line, self.columns, self.indent.max(own + 2));
+                let line = wrapped(&line, self.columns, self.indent.max(own + 2));
                 writeln!(self.out, "{line}")?;
                 self.line.clear();
             }
@@ -107,13 +107,13 @@ mod tests {
 
     #[test]
     fn lines_are_folded_between_words_and_not_in_commands() {
-        let fold = |text: &str, columns| folded(text, Some(columns), 4);
+        let fold = |text: &str, columns| wrapped(text, Some(columns), 4);
         assert_eq!(fold("  one two three", 10), "  one two\n   three");
         assert_eq!(fold("in /a/very/long/path it is", 12), "in /a/very/long/path it\n    is");
         assert_eq!(fold("type `verbatim import` now", 21), "type\n    `verbatim import`\n    now");
         assert_eq!(fold("日本 日本", 6), "日本\n  日本");
         assert_eq!(fold("one two  three", 8), "one two\n  three");
-        assert_eq!(folded("one two", None, 4), "one two");
+        assert_eq!(wrapped("one two", None, 4), "one two");
         let mut out = Vec::new();
         let mut writer = Folded::new(&mut out, Some(10), 0, Some("/home/me/".to_owned()));
         for bytes in

@@ -11,13 +11,13 @@ use super::{
     card::{DescribedConversation, conversations, counted, hour, meta, title_line},
     code::Highlighter,
     excerpt::{FIRST_SPANS, Marks, few_words, marked, prose_around, readable, text_marks, whole},
-    family::Family,
     files::MessageFiles,
     find::marks,
     flag,
     frame::{Frame, Tab},
     markdown::COPY_BUTTON,
     message::{HitPlace, MOST_SHOWN, MessageSettings, ShownMessage, Versions, is_in_view},
+    related::RelatedSessions,
     site::{Matches, Problem, Site},
     steps::MessageThread,
 };
@@ -28,38 +28,32 @@ use verbatim_text::{address::id_in_path, amount::grouped, screen, snippet};
 /// The maximum number of messages on a page. A shorter conversation is shown completely.
 const MOST_MESSAGES: usize = 120;
 
-/// The number of messages before the chosen message.
 const BEFORE: usize = 20;
 
 /// The maximum number of bytes of messages on a page.
 const MOST_BYTES: usize = 90_000;
 
-/// The maximum number of rows of the list beside the messages.
 const MOST_ROWS: usize = 100;
 
 /// The maximum number of ticks in the overview strip. More ticks could not be told apart.
 const MOST_TICKS: usize = 400;
 
-/// The time limit of colouring the code of an exported file.
 const MOST_COLOURING: Duration = Duration::from_secs(3);
 
-/// The maximum number of characters of a title in a file name.
 const MOST_NAME: usize = 60;
 
-/// The requested part of a conversation.
-pub(super) struct TalkView {
+pub(super) struct ConversationView {
     /// The id or its beginning, a title or a link.
     id: String,
     number: Option<u32>,
     ask: Ask,
-    /// Whether the message is shown completely, even if it is long.
     is_whole: bool,
 }
 
-impl TalkView {
-    pub(super) fn new(id: String, number: Option<u32>, query: &str) -> TalkView {
+impl ConversationView {
+    pub(super) fn new(id: String, number: Option<u32>, query: &str) -> ConversationView {
         let is_whole = fields(query).any(|(name, value)| name == "all" && value == "1");
-        TalkView { id, number, ask: Ask::parse(query), is_whole }
+        ConversationView { id, number, ask: Ask::parse(query), is_whole }
     }
 
     pub(super) fn ask(&self) -> &Ask {
@@ -67,23 +61,21 @@ impl TalkView {
     }
 }
 
-/// A conversation with its matches.
-struct Talk {
+struct OpenConversation {
     session: Session,
     card: DescribedConversation,
     ask: Ask,
     matches: Arc<Matches>,
-    /// The turn that the reader chose.
     turn: Option<usize>,
     /// The wanted match of the chosen turn, from 0.
     hit: usize,
     /// The messages that are shown: the path through the branch of the chosen turn.
     path: Path,
-    family: Family,
+    related: RelatedSessions,
     is_whole: bool,
 }
 
-pub(super) fn page(site: &Site, view: &TalkView, stop: &Stop) -> Result<Markup, Problem> {
+pub(super) fn page(site: &Site, view: &ConversationView, stop: &Stop) -> Result<Markup, Problem> {
     let stamp = site.stamp();
     let marker = marked_in(&view.ask);
     let talk = open(site, view, &marker, stop)?;
@@ -96,31 +88,31 @@ pub(super) fn page(site: &Site, view: &TalkView, stop: &Stop) -> Result<Markup, 
     let (thread, place) = talk.messages(site, &marker, stop);
     Ok(frame.around(html! {
         div.page.talk {
-            (talk.beside(&marker))
+            (talk.side_list(&marker))
             main #main {
                 header.head {
                     p.meta { (meta(&talk.card, site.clock(), None)) }
                     h1 dir="auto" { (marked(&whole(&title, &marker.spans(&title, FIRST_SPANS)))) }
                 }
-                (talk.about(site, &flags))
+                (talk.about_panel(site, &flags))
                 div.thread {
-                    (talk.within())
-                    (talk.hop(&marker, place))
+                    (talk.find_form())
+                    (talk.match_bar(&marker, place))
                     (thread)
                 }
             }
-            (talk.strip())
+            (talk.overview_strip())
         }
     }))
 }
 
 /// Returns a message with its neighbours, for the pane beside the results.
-pub(super) fn peek(site: &Site, view: &TalkView, stop: &Stop) -> Result<Markup, Problem> {
+pub(super) fn peek(site: &Site, view: &ConversationView, stop: &Stop) -> Result<Markup, Problem> {
     let marker = marked_in(&view.ask);
     let (session, card) = find(site, &view.id, stop)?;
     let turn = turn_of(&session, view.number.unwrap_or(1))?;
     let mut reading = reading(site, &card, &marker, Highlighter::new());
-    let path = Path::of(&session, &follows(site, &session, stop)?, Some(turn));
+    let path = Path::through(&session, &follows(site, &session, stop)?, Some(turn));
     let place = path.place(turn).unwrap_or(0);
     let number = session.line(turn);
     let near = |turn: usize| {
@@ -130,20 +122,14 @@ pub(super) fn peek(site: &Site, view: &TalkView, stop: &Stop) -> Result<Markup, 
         html! { div.near { p dir="auto" { b { (session.line(turn)) " " (role) } " " (words) } } }
     };
     let hit = session.message(turn);
-    let files = MessageFiles::of(site, &card, session.about.source);
+    let files = MessageFiles::read(site, &card, session.about.source);
     let address = address(&card, &view.ask, number);
     let message = ShownMessage {
-        number,
-        role: session.role(turn),
-        time: hit.time,
-        content: &hit.content,
-        address: permalink(&card, &view.ask, number),
         is_current: true,
-        is_whole: false,
         is_open: true,
-        versions: None,
-        files: files.shown(&hit),
+        files: files.html(&hit),
         pictures: files.pictures(&hit),
+        ..ShownMessage::new(&session, turn, &hit, permalink(&card, &view.ask, number))
     };
     Ok(html! {
         header {
@@ -159,7 +145,6 @@ pub(super) fn peek(site: &Site, view: &TalkView, stop: &Stop) -> Result<Markup, 
     })
 }
 
-/// Returns the text of a message as it was written.
 pub(super) fn as_written(
     site: &Site,
     id: &str,
@@ -182,8 +167,8 @@ pub(super) fn as_markdown(site: &Site, id: &str, stop: &Stop) -> Result<String, 
     if let Some(resume) = card.resume() {
         let _ = write!(text, "\nresume: `{resume}`\n");
     }
-    let path = Path::of(&session, &follows(site, &session, stop)?, None);
-    let files = MessageFiles::of(site, &card, session.about.source);
+    let path = Path::through(&session, &follows(site, &session, stop)?, None);
+    let files = MessageFiles::read(site, &card, session.about.source);
     for turn in 0..session.turns() {
         if stop.requested() {
             return Err(Problem::Wrong(
@@ -197,7 +182,7 @@ pub(super) fn as_markdown(site: &Site, id: &str, stop: &Stop) -> Result<String, 
         let time = time.map_or_else(String::new, |time| format!(" · {time}"));
         let content = screen::written(snippet::trim(&message.content));
         let _ = write!(text, "\n## {} · {role}{time}{other}\n\n{content}\n", session.line(turn));
-        for line in files.lines(&message) {
+        for line in files.name_lines(&message) {
             let _ = write!(text, "\n{line}\n");
         }
     }
@@ -211,28 +196,20 @@ pub(super) fn as_file(site: &Site, id: &str, stop: &Stop) -> Result<Markup, Prob
 
     let (session, card) = find(site, id, stop)?;
     let title = title_line(&session.about.title);
-    let path = Path::of(&session, &follows(site, &session, stop)?, None);
+    let path = Path::through(&session, &follows(site, &session, stop)?, None);
     let is_other = |turn: &usize| path.place(*turn).is_none();
     let others: Vec<usize> = (0..session.turns()).filter(is_other).collect();
     let mut reading = reading(site, &card, &Marks::None, Highlighter::lasting(MOST_COLOURING));
-    let files = MessageFiles::of(site, &card, session.about.source);
+    let files = MessageFiles::read(site, &card, session.about.source);
     let mut shown = |turns: &[usize]| -> Result<Vec<Markup>, Problem> {
         let hits: Vec<Hit<'_>> = turns.iter().map(|turn| session.message(*turn)).collect();
         let all = turns.iter().zip(&hits).map(|(turn, hit)| ShownMessage {
-            number: session.line(*turn),
-            role: session.role(*turn),
-            time: hit.time,
-            content: &hit.content,
-            address: format!("#m{}", session.line(*turn)),
-            is_current: false,
             is_whole: true,
-            is_open: false,
-            versions: None,
-            files: files.named(hit),
-            pictures: 0,
+            files: files.names_html(hit),
+            ..ShownMessage::new(&session, *turn, hit, format!("#m{}", session.line(*turn)))
         });
         let messages: Vec<ShownMessage<'_>> = all.collect();
-        let thread = MessageThread::of(&reading, &messages);
+        let thread = MessageThread::new(&reading, &messages);
         let block = |block: &Vec<usize>| {
             if stop.requested() {
                 let why = "The conversation is too long: the file could not be made within the time limit.";
@@ -275,7 +252,6 @@ pub(super) fn as_file(site: &Site, id: &str, stop: &Stop) -> Result<Markup, Prob
     })
 }
 
-/// Returns the rule that marks matches in a conversation.
 fn marked_in(ask: &Ask) -> Marks {
     match engine::trimmed(&ask.find) {
         "" => marks(ask),
@@ -356,7 +332,12 @@ fn turn_of(session: &Session, number: u32) -> Result<usize, Problem> {
     })
 }
 
-fn open(site: &Site, view: &TalkView, marker: &Marks, stop: &Stop) -> Result<Talk, Problem> {
+fn open(
+    site: &Site,
+    view: &ConversationView,
+    marker: &Marks,
+    stop: &Stop,
+) -> Result<OpenConversation, Problem> {
     let (session, card) = find(site, &view.id, stop)?;
     let mut turn = view.number.map(|number| turn_of(&session, number)).transpose()?;
     let is_kept = |at: usize| {
@@ -394,14 +375,14 @@ fn open(site: &Site, view: &TalkView, marker: &Marks, stop: &Stop) -> Result<Tal
     if turn.is_none() && !view.ask.find.is_empty() {
         turn = matches.turns.first().copied();
     }
-    let mut path = Path::of(&session, &follows(site, &session, stop)?, turn);
+    let mut path = Path::through(&session, &follows(site, &session, stop)?, turn);
     if view.ask.view != ShownParts::All {
         path.retain(|at| Some(at) == turn || is_kept(at));
     }
-    let family = Family::of(&site.engine, &session, stop)?;
+    let related = RelatedSessions::find(&site.engine, &session, stop)?;
     let (hit, is_whole) = (view.ask.hit, view.is_whole);
     let ask = Ask { hit: 0, ..view.ask.clone() };
-    Ok(Talk { session, card, ask, matches, turn, hit, path, family, is_whole })
+    Ok(OpenConversation { session, card, ask, matches, turn, hit, path, related, is_whole })
 }
 
 /// Returns the address of a message, with the text to mark: of its match, if there is such a text.
@@ -417,7 +398,7 @@ fn permalink(card: &DescribedConversation, ask: &Ask, number: u32) -> String {
     format!("{}/{number}{}#m{number}", card.address(), ask.marks())
 }
 
-impl Talk {
+impl OpenConversation {
     fn title(&self) -> String {
         title_line(&self.session.about.title)
     }
@@ -426,7 +407,6 @@ impl Talk {
         address(&self.card, &self.ask, self.session.line(turn))
     }
 
-    /// Returns the address of a match of a turn.
     fn link_to(&self, turn: usize, hit: usize) -> String {
         let ask = Ask { hit, ..self.ask.clone() };
         address(&self.card, &ask, self.session.line(turn))
@@ -436,13 +416,11 @@ impl Talk {
         permalink(&self.card, &self.ask, self.session.line(turn))
     }
 
-    /// Returns the place of the chosen turn on the path.
     fn place(&self) -> Option<usize> {
         self.path.place(self.turn?)
     }
 
-    /// Returns the places on the path that the page shows.
-    fn shown(&self) -> Range<usize> {
+    fn visible_places(&self) -> Range<usize> {
         let turns = self.path.turns();
         let all = turns.len();
         if self.is_whole {
@@ -478,30 +456,26 @@ impl Talk {
             hit: self.hit,
             ..reading(site, &self.card, marker, Highlighter::new())
         };
-        let files = MessageFiles::of(site, &self.card, self.session.about.source);
-        let shown = self.shown();
+        let files = MessageFiles::read(site, &self.card, self.session.about.source);
+        let shown = self.visible_places();
         let turns = self.path.turns();
         let all = turns.len();
         let hits: Vec<Hit<'_>> =
             turns[shown.clone()].iter().map(|turn| self.session.message(*turn)).collect();
         let on_page = turns[shown.clone()].iter().zip(&hits).map(|(turn, hit)| ShownMessage {
-            number: self.session.line(*turn),
-            role: self.session.role(*turn),
-            time: hit.time,
-            content: &hit.content,
-            address: self.permalink(*turn),
             is_current: self.turn == Some(*turn),
             is_whole: self.is_whole,
             is_open: self.is_whole,
             versions: self.versions(*turn),
             files: html! {
-                (self.family.of_message(&site.engine, hit, stop))
-                (files.shown(hit))
+                (self.related.links_of_message(&site.engine, hit, stop))
+                (files.html(hit))
             },
             pictures: files.pictures(hit),
+            ..ShownMessage::new(&self.session, *turn, hit, self.permalink(*turn))
         });
         let messages: Vec<ShownMessage<'_>> = on_page.collect();
-        let thread = MessageThread::of(&reading, &messages);
+        let thread = MessageThread::new(&reading, &messages);
         let step = |place: usize| self.permalink(turns[place]);
         // The chosen message is on the page in every view.
         let is_shown = |turn: usize| {
@@ -548,7 +522,6 @@ impl Talk {
         self.matches.turns.binary_search(&self.turn?).ok()
     }
 
-    /// Returns the addresses of the matches before and after the current match.
     fn neighbours(&self, place: HitPlace) -> (Option<String>, Option<String>) {
         let first = |turn: &usize| self.link(*turn);
         let Some(turn) = self.turn else { return (None, self.matches.turns.first().map(first)) };
@@ -560,8 +533,7 @@ impl Talk {
         (before, place.after.map(here).or_else(|| after.first().map(first)))
     }
 
-    /// Returns the number of the current match and the number of all, and the same for messages.
-    fn tally(&self, marker: &Marks, place: HitPlace) -> Markup {
+    fn match_count(&self, marker: &Marks, place: HitPlace) -> Markup {
         let [all, messages] = [self.matches.counts.iter().sum(), self.matches.turns.len()];
         html! {
             @match self.rank() {
@@ -584,8 +556,7 @@ impl Talk {
         }
     }
 
-    /// Returns the search field of this conversation, and a note about left-out parts.
-    fn within(&self) -> Markup {
+    fn find_form(&self) -> Markup {
         let query = Ask { find: String::new(), page: 0, ..self.ask.clone() }.query();
         let with = |view: ShownParts| {
             let ask = Ask { view, ..self.ask.clone() };
@@ -610,8 +581,7 @@ impl Talk {
         }
     }
 
-    /// Returns the bar with links to the previous and next match.
-    fn hop(&self, marker: &Marks, place: HitPlace) -> Markup {
+    fn match_bar(&self, marker: &Marks, place: HitPlace) -> Markup {
         if self.ask.sought().is_empty() {
             return html! {};
         }
@@ -634,7 +604,7 @@ impl Talk {
                 (button(before, "prev", "Shift+N", html! { "‹ " span { "Previous" } }))
                 (button(after, "next", "n", html! { span { "Next" } " ›" }))
                 p.count {
-                    (self.tally(marker, place))
+                    (self.match_count(marker, place))
                     " " span dir="auto" { "“" bdi { (snippet::echo(self.ask.sought())) } "”, " (way) }
                 }
                 span.of aria-hidden="true" dir="auto" { (self.title()) }
@@ -644,7 +614,7 @@ impl Talk {
     }
 
     /// Returns the list beside the messages: the matches or, without a search, the prompts of the person.
-    fn beside(&self, marker: &Marks) -> Markup {
+    fn side_list(&self, marker: &Marks) -> Markup {
         let is_search = !self.ask.sought().is_empty();
         let prompts: Vec<usize>;
         let turns: &[usize] = match is_search {
@@ -691,7 +661,7 @@ impl Talk {
         }
     }
 
-    fn about(&self, site: &Site, flags: &Flags) -> Markup {
+    fn about_panel(&self, site: &Site, flags: &Flags) -> Markup {
         let about = &self.session.about;
         let clock = site.clock();
         let is_web = |link: &&str| link.starts_with("https://") || link.starts_with("http://");
@@ -737,18 +707,17 @@ impl Talk {
                     @if let Some(project) = self.card.project() {
                         div { dt { "Project" } " " dd dir="auto" { (project) } }
                     }
-                    (self.family.facts())
+                    (self.related.facts())
                     div { dt { "Id" } " " dd { code { (self.card.id) } } }
                 }
             }
         }
     }
 
-    /// Draws the positions of the matches in the conversation.
-    fn strip(&self) -> Markup {
+    fn overview_strip(&self) -> Markup {
         let all = self.path.turns().len().max(1) as f64;
         let y = |place: usize| format!("{:.2}%", place as f64 / all * 100.0);
-        let shown = self.shown();
+        let shown = self.visible_places();
         let step = self.matches.turns.len().div_ceil(MOST_TICKS).max(1);
         let ticks = self.matches.turns.iter().step_by(step);
         let ticks = ticks.filter_map(|turn| Some((*turn, self.path.place(*turn)?)));

@@ -10,7 +10,6 @@ use verbatim_base::model::{Hit, Instant, Stop};
 use verbatim_engine::{About, Engine, Error, ListOptions, Scope, Session, SourceKind};
 use verbatim_text::{address::page_path, parts::CALL, snippet};
 
-/// The maximum number of started agents that are shown.
 const MOST_AGENTS: usize = 100;
 
 /// The number of characters of an agent's first prompt that are looked for in tool calls.
@@ -24,7 +23,7 @@ const STARTS_WITHIN: i64 = 60 * 60;
 
 /// The agents that a conversation started, and the parent conversation, which started this one.
 #[derive(Default)]
-pub(super) struct Family {
+pub(super) struct RelatedSessions {
     /// The title of the conversation that started this conversation, and the address of the call.
     parent: Option<(String, String)>,
     /// The conversation that this one was forked from. This one has only the messages since then.
@@ -34,20 +33,23 @@ pub(super) struct Family {
     more: usize,
 }
 
-/// An agent that the conversation started, with the agent's own conversation.
 struct Agent {
     about: About,
     /// The beginning of the agent's first prompt, once it was read.
     prompt: OnceCell<String>,
 }
 
-impl Family {
+impl RelatedSessions {
     /// Finds the agents that a conversation started, and the conversation that started this
     /// conversation. An agent's session is the id of the conversation that started the agent.
-    pub(super) fn of(engine: &Engine, talk: &Session, stop: &Stop) -> Result<Family, Error> {
+    pub(super) fn find(
+        engine: &Engine,
+        talk: &Session,
+        stop: &Stop,
+    ) -> Result<RelatedSessions, Error> {
         let (kind, id) = (talk.about.source, &talk.about.id);
         let Some(session) = talk.about.session.as_ref().filter(|name| !name.is_empty()) else {
-            return Ok(Family::default());
+            return Ok(RelatedSessions::default());
         };
         let parent = match session == id {
             true => None,
@@ -76,10 +78,9 @@ impl Family {
         let more = all.saturating_sub(family.len());
         let agents =
             family.into_iter().map(|about| Agent { about, prompt: OnceCell::new() }).collect();
-        Ok(Family { parent, forked_from, agents, more })
+        Ok(RelatedSessions { parent, forked_from, agents, more })
     }
 
-    /// Returns the rows of facts about the started agents, and about the conversation that started this one.
     pub(super) fn facts(&self) -> Markup {
         html! {
             @if let Some((title, address)) = &self.parent {
@@ -106,7 +107,7 @@ impl Family {
 
     /// Returns links to the agents that a message started. Reads only agents that started soon
     /// after the message, and only their first prompts.
-    pub(super) fn of_message(&self, engine: &Engine, hit: &Hit<'_>, stop: &Stop) -> Markup {
+    pub(super) fn links_of_message(&self, engine: &Engine, hit: &Hit<'_>, stop: &Stop) -> Markup {
         let is_call = |agent: &&Agent| {
             is_soon_after(hit.time, agent.about.begun)
                 && starts(&hit.role, &hit.content, agent.prompt(engine, stop))
@@ -145,7 +146,6 @@ fn prompt_of(talk: &Session) -> String {
     snippet::cut(text, PROMPT).unwrap_or(text).to_owned()
 }
 
-/// Returns whether a message may have a call of a tool.
 fn may_start(role: &str, content: &str) -> bool {
     role == "assistant" && content.contains(CALL)
 }

@@ -59,7 +59,7 @@ impl PlaceArgs {
     pub(super) fn expand(&mut self, environment: &Environment) {
         let one = [&mut self.db, &mut self.home, &mut self.index].into_iter().flatten();
         for path in one.chain(&mut self.archive) {
-            *path = expanded(path, environment);
+            *path = expand_home(path, environment);
         }
     }
 
@@ -91,7 +91,7 @@ impl PlaceArgs {
 /// Returns the configuration: flags override the environment, which overrides the configuration
 /// file, which overrides defaults. An empty variable counts as absent.
 pub(super) fn config(places: &PlaceArgs, environment: &Environment) -> Config {
-    let given = |setting| settings::given(setting, flag(setting, places), environment);
+    let given = |setting| settings::resolve(setting, flag(setting, places), environment);
     let named = given(&settings_file::HOME).path();
     let local_databases = named.is_none().then(|| environment.working_folder.join("db"));
     let home = named.unwrap_or_else(|| default_home(environment));
@@ -120,7 +120,7 @@ pub(super) fn config(places: &PlaceArgs, environment: &Environment) -> Config {
 /// Returns an error if the home of `--home` does not exist. A command that reads must not make it.
 pub(super) fn check_home(places: &PlaceArgs, environment: &Environment) -> Result<(), NoHome> {
     let flag = flag(&settings_file::HOME, places);
-    let given = settings::given(&settings_file::HOME, flag, environment);
+    let given = settings::resolve(&settings_file::HOME, flag, environment);
     // A home of the environment or of the configuration file is the usual one of its user, as the default is.
     let SetBy::Flag(_) = given.by else { return Ok(()) };
     match given.path().filter(|home| !home.is_dir()) {
@@ -154,7 +154,6 @@ pub(super) fn flag(setting: &Setting, places: &PlaceArgs) -> Option<Vec<OsString
     }
 }
 
-/// Returns a note if a database in the working folder is searched.
 pub(super) fn local_note(config: &Config) -> Option<String> {
     config.local_folder()?;
     let database = config.export_store().ok()?;
@@ -165,7 +164,6 @@ pub(super) fn local_note(config: &Config) -> Option<String> {
     ))
 }
 
-/// Returns a note about databases with chats that are not searched, if there are any.
 pub(super) fn passed_over_note(config: &Config) -> Option<String> {
     let others = config.passed_over();
     let others = others.iter().filter(|(_, is_canonical)| *is_canonical);
@@ -188,7 +186,7 @@ pub(super) fn short(path: &Path, environment: &Environment) -> String {
 }
 
 /// Returns a path with a leading `~/` replaced by the user's folder.
-pub(super) fn expanded(path: &Path, environment: &Environment) -> PathBuf {
+pub(super) fn expand_home(path: &Path, environment: &Environment) -> PathBuf {
     match (path.strip_prefix("~"), &environment.user_folder) {
         (Ok(rest), Some(home)) if !path.exists() => home.join(rest),
         _ => path.to_owned(),
@@ -215,7 +213,6 @@ pub(super) fn default_home(environment: &Environment) -> PathBuf {
     data.unwrap_or_else(|| environment.working_folder.clone())
 }
 
-/// Returns the existing folders in which coding agents keep their transcripts.
 pub(super) fn agents_folders(environment: &Environment) -> Vec<PathBuf> {
     all_agents_folders(environment).filter(|folder| folder.is_dir()).collect()
 }
@@ -265,15 +262,14 @@ pub struct WrongProvider {
     source: UnknownProvider,
 }
 
-/// Returns the provider of vectors from the flag `--model`, the environment or the configuration file.
 pub(super) fn embeddings(
     flag: Option<&str>,
     environment: &Environment,
 ) -> Result<Provider, WrongProvider> {
     let flag = flag.map(|name| vec![name.into()]);
-    let named = settings::given(&settings_file::EMBEDDINGS, flag, environment);
+    let named = settings::resolve(&settings_file::EMBEDDINGS, flag, environment);
     let Some(name) = named.text() else { return Ok(Provider::BuiltIn) };
-    let key = settings::given(&settings_file::EMBEDDINGS_KEY, None, environment);
+    let key = environment.setting(&settings_file::EMBEDDINGS_KEY);
     let key = key.values.first().and_then(|key| key.to_str());
     let openai = environment.variable("OPENAI_API_KEY").and_then(|key| key.to_str());
     let provider: Provider =
@@ -294,7 +290,7 @@ pub struct WrongShare {
 
 /// Returns the share of vectors from the environment or the configuration file, in percent.
 pub(super) fn vector_share(environment: &Environment) -> Result<Option<u8>, WrongShare> {
-    let given = settings::given(&settings_file::VECTOR_SHARE, None, environment);
+    let given = environment.setting(&settings_file::VECTOR_SHARE);
     let Some(text) = given.text() else { return Ok(None) };
     match parse_share(&text) {
         Some(percent) => Ok(Some(percent)),
@@ -316,13 +312,12 @@ pub enum WrongLogin {
     Form(String),
 }
 
-/// Returns the login of the cluster from the environment, the configuration file or a login file.
 pub(super) fn cluster_login(environment: &Environment) -> Result<Option<Key>, WrongLogin> {
-    let given = settings::given(&settings_file::CLUSTER_LOGIN, None, environment);
+    let given = environment.setting(&settings_file::CLUSTER_LOGIN);
     let (text, by) = match given.text() {
         Some(text) => (text, given.by.to_string()),
         None => {
-            let file = settings::given(&settings_file::CLUSTER_LOGIN_FILE, None, environment);
+            let file = environment.setting(&settings_file::CLUSTER_LOGIN_FILE);
             let by = file.by.to_string();
             let Some(path) = file.path() else { return Ok(None) };
             let metadata = std::fs::metadata(&path);
@@ -338,10 +333,9 @@ pub(super) fn cluster_login(environment: &Environment) -> Result<Option<Key>, Wr
     Key::login(&text).map(Some).ok_or(WrongLogin::Form(by))
 }
 
-/// Returns the flag or variable that names the database.
 pub(super) fn named_by(places: &PlaceArgs, environment: &Environment) -> Option<&'static str> {
     let flag = flag(&settings_file::DB, places);
-    match settings::given(&settings_file::DB, flag, environment).by {
+    match settings::resolve(&settings_file::DB, flag, environment).by {
         SetBy::Flag(name) | SetBy::Variable(name) => Some(name),
         SetBy::File(..) => Some("db in config.toml"),
         SetBy::Default => None,

@@ -11,12 +11,12 @@ use ignore::overrides::OverrideBuilder;
 use unicode_width::UnicodeWidthStr;
 
 use crate::cli::{
+    engine_config,
     environment::Environment,
-    fold::folded,
     look::{end_within, padded},
-    output::{FOUND, NOTHING, TerminalAnswer, chosen, complain, harmless},
-    places,
+    output::{FOUND, NOTHING, TerminalAnswer, complain, confirm_or_number, harmless},
     progress::bytes,
+    wrap::wrapped,
 };
 use verbatim_engine::{
     Config, StoreAddress,
@@ -37,7 +37,6 @@ Each service sends you a link to a zip. Download it, and run `verbatim import` a
 const DOWNLOAD_ZIPS: &str =
     "Download the zips that the manifest lists, and run `verbatim import` again.";
 
-/// The decision about the exports that were found.
 pub(super) enum FoundChoice {
     /// Import these exports. The list is empty if all found exports were imported before.
     Import(Vec<PathBuf>),
@@ -70,7 +69,7 @@ pub(super) fn choose(
     let (mut found, mut with_exports, mut without) = (Vec::new(), Vec::new(), Vec::new());
     let (mut only_links, mut not_read) = (false, Vec::new());
     for folder in &folders {
-        let place = places::short(folder, environment);
+        let place = engine_config::short(folder, environment);
         let (exports, failures, left_out) = match import::found_in(folder, target) {
             Ok(found) => found,
             Err(error) if error.kind() == io::ErrorKind::NotFound => Default::default(),
@@ -93,7 +92,7 @@ pub(super) fn choose(
         let how = if only_links { DOWNLOAD_ZIPS } else { HOW_TO_EXPORT };
         let text = format!("No export of ChatGPT or Claude.ai found in {places}.\n{how}");
         for line in text.lines() {
-            writeln!(out, "{}", folded(line, environment.columns, 2))?;
+            writeln!(out, "{}", wrapped(line, environment.columns, 2))?;
         }
         let transcripts = transcripts();
         return Ok(match transcripts.is_empty() {
@@ -105,7 +104,7 @@ pub(super) fn choose(
     write_found(&found, environment, out)?;
     for line in not_read {
         let line = format!("not imported: {}", harmless(&line));
-        writeln!(out, "{}", folded(&line, environment.columns, 2))?;
+        writeln!(out, "{}", wrapped(&line, environment.columns, 2))?;
     }
     out.flush()?;
     let fresh: Vec<PathBuf> = found
@@ -113,7 +112,7 @@ pub(super) fn choose(
         .filter(|(_, is_imported)| !is_imported)
         .map(|(export, _)| export.path.clone())
         .collect();
-    let example = places::pasted(&found[0].0.path, environment);
+    let example = engine_config::pasted(&found[0].0.path, environment);
     let question = match (fresh.len(), found.len()) {
         (0, _) => {
             writeln!(out, "Nothing is new. To import one again: verbatim import {example}")?;
@@ -136,7 +135,7 @@ pub(super) fn choose(
         return Ok(FoundChoice::Leave(UNANSWERED));
     }
     let numbered = if found.len() > 1 { found.len() } else { 0 };
-    match chosen(&question, numbered)? {
+    match confirm_or_number(&question, numbered)? {
         TerminalAnswer::Yes => return Ok(FoundChoice::Import(fresh)),
         TerminalAnswer::Number(one) => {
             return Ok(FoundChoice::Import(vec![found[one - 1].0.path.clone()]));
@@ -157,7 +156,7 @@ fn write_found(
     let notes = |is_imported: bool| if is_imported { " (imported already)" } else { "" };
     let facts: Vec<String> = found
         .iter()
-        .map(|(export, is_imported)| format!("{}{}", described(export), notes(*is_imported)))
+        .map(|(export, is_imported)| format!("{}{}", export_facts(export), notes(*is_imported)))
         .collect();
     let longest = facts.iter().map(|facts| facts.width()).max().unwrap_or(0);
     let room = environment.columns.map(|all| all.saturating_sub(digits + 6 + longest));
@@ -171,12 +170,11 @@ fn write_found(
     let width = found.iter().map(|(export, _)| name(export).width()).max().unwrap_or(0);
     for (number, ((export, _), facts)) in (1..).zip(found.iter().zip(facts)) {
         let line = format!("  {number:digits$}  {}  {facts}", padded(&name(export), width));
-        writeln!(out, "{}", folded(&line, environment.columns, 5))?;
+        writeln!(out, "{}", wrapped(&line, environment.columns, 5))?;
     }
     Ok(())
 }
 
-/// Returns the beginning and the end of a text, with a width of at most `columns`.
 fn cut_in_the_middle(text: &str, columns: usize) -> String {
     let start = end_within(text, columns / 2);
     let ends = text.char_indices().map(|(at, _)| at).filter(|at| *at > start);
@@ -191,8 +189,7 @@ fn has_transcripts(folder: &Path) -> bool {
     files.flatten().any(|entry| import::is_named_as_transcript(entry.path()))
 }
 
-/// Returns the service, the size and the day of an export.
-fn described(export: &FoundExport) -> String {
+fn export_facts(export: &FoundExport) -> String {
     let mut text = format!("{}, {}", export.service, bytes(export.bytes));
     if let Some(modified) = export.modified {
         let day: DateTime<Local> = modified.into();
@@ -203,13 +200,13 @@ fn described(export: &FoundExport) -> String {
 }
 
 /// Returns the sources that the user named, with a leading `~/` replaced by the user's folder.
-pub(super) fn expanded(sources: &[PathBuf], environment: &Environment) -> Vec<PathBuf> {
-    let sources = sources.iter().map(|source| places::expanded(source, environment));
-    if cfg!(windows) { sources.flat_map(matching).collect() } else { sources.collect() }
+pub(super) fn expand_sources(sources: &[PathBuf], environment: &Environment) -> Vec<PathBuf> {
+    let sources = sources.iter().map(|source| engine_config::expand_home(source, environment));
+    if cfg!(windows) { sources.flat_map(expand_wildcards).collect() } else { sources.collect() }
 }
 
 /// Returns the files that match a pattern with wildcards. On Windows, shells do not expand wildcards.
-fn matching(path: PathBuf) -> Vec<PathBuf> {
+fn expand_wildcards(path: PathBuf) -> Vec<PathBuf> {
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     if path.exists() || !name.contains(['*', '?']) {
         return vec![path];
@@ -244,10 +241,10 @@ mod tests {
         for name in ["a.zip", "b.zip", "c.json"] {
             fs::write(path(name), "").unwrap();
         }
-        assert_eq!(matching(path("*.zip")), [path("a.zip"), path("b.zip")]);
-        assert_eq!(matching(path("?.json")), [path("c.json")]);
+        assert_eq!(expand_wildcards(path("*.zip")), [path("a.zip"), path("b.zip")]);
+        assert_eq!(expand_wildcards(path("?.json")), [path("c.json")]);
         for name in ["*.txt", "none.zip", "a.zip"] {
-            assert_eq!(matching(path(name)), [path(name)]);
+            assert_eq!(expand_wildcards(path(name)), [path(name)]);
         }
     }
 }
