@@ -40,7 +40,43 @@ const MAX_PARAMETERS: usize = 6;
 
 /// The most lines of code of each room, without comments and tests. Whoever raises a limit says in the commit what
 /// for; a limit of which a tenth is free is lowered.
-const ROOMS: &[(&str, usize)] = &[];
+const ROOMS: &[(&str, usize)] = &[
+    ("cli", 15640),
+    ("crates/answer/src", 1210),
+    ("crates/base/src", 1000),
+    ("crates/chats/db", 5460),
+    ("crates/chats/import", 7000),
+    ("crates/chats/src", 20),
+    ("crates/chats/workspace", 650),
+    ("crates/cluster/src", 3080),
+    ("crates/embed/src", 2180),
+    ("crates/engine/attachments", 790),
+    ("crates/engine/decisions", 470),
+    ("crates/engine/filters", 220),
+    ("crates/engine/import", 160),
+    ("crates/engine/memory", 410),
+    ("crates/engine/rank", 2860),
+    ("crates/engine/report", 900),
+    ("crates/engine/scoring", 1540),
+    ("crates/engine/source", 4670),
+    ("crates/engine/src", 2920),
+    ("crates/engine/summaries", 660),
+    ("crates/engine/upkeep", 3390),
+    ("crates/index/src", 4210),
+    ("crates/index/store", 1070),
+    ("crates/index/terms", 840),
+    ("crates/index/vectors", 1340),
+    ("crates/server/http", 1380),
+    ("crates/server/mcp", 1380),
+    ("crates/server/src", 210),
+    ("crates/server/tools", 3460),
+    ("crates/server/watch", 130),
+    ("crates/server/web", 7780),
+    ("crates/text/date", 290),
+    ("crates/text/screen", 380),
+    ("crates/text/src", 4660),
+    ("src", 40),
+];
 
 // The exceptions to the rules today. A test fails when an entry is no longer needed, so that these lists
 // only become shorter.
