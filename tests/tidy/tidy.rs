@@ -71,7 +71,7 @@ const ROOMS: &[(&str, usize)] = &[
     ("crates/server/src", 210),
     ("crates/server/tools", 3460),
     ("crates/server/watch", 130),
-    ("crates/server/web", 7780),
+    ("crates/server/web", 7700),
     ("crates/text/date", 290),
     ("crates/text/screen", 380),
     ("crates/text/src", 4660),
@@ -171,7 +171,7 @@ fn rooms_grow_only_by_decision() {
         ROOMS.iter().map(|(room, most)| ((*room).to_owned(), *most)).collect();
     let is_wrong = |(room, lines): &(&String, &usize)| {
         let most = limits.get(*room).copied().unwrap_or(0);
-        **lines > most || **lines < most - most / 10
+        **lines > most || **lines < most.saturating_sub((most / 10).max(20))
     };
     let wrong: Vec<_> = rooms.iter().filter(is_wrong).collect();
     assert!(wrong.is_empty(), "rooms that are too large, or whose limit is too high: {wrong:#?}");

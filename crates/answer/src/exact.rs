@@ -147,13 +147,75 @@ impl<T> Grouping<T> {
         place
     }
 
-    /// Returns whether a conversation has a hit.
-    pub fn has(&self, key: &ConversationKey) -> bool {
-        self.places.contains_key(key)
-    }
-
     /// Returns the number of messages that match.
     pub fn messages(&self) -> usize {
         self.conversations.iter().map(|conversation| conversation.messages).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_export::TestExport;
+    use verbatim_base::model::Matching;
+    use verbatim_engine::SourceKind;
+
+    fn search<'a>(export: &'a TestExport, text: &str, scope: Scope) -> ExactSearch<'a> {
+        let (text, matching) = (text.to_owned(), Matching::Literal);
+        let request = Request { text, matching, ..Request::default() };
+        ExactSearch::new(&export.engine, request, scope, &Stop::never()).unwrap()
+    }
+
+    #[test]
+    fn hits_come_in_either_order() {
+        let export = TestExport::indexed(&["red one", "blue", "red two"]);
+        let mut asked = search(&export, "red", Scope::default());
+        let mut ids = || {
+            let mut ids = Vec::new();
+            let make: Make<'_, _> = &|_, hit: Hit<'_>| Some(hit.message_id.into_owned());
+            asked
+                .each(None, make.into(), &mut |id| {
+                    ids.push(id);
+                    ControlFlow::Continue(())
+                })
+                .unwrap();
+            asked.oldest_first = !asked.oldest_first;
+            ids
+        };
+        let (newest, mut oldest) = (ids(), ids());
+        oldest.reverse();
+        assert_eq!((newest.len(), &newest), (2, &oldest));
+        assert!(search(&export, "red", Scope::default()).finds().unwrap());
+        assert!(!search(&export, "green", Scope::default()).finds().unwrap());
+        // Every title is "title" and a number.
+        let (count, _) = search(&export, "title 1", Scope::default()).count().unwrap();
+        assert_eq!((count.messages, count.titles), (0, 1));
+    }
+
+    #[test]
+    fn without_a_hit_it_says_what_finds_something() {
+        let export = TestExport::indexed(&["the red fox"]);
+        let nothing = search(&export, "fox red", Scope::default()).nothing(3);
+        assert_eq!(nothing.sentence, "no message has \"fox red\" as one text");
+        assert!(!nothing.readings.is_empty() && !nothing.has_nearest);
+        let scope = Scope { roles: vec!["nobody".to_owned()], ..Scope::default() };
+        let nothing = search(&export, "red fox", scope).nothing(3);
+        assert_eq!(nothing.sentence, "no message has \"red fox\" within these filters");
+    }
+
+    #[test]
+    fn hits_are_grouped_by_conversation() {
+        let key = |id: &str| (SourceKind::Export, id.to_owned());
+        let mut grouping: Grouping<u32> = Grouping::default();
+        for (number, (id, is_title_only)) in
+            (0..).zip([("a", false), ("b", true), ("a", false), ("b", true)])
+        {
+            let place = grouping.add(key(id), (Vec::new(), None), is_title_only);
+            grouping.conversations[place].kept.push(number);
+        }
+        let all: Vec<_> =
+            grouping.conversations.iter().map(|it| (&*it.key.1, it.messages, &*it.kept)).collect();
+        assert_eq!(all, [("a", 2, &[0, 2][..]), ("b", 0, &[1, 3][..])]);
+        assert_eq!(grouping.messages(), 2);
     }
 }

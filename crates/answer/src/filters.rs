@@ -192,3 +192,61 @@ fn not_found(error: engine::Error, engine: &Engine, stop: &Stop) -> FilterError 
         error => error.into(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_export::TestExport;
+
+    #[test]
+    fn every_name_is_a_filter() {
+        let mut filters = Filters::default();
+        let known: Vec<&str> = names().collect();
+        assert!(known.iter().all(|name| filters.add(name, "2025")));
+        assert!(!filters.add("colour", "red"));
+        let given: Vec<&str> = filters.given().map(|(name, _)| name).collect();
+        let aliases: Vec<&str> = ALL.iter().filter_map(|filter| filter.alias).collect();
+        assert!(
+            known.iter().all(|name| given.contains(name) || aliases.contains(name)),
+            "{given:?}"
+        );
+        // Another name of a filter is given as the filter itself.
+        assert_eq!(given.iter().filter(|name| **name == "service").count(), 2);
+    }
+
+    #[test]
+    fn what_cannot_be_applied_says_why() {
+        let export = TestExport::indexed(&["red", "blue"]);
+        let says = |name: &str, value: &str| {
+            let mut filters =
+                Filters { since: Some("2025-02-01".to_owned()), ..Filters::default() };
+            assert!(filters.add(name, value));
+            let (clock, stop) = (Clock::new(false), Stop::never());
+            filters.scope(&export.engine, clock, &stop).map(drop).map_err(|error| error.to_string())
+        };
+        assert_eq!(says("until", "2025-02-01"), Ok(()), "the end of that day");
+        let error = says("until", "2025-01-31").unwrap_err();
+        assert!(error.contains("no message can be in between"), "{error}");
+        let error = says("until", "soon").unwrap_err();
+        assert!(error.starts_with("\"soon\" is not a date"), "{error}");
+        let error = says("role", "usr").unwrap_err();
+        assert!(error.starts_with("no conversation has the role \"usr\"; known: user"), "{error}");
+        let error = says("service", "codx").unwrap_err();
+        assert!(error.starts_with("no conversation has the service \"codx\"; known: "), "{error}");
+        let error = says("in", "nonesuch").unwrap_err();
+        assert!(error.contains("nonesuch"), "{error}");
+        assert_eq!(says("service", "export"), Ok(()));
+    }
+
+    #[test]
+    fn transcripts_are_left_out_only_if_no_service_may_have_them() {
+        let takes = |services: &[&str]| {
+            let mut filters = Filters::default();
+            services.iter().for_each(|service| drop(filters.add("service", service)));
+            filters.takes_transcripts()
+        };
+        assert!(takes(&[]) && takes(&["claude-code"]) && takes(&["archive"]) && takes(&["cod"]));
+        assert!(!takes(&["export"]) && !takes(&["chatgpt", "threads"]));
+        assert!(takes(&["chatgpt", "codex"]));
+    }
+}

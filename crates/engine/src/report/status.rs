@@ -65,6 +65,7 @@ pub struct SourceStatus {
     /// The number of stored conversations whose transcript files are gone.
     pub kept: usize,
     /// The parts of transcripts that could not be read, one sentence each.
+    #[serde(rename = "partly_read")]
     pub unread_parts: Vec<String>,
     /// The time of the first message, in ISO 8601.
     pub first: Option<String>,
