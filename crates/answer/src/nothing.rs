@@ -12,7 +12,7 @@ pub fn sentence(request: &Request, readings: &[QueryReading], is_filtered: bool)
 }
 
 /// Returns words for a text that was read as one, if its words are found in another way.
-pub fn as_one_text(readings: &[QueryReading]) -> &'static str {
+fn as_one_text(readings: &[QueryReading]) -> &'static str {
     match readings.iter().any(|reading| reading.kind.is_of_words()) {
         true => " as one text",
         false => "",

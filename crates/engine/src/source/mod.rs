@@ -6,6 +6,7 @@
 
 mod attachment_files;
 mod choice;
+mod conversation_facts;
 mod kind;
 mod listing;
 mod note;
@@ -13,7 +14,6 @@ pub(crate) mod reader;
 mod scope;
 mod sources;
 mod store;
-mod store_facts;
 mod visible;
 
 pub use attachment_files::AttachmentFiles;

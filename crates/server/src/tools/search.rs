@@ -12,10 +12,10 @@ use super::{
     tool::{self, Answer, Effect, Tool, ToolCall, object, plain_error},
 };
 use verbatim_answer::{
+    exact::{ExactSearch, NothingFound},
     filters::{FilterError, Filters},
     marks::Marks,
     notes::{self, Audience},
-    nothing::as_one_text,
     readings,
     words::{Words, quoted},
 };
@@ -183,10 +183,7 @@ fn search(call: &ToolCall<'_>) -> Result<Answer> {
     }
     let mut advice = Vec::new();
     if items.is_empty() && is_complete {
-        advice = other_readings(call, &question)?;
-        if advice.is_empty() {
-            advice.push(BROADER.to_owned());
-        }
+        advice = what_helps(call, &question)?;
         if is_json {
             notes.push(format!("{NOTHING}. {}", advice.remove(0)));
             notes.append(&mut advice);
@@ -242,12 +239,12 @@ fn search(call: &ToolCall<'_>) -> Result<Answer> {
     Ok(text.into())
 }
 
-/// Returns a line for each other reading of an exact text that was found nowhere: what it finds, and the
-/// arguments that ask for it.
-fn other_readings(call: &ToolCall<'_>, question: &Question) -> Result<Vec<String>> {
-    let [text] = &question.concepts[..] else { return Ok(Vec::new()) };
+/// Returns what helps if nothing was found. For an exact text, this is a line for each other reading that finds
+/// something, with the arguments that ask for it.
+fn what_helps(call: &ToolCall<'_>, question: &Question) -> Result<Vec<String>> {
+    let [text] = &question.concepts[..] else { return Ok(vec![BROADER.to_owned()]) };
     if question.mode != Mode::Exact {
-        return Ok(Vec::new());
+        return Ok(vec![BROADER.to_owned()]);
     }
     let request = Request {
         text: text.clone(),
@@ -255,12 +252,17 @@ fn other_readings(call: &ToolCall<'_>, question: &Question) -> Result<Vec<String
         ignore_accents: question.ignore_accents,
         ..Request::default()
     };
-    let readings = call.engine.readings(&request, &question.scope, MOST_READINGS, call.stop);
-    let is_one_text = as_one_text(&readings);
+    let search = ExactSearch::new(call.engine, request, question.scope.clone(), call.stop)?;
+    let NothingFound { sentence, readings, has_nearest } = search.nothing(MOST_READINGS);
     let mut lines: Vec<String> =
         readings.iter().filter_map(|reading| line_of(reading, &call.arguments)).collect();
-    if let Some(first) = lines.first_mut() {
-        *first = format!("no conversation has {}{is_one_text}; {first}", quoted(text));
+    match lines.first_mut() {
+        Some(first) => *first = format!("{sentence}; {first}"),
+        None => {
+            let nearest = || format!("{sentence}; mode both finds the nearest by meaning");
+            lines.push(BROADER.to_owned());
+            lines.extend(has_nearest.then(nearest));
+        }
     }
     Ok(lines)
 }

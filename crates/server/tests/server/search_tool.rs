@@ -203,13 +203,13 @@ fn searching_for_an_exact_text() {
             ),
         ] {
             let nothing = found(&engine, "search", json!({"query": query, "mode": "text"}));
-            let line = format!("\n\nno conversation has {query:?} as one text; {line}\n");
+            let line = format!("\n\nno message has {query:?} as one text; {line}\n");
             assert!(nothing.contains(&line), "{nothing}");
         }
         let query = json!({"query": "JWT", "mode": "text", "role": "user", "before": "1999-01-01",
             "response_format": "json"});
         let nothing = json(query)["notes"][0].as_str().unwrap().to_owned();
-        assert!(nothing.starts_with("No conversations found. no conversation has"), "{nothing}");
+        assert!(nothing.starts_with("No conversations found. no message has"), "{nothing}");
         assert!(nothing.ends_with("without the filters: leave out before, role"), "{nothing}");
         // `read` takes the path that `search` gives.
         let path = json(json!({"query": "in its id", "mode": "text", "response_format": "json"}))["results"][0]["path"].clone();
