@@ -310,6 +310,13 @@ fn every_face_takes_every_filter() {
             assert_eq!(paths.len(), expected.len(), "{name}: {answer}");
         }
     }
+    // Filters narrow an answer together: this chat has no branch, no project and no tools.
+    for other in ["branch=fix", "project=parser", "tool=apply_patch&role=tool"] {
+        let page = linked(&get(&format!("/?q=in&in={CHAT}&{other}")));
+        assert!(page.is_empty(), "{other}: {page:?}");
+        let by_http = get(&format!("/search?q=in&in={CHAT}&{other}"));
+        assert!(!by_http.contains("conversation_id"), "{other}: {by_http}");
+    }
     // Each face names what it does not know.
     let unknown = ask(&scene, &["search", "in"], &["--branch", "mian"]).errors;
     assert!(unknown.contains("no conversation has the branch \"mian\"; known: main"), "{unknown}");

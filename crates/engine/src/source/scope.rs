@@ -77,13 +77,11 @@ impl Scope {
 
     /// Returns the conversations that the scope names by their ids; `None` if it does not.
     pub fn only(&self) -> Option<Arc<ConversationIds>> {
-        match &self.conversation {
-            Some(id) => {
-                let of = |kind| (kind, HashSet::from([id.clone()]));
-                Some(Arc::new(SourceKind::ALL.map(of).into()))
-            }
-            None => self.conversations.clone(),
-        }
+        let Some(id) = &self.conversation else { return self.conversations.clone() };
+        let is_wanted =
+            |kind: &SourceKind| self.conversations.as_deref().is_none_or(|ids| has(ids, *kind, id));
+        let of = |kind| (kind, HashSet::from([id.clone()]));
+        Some(Arc::new(SourceKind::ALL.into_iter().filter(is_wanted).map(of).collect()))
     }
 
     /// Returns a request for the messages that match `request` and have the scope's roles and dates. If both
