@@ -73,7 +73,7 @@ use self::{
     output::{FOUND, NOTHING, TROUBLE, TerminalWriter},
     pager::Paged,
     waiting::{EndsWaiting, Waiting},
-    wrap::Folded,
+    wrap::Wrapped,
 };
 pub use self::{
     environment::Environment,
@@ -242,7 +242,7 @@ impl Command {
     }
 
     /// Returns the indentation of wrapped lines if the output is sentences for a person.
-    fn fold_indent(&self) -> Option<usize> {
+    fn wrap_indent(&self) -> Option<usize> {
         match self {
             Command::Status(args) if !args.json => Some(0),
             Command::Doctor(args) if !args.json => Some(doctor::VERDICT),
@@ -281,10 +281,11 @@ pub fn run(
             let is_paged = cli.command.as_ref().is_some_and(Command::is_paged);
             let mut out = Paged::new(out, environment, is_paged);
             let mut out_on_terminal = TerminalWriter::new(&mut out);
-            let indent = cli.command.as_ref().and_then(Command::fold_indent);
+            let indent = cli.command.as_ref().and_then(Command::wrap_indent);
             let columns = environment.columns.filter(|_| indent.is_some());
             let user = engine_config::user_prefix(environment);
-            let mut wrapped = Folded::new(&mut out_on_terminal, columns, indent.unwrap_or(0), user);
+            let mut wrapped =
+                Wrapped::new(&mut out_on_terminal, columns, indent.unwrap_or(0), user);
             let code = execute(cli, environment, &mut EndsWaiting(&mut wrapped));
             wrapped.flush()?;
             out.finish()?;

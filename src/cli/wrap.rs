@@ -41,9 +41,9 @@ pub(super) fn wrapped(line: &str, columns: Option<usize>, indent: usize) -> Stri
 /// The beginning of a line of advice. A path in it may be for a file, in which `~` means nothing.
 const ADVICE: &str = "->";
 
-/// A writer that folds lines, and writes `~/` for the folder of the user. The further lines of a wrapped
+/// A writer that wraps lines, and writes `~/` for the folder of the user. The further lines of a wrapped
 /// line begin with `indent` spaces, or with two more spaces than the line itself if that is more.
-pub(super) struct Folded<'a> {
+pub(super) struct Wrapped<'a> {
     out: &'a mut dyn Write,
     columns: Option<usize>,
     indent: usize,
@@ -52,15 +52,15 @@ pub(super) struct Folded<'a> {
     line: Vec<u8>,
 }
 
-impl<'a> Folded<'a> {
-    /// Returns a writer that folds to columns; `None` changes nothing.
+impl<'a> Wrapped<'a> {
+    /// Returns a writer that wraps at columns; `None` changes nothing.
     pub(super) fn new(
         out: &'a mut dyn Write,
         columns: Option<usize>,
         indent: usize,
         user: Option<String>,
-    ) -> Folded<'a> {
-        Folded { out, columns, indent, user, line: Vec::new() }
+    ) -> Wrapped<'a> {
+        Wrapped { out, columns, indent, user, line: Vec::new() }
     }
 }
 
@@ -76,7 +76,7 @@ pub(super) fn shortened(line: &str, user: Option<&str>) -> String {
     }
 }
 
-impl Write for Folded<'_> {
+impl Write for Wrapped<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if self.columns.is_none() {
             return self.out.write(bytes);
@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_folded_between_words_and_not_in_commands() {
+    fn lines_are_wrapped_between_words_and_not_in_commands() {
         let fold = |text: &str, columns| wrapped(text, Some(columns), 4);
         assert_eq!(fold("  one two three", 10), "  one two\n   three");
         assert_eq!(fold("in /a/very/long/path it is", 12), "in /a/very/long/path it\n    is");
@@ -115,7 +115,7 @@ mod tests {
         assert_eq!(fold("one two  three", 8), "one two\n  three");
         assert_eq!(wrapped("one two", None, 4), "one two");
         let mut out = Vec::new();
-        let mut writer = Folded::new(&mut out, Some(10), 0, Some("/home/me/".to_owned()));
+        let mut writer = Wrapped::new(&mut out, Some(10), 0, Some("/home/me/".to_owned()));
         for bytes in
             b"  one two three\n (/home/me/a)\n '/home/me/'\n-> /home/me/\nfour five six".chunks(3)
         {

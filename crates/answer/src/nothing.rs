@@ -30,7 +30,7 @@ pub fn no_answer(question: &str) -> String {
 }
 
 /// Returns the phrase that says that no message matches the request.
-pub fn none_has(request: &Request) -> String {
+fn none_has(request: &Request) -> String {
     let Request { text, or, and, not, matching, .. } = request;
     let quoted_all = |texts: &[String], word: &str| -> String {
         texts.iter().map(|text| format!(" {word} {}", quoted(text))).collect()
