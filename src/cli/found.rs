@@ -11,7 +11,7 @@ pub(super) use verbatim_answer::conversation::{
     ConversationJson, DescribedConversation, MessageKey, UNTITLED, conversation, conversations,
     listed, provenance, target, title_line,
 };
-use verbatim_answer::marks::Piece;
+use verbatim_answer::marks::{Marks, Piece};
 use verbatim_base::model::{Hit, Instant};
 pub(super) use verbatim_engine::ConversationKey as Key;
 use verbatim_engine::{Engine, Session, SourceKind};
@@ -68,16 +68,16 @@ impl FoundHit {
         }
     }
 
-    /// Makes the displayed form of a hit. `mark` returns the ranges of matches in a text.
+    /// Makes the displayed form of a hit, with at most `most` marks in a text.
     pub(super) fn of(
         kind: SourceKind,
         hit: &Hit<'_>,
         look: Look,
-        mark: &dyn Fn(&str) -> Vec<Range<usize>>,
+        (marks, most): (&Marks, usize),
     ) -> FoundHit {
-        let title = title(hit, mark, look);
-        let spans = mark(&hit.content);
-        let is_title_only = spans.is_empty() && !mark(snippet::trim(&hit.title)).is_empty();
+        let title = title(hit, |text| marks.spans(text, most), look);
+        let spans = marks.spans(&hit.content, most);
+        let is_title_only = spans.is_empty() && marks.has_only_title(&hit.content, &hit.title);
         FoundHit {
             key: (kind, hit.conversation_id.clone().into_owned()),
             message: MessageKey::of(hit),

@@ -75,7 +75,7 @@ pub(super) fn run(
     let shown = |one: &Match| {
         let content = one.passage.as_str().into();
         let hit = Hit { content, ..one.hit.lent() };
-        let found = FoundHit::of(one.source, &hit, page.look, &mark);
+        let found = FoundHit::of(one.source, &hit, page.look, (&ranking.marks, usize::MAX));
         // A ranked message is shown even if only its title contains words of the question.
         let text = found.text.unwrap_or_else(|| {
             super::look::excerpt(&hit.content, &[], page.look.columns_of_message())

@@ -554,8 +554,8 @@ impl<'a> Exact<'a> {
 
     fn flat(&self, out: &mut dyn Write) -> Result<(usize, usize)> {
         let mut lines = FlatLines::new(self.page, self.limit, out);
-        let mark = |text: &str| self.search.marks.spans(text, MOST_SPANS);
-        let render = |kind, hit: Hit<'_>| Some(FoundHit::of(kind, &hit, self.page.look, &mark));
+        let marks = (&self.search.marks, MOST_SPANS);
+        let render = |kind, hit: Hit<'_>| Some(FoundHit::of(kind, &hit, self.page.look, marks));
         self.all(self.limit_of_source(), &render, &mut |found| lines.show(found))?;
         lines.finish()
     }
@@ -568,6 +568,7 @@ impl<'a> Exact<'a> {
     }
 
     fn grouped(&self, is_terminal: bool, out: &mut dyn Write) -> Result<usize> {
+        let marks = (&self.search.marks, MOST_SPANS);
         let mark = |text: &str| self.search.marks.spans(text, MOST_SPANS);
         let mut groups = Groups::new(self.limit);
         let is_full = AtomicBool::new(false);
@@ -600,7 +601,7 @@ impl<'a> Exact<'a> {
         let render = |kind, hit: Hit<'_>| {
             // What is beyond the limit is only counted.
             Some(match is_full.load(Ordering::Relaxed) {
-                false => FoundHit::of(kind, &hit, self.page.look, &mark),
+                false => FoundHit::of(kind, &hit, self.page.look, marks),
                 true => {
                     let is_title_only = self.search.is_title_only(&hit);
                     FoundHit::counted(kind, &hit, is_title_only)

@@ -65,7 +65,7 @@ impl<'a> ExactSearch<'a> {
 
     /// Returns whether only the title of a hit's conversation matches, and not the message.
     pub fn is_title_only(&self, hit: &Hit<'_>) -> bool {
-        self.marks.spans(&hit.content, 1).is_empty() && !self.marks.spans(&hit.title, 1).is_empty()
+        self.marks.has_only_title(&hit.content, &hit.title)
     }
 
     /// Returns whether anything matches.
@@ -190,6 +190,25 @@ mod tests {
         // Every title is "title" and a number.
         let (count, _) = search(&export, "title 1", Scope::default()).count().unwrap();
         assert_eq!((count.messages, count.titles), (0, 1));
+    }
+
+    #[test]
+    fn a_message_with_one_of_the_texts_is_no_title() {
+        // Every title is "title" and a number.
+        let export = TestExport::indexed(&["red fox", "blue"]);
+        let count = |text: &str, and: &[&str], matching| {
+            let and = and.iter().map(|&text| text.to_owned()).collect();
+            let request = Request { text: text.to_owned(), and, matching, ..Request::default() };
+            let (engine, stop) = (&export.engine, Stop::never());
+            let search = ExactSearch::new(engine, request, Scope::default(), &stop).unwrap();
+            let (count, _) = search.count().unwrap();
+            (count.messages, count.titles)
+        };
+        assert_eq!(count("title", &[], Matching::Literal), (0, 2));
+        assert_eq!(count("title", &["red"], Matching::Literal), (1, 0));
+        assert_eq!(count("title", &["0"], Matching::Literal), (0, 1));
+        // Each text matches, though nothing in it can be marked.
+        assert_eq!(count("title|$", &[], Matching::Regex), (2, 0));
     }
 
     #[test]

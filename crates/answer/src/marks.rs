@@ -28,6 +28,14 @@ impl Marks {
         Ok(Marks::Texts(matchers.map_err(|error| Error::from(IndexError::from(error)))?))
     }
 
+    /// Returns whether only a title matches, and not the content below it.
+    pub fn has_only_title(&self, content: &str, title: &str) -> bool {
+        match self {
+            Marks::Texts(matchers) => matchers.has_only_title(content, title),
+            words => words.spans(content, 1).is_empty() && !words.spans(title, 1).is_empty(),
+        }
+    }
+
     /// Returns the ranges of the first matches in a text, at most `most`.
     pub fn spans(&self, text: &str, most: usize) -> Vec<Range<usize>> {
         match self {

@@ -14,10 +14,11 @@ use verbatim_base::model::{Hit, Request, Stop};
 use verbatim_index::Error as IndexError;
 use verbatim_text::matcher::Matchers;
 
-/// The number of messages whose content matches, and of conversations whose title alone matches.
+/// The number of messages that match, and of conversations whose title alone matches
+/// ([`Matchers::has_only_title`]).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Count {
-    /// The number of messages whose content matches.
+    /// The number of messages that match.
     pub messages: usize,
     /// The number of conversations of these messages.
     pub conversations: usize,

@@ -322,15 +322,17 @@ fn count(
         let id = || it.conversation_id();
         counter.add((it.conversation(), id), (it.role(), || it.role_name()), it.time());
     };
-    if let Some((snapshot, counters)) = source.aggregate_texts(request, stop, &make, &add) {
+    let matchers = Matchers::of(request).map_err(index::Error::from)?;
+    // One of several texts may be in the title, and a text that excludes a message too.
+    let is_of_texts = matchers.all.is_empty() && matchers.none.is_empty();
+    let aggregated = is_of_texts.then(|| source.aggregate_texts(request, stop, &make, &add));
+    if let Some((snapshot, counters)) = aggregated.flatten() {
         counters.iter().for_each(|(_, counter)| counter.add_to(facets));
         facets.conversations += distinct(&snapshot, &counters);
         return Ok(());
     }
-    let matchers = Matchers::of(request).map_err(index::Error::from)?;
-    // Messages that are found only by the title of their conversation are not counted.
     let render = |hit: Hit<'_>| {
-        let is_counted = matchers.accept_text(&hit.content);
+        let is_counted = !matchers.has_only_title(&hit.content, &hit.title);
         is_counted.then(|| (hit.conversation_id.into_owned(), hit.role.into_owned(), hit.time))
     };
     let (mut counter, mut numbers, mut roles) = (make(), HashMap::new(), Vec::new());
@@ -380,7 +382,7 @@ fn add(counts: &mut BTreeMap<String, u64>, name: &str, number: u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Config, Engine, TestExport};
+    use crate::{Config, Engine, Scope, TestExport};
     use verbatim_base::model::Matching;
 
     #[test]
@@ -479,6 +481,47 @@ mod tests {
                     (counted(&export.engine, text, choice), counted(&live, text, choice));
                 assert_eq!(by_index, by_like, "{text:?} {choice:?}");
             }
+        }
+    }
+
+    #[test]
+    fn titles_count_where_a_request_has_several_texts() {
+        let (export, live, _folder) = both();
+        // "title" is in every title, and in no text.
+        let of = |text: &str, [or, and, not]: [&str; 3]| {
+            let list = |text: &str| text.split_terminator(',').map(str::to_owned).collect();
+            let (text, matching) = (text.to_owned(), Matching::Literal);
+            let (or, and, not) = (list(or), list(and), list(not));
+            Request { text, or, and, not, matching, ..Request::default() }
+        };
+        let requests = [
+            (of("red", ["", "", ""]), of("red", ["", "title", ""])),
+            (of("red", ["", "", ""]), of("title", ["", "red", ""])),
+            (of("red", ["fox", "", ""]), of("red", ["fox", "title", ""])),
+        ];
+        let none = Choice::default();
+        for (content, with_title) in requests {
+            let of = |engine: &Engine, request: &Request| {
+                let choice = Choice { request: request.clone(), ..none.clone() };
+                counted(engine, &request.text, &choice)
+            };
+            assert_eq!(of(&export.engine, &with_title), of(&export.engine, &content));
+        }
+        for request in [
+            of("red", ["", "title 1", ""]),
+            of("red", ["", "", "title 1"]),
+            of("e", ["fox", "", "title 2,ss"]),
+            of("fox", ["", "", "red"]),
+        ] {
+            let choice = Choice { request: request.clone(), ..none.clone() };
+            let [by_index, by_like] =
+                [&export.engine, &live].map(|engine| counted(engine, &request.text, &choice));
+            assert!(by_index.messages > 0, "{request:?}");
+            assert_eq!(by_index, by_like, "{request:?}");
+            let sources = export.engine.all_sources();
+            let (count, _) = sources.count(&request, &Scope::default(), &Stop::never()).unwrap();
+            let facets = (by_index.messages as usize, by_index.conversations);
+            assert_eq!(facets, (count.messages, count.conversations), "{request:?}");
         }
     }
 

@@ -187,9 +187,14 @@ impl Matchers {
         self.accept(|matcher| matcher.matches_irregular(text.as_bytes()))
     }
 
-    /// Returns whether only the title of a message has one of the texts, and not its content.
+    /// Returns whether a hit is a hit by its title alone: its content has none of the texts that must match. A
+    /// message with one of several texts is a match, even if the others are in its title.
     pub fn has_only_title(&self, content: &str, title: &str) -> bool {
-        self.first_spans(content, 1).is_empty() && !self.first_spans(title, 1).is_empty()
+        let has_any = |text: &str| {
+            let mut matchers = self.any.iter().chain(&self.all);
+            matchers.any(|matcher| matcher.matches_irregular(text.as_bytes()))
+        };
+        !has_any(content) && has_any(title)
     }
 
     /// Returns the byte spans of matches in a text, in order: the first `most` of each pattern.

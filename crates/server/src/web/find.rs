@@ -31,7 +31,7 @@ use verbatim_engine::{
     ConversationIds, ConversationKey, Facets, FallbackReason, Flags, Match, Mode, Note,
     QueryReading, Question, ReadingKind, Render, Scope, SearchPlan, SourceKind,
 };
-use verbatim_text::{matcher::Matchers, snippet};
+use verbatim_text::snippet;
 
 /// The number of conversations on a page.
 pub(super) const GROUPS: usize = 20;
@@ -201,12 +201,6 @@ pub(super) fn marks(ask: &Ask) -> Marks {
     }
 }
 
-/// Returns the texts of an exact search that does not read its text as one; `None` if it does.
-fn texts_of(ask: &Ask) -> Option<Matchers> {
-    (!ask.how().is_empty()).then_some(())?;
-    Matchers::of(&scope::request(ask)).ok()
-}
-
 fn title_of(title: &str, marker: &Marks) -> Vec<Piece> {
     match snippet::trim(title) {
         "" => whole("Untitled", &[]),
@@ -220,7 +214,7 @@ struct StreamedHit {
     /// The message with its role, without other texts.
     hit: Hit<'static>,
     title: Vec<Piece>,
-    /// Whether the message itself matches, not only the title.
+    /// Whether the message is shown, and not only its title.
     is_in_text: bool,
     /// The text around the first matches, and a hash of the whole text; `None` if the text is not needed.
     text: Option<(Excerpt, u64)>,
@@ -270,7 +264,7 @@ fn exact(site: &Site, ask: &Ask, scope: &Scope, stop: &Stop) -> Result<SearchRes
     let begun = Clockwork::now();
     let mut search = ExactSearch::new(&site.engine, scope::request(ask), scope.clone(), stop)?;
     search.oldest_first = ask.is_oldest;
-    let (marker, texts) = (&search.marks, texts_of(ask));
+    let marker = &search.marks;
     let first_shown = ask.page.saturating_mul(GROUPS);
     let is_full = AtomicBool::new(false);
     // Conversations that have enough messages to show. Their further hits are only counted.
@@ -279,23 +273,18 @@ fn exact(site: &Site, ask: &Ask, scope: &Scope, stop: &Stop) -> Result<SearchRes
         let done = lock(&done);
         !is_full.load(Ordering::Relaxed) && !done.get(&kind).is_some_and(|ids| ids.contains(id))
     };
-    let (clock, is_listed) = (site.clock(), ask.text().is_empty());
+    let clock = site.clock();
     let make = |kind, hit: Hit<'_>| {
         if ask.hour.is_some_and(|hour| hit.time.map(|time| clock.hour_of_week(time)) != Some(hour))
         {
             return None;
         }
-        let first = marker.spans(&hit.content, 1).first().map(|span| span.end);
-        let first = first.or(is_listed.then_some(0));
-        // One of several texts may be in the message, and the others in the title.
-        let is_in_text = first.is_some()
-            && texts.as_ref().is_none_or(|texts| {
-                texts.accept_text(&hit.content) || !texts.accept_text(snippet::trim(&hit.title))
-            });
+        let is_in_text = !search.is_title_only(&hit);
         let is_shown = reads(kind, &hit.conversation_id);
         let title = if is_shown { title_of(&hit.title, marker) } else { Vec::new() };
-        let text = first.filter(|_| is_shown).map(|first| {
+        let text = (is_shown && is_in_text).then(|| {
             // An excerpt needs only the text around the first match.
+            let first = marker.spans(&hit.content, 1).first().map_or(0, |span| span.end);
             let near = first.saturating_add(MOST_AROUND)..hit.content.len();
             let end = near.clone().find(|at| hit.content.is_char_boundary(*at)).unwrap_or(near.end);
             let (text, spans) = readable(marker, &hit.content[..end]);

@@ -441,6 +441,12 @@ mod tests {
             assert!(words.contains("2 messages in 2 conversations"), "{words}");
             assert!(both.contains("href=\"/?q=tomato%20sun\"") && words.contains("As one text"));
             assert!(both.contains("name=\"match\" value=\"all\" form=\"find\""), "{both}");
+            // One of the texts may be in the title, and the filters count what is shown.
+            for address in ["/search", "/facets"] {
+                let address = format!("{address}?q=title+tomato&match=all");
+                let (_, both) = get_of(&router, &address).await;
+                assert!(words_of(&both).contains("2 messages in 2 conversations"), "{both}");
+            }
             let (_, shown) = get_of(&router, "/c/0/1?q=tomato+sun&match=all").await;
             assert!(shown.contains("<mark>sun</mark> on a <mark>tomato</mark>"), "{shown}");
             for (query, address, what) in [
