@@ -322,15 +322,12 @@ fn count(
         let id = || it.conversation_id();
         counter.add((it.conversation(), id), (it.role(), || it.role_name()), it.time());
     };
-    let matchers = Matchers::of(request).map_err(index::Error::from)?;
-    // One of several texts may be in the title, and a text that excludes a message too.
-    let is_of_texts = matchers.all.is_empty() && matchers.none.is_empty();
-    let aggregated = is_of_texts.then(|| source.aggregate_texts(request, stop, &make, &add));
-    if let Some((snapshot, counters)) = aggregated.flatten() {
+    if let Some((snapshot, counters)) = source.aggregate_texts(request, stop, &make, &add) {
         counters.iter().for_each(|(_, counter)| counter.add_to(facets));
         facets.conversations += distinct(&snapshot, &counters);
         return Ok(());
     }
+    let matchers = Matchers::of(request).map_err(index::Error::from)?;
     let render = |hit: Hit<'_>| {
         let is_counted = !matchers.has_only_title(&hit.content, &hit.title);
         is_counted.then(|| (hit.conversation_id.into_owned(), hit.role.into_owned(), hit.time))
@@ -511,8 +508,15 @@ mod tests {
             of("red", ["", "title 1", ""]),
             of("red", ["", "", "title 1"]),
             of("e", ["fox", "", "title 2,ss"]),
+            of("title", ["red", "title 1", ""]),
             of("fox", ["", "", "red"]),
+            of("", ["", "", "red"]),
+            of("\u{fffd}", ["日本", "red,title", "title 7"]),
+            of("title 3", ["", "日,red", ""]),
         ] {
+            let (source, stop) = (export.engine.sources().remove(0), Stop::never());
+            let used = source.aggregate_texts(&request, &stop, &|| (), &|(), _| ());
+            assert!(used.is_some(), "the index is not used");
             let choice = Choice { request: request.clone(), ..none.clone() };
             let [by_index, by_like] =
                 [&export.engine, &live].map(|engine| counted(engine, &request.text, &choice));

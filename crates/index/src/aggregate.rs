@@ -1,5 +1,5 @@
-//! Aggregates the messages whose text matches into values of the caller, with several threads: for counts,
-//! which need neither the texts of the messages nor their order.
+//! Aggregates the messages that match by their text into values of the caller, with several threads: for
+//! counts, which need neither the texts of the messages nor their order.
 
 use std::{
     borrow::Cow,
@@ -67,7 +67,8 @@ impl<'a> TextMatch<'a> {
 }
 
 impl Snapshot {
-    /// Calls `add` with each message whose text matches a request; titles do not count. Each thread adds to
+    /// Calls `add` with each message that matches a request, but not by its title alone
+    /// ([`Matchers::has_only_title`](verbatim_text::matcher::Matchers::has_only_title)). Each thread adds to
     /// its own value from `make`. Returns each value with the number of its segment.
     ///
     /// If the search is stopped, returns the values so far.
@@ -79,7 +80,8 @@ impl Snapshot {
         add: &(dyn Fn(&mut T, TextMatch<'_>) + Sync),
     ) -> Result<Vec<(usize, T)>> {
         let (mut query, mut grams) = GramQuery::new(request, &self.common)?;
-        query.texts_only = true;
+        // One of several texts may be in the title, and a text that excludes a message too.
+        query.texts_only = query.matchers.all.is_empty() && query.matchers.none.is_empty();
         let mut values = Vec::new();
         for (number, segment) in self.segments.iter().enumerate() {
             let before = grams.clone();
@@ -146,7 +148,8 @@ impl<T: Send> SegmentAggregation<'_, T> {
         let mut verifier = verifier.with_followed(self.followed.as_ref());
         let mut is_stopped = || self.stop.requested();
         while let Some(candidate) = plan.next(&mut is_stopped) {
-            if verifier.matches(&candidate) {
+            let is_match = verifier.matches(&candidate);
+            if is_match && (self.query.texts_only || verifier.has_in_text(candidate.doc)) {
                 (self.add)(value, TextMatch { store, doc: candidate.doc });
             }
         }

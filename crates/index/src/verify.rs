@@ -98,27 +98,44 @@ impl<'a> Verifier<'a> {
             return true;
         }
         if let Some(matcher) = self.single {
-            return self.has(matcher, 0, candidate);
+            return self.has(matcher, 0, candidate, self.query.texts_only);
         }
         // With several matchers, the posting lists do not tell whether the text or the title may match.
         let candidate = Candidate { doc: candidate.doc, by_text: true, by_title: true };
         let matchers = self.matchers;
         let (any, all) = (matchers.any.len(), matchers.all.len());
-        let has_any =
-            any == 0 || (0..any).any(|place| self.has(&matchers.any[place], place, &candidate));
-        has_any
-            && (0..all).all(|place| self.has(&matchers.all[place], any + place, &candidate))
-            && !(0..matchers.none.len())
-                .any(|place| self.has(&matchers.none[place], any + all + place, &candidate))
+        let mut has = |pattern: &Matcher, number| {
+            self.has(pattern, number, &candidate, self.query.texts_only)
+        };
+        (any == 0 || (0..any).any(|place| has(&matchers.any[place], place)))
+            && (0..all).all(|place| has(&matchers.all[place], any + place))
+            && !(0..matchers.none.len()).any(|place| has(&matchers.none[place], any + all + place))
     }
 
-    /// Returns whether the matcher with this number matches the text or the title of a message.
+    /// Returns whether the text of a message has one of the texts that must match, if there are any, whatever
+    /// its title has.
+    pub(super) fn has_in_text(&mut self, doc: u32) -> bool {
+        let candidate = Candidate { doc, by_text: true, by_title: false };
+        let (any, all) = (&self.matchers.any, &self.matchers.all);
+        let mut matchers = any.iter().chain(all).enumerate();
+        any.is_empty() && all.is_empty()
+            || matchers.any(|(number, matcher)| self.has(matcher, number, &candidate, true))
+    }
+
+    /// Returns whether the matcher with this number matches the text or, unless only texts count, the title
+    /// of a message.
     #[inline]
-    fn has(&mut self, pattern: &Matcher, number: usize, candidate: &Candidate) -> bool {
+    fn has(
+        &mut self,
+        pattern: &Matcher,
+        number: usize,
+        candidate: &Candidate,
+        texts_only: bool,
+    ) -> bool {
         let Candidate { doc, by_text, by_title } = *candidate;
         let store = self.store;
         self.known = None;
-        let by_title = by_title && !self.query.texts_only;
+        let by_title = by_title && !texts_only;
         let signature = if by_text { self.signature(doc) } else { None };
         let wanted = &self.query.signatures[number];
         let is_other = signature.is_some_and(|signature| !signature.may_have(wanted));
@@ -132,12 +149,12 @@ impl<'a> Verifier<'a> {
         }
         let first = if self.raw_content { texts.stored } else { texts.shown };
         let has_second = texts.differ && !self.raw_content && pattern.matches_stored_parts();
-        let second = (has_second && !self.query.texts_only).then_some(texts.stored);
+        let second = (has_second && !texts_only).then_some(texts.stored);
         if !texts.regular {
             self.bytes_read += (texts.shown.len() + texts.stored.len()) as u64;
             let title = store.title(store.conversation(doc));
             let buffer = &mut self.buffer;
-            return !self.query.texts_only && pattern.matches_irregular(title)
+            return !texts_only && pattern.matches_irregular(title)
                 || pattern.matches_irregular(first.read(buffer))
                 || second.is_some_and(|second| pattern.matches_irregular(second.read(buffer)));
         }

@@ -66,7 +66,7 @@ impl Source {
         self.visible(self.store().searcher(self, stop)).search(&request, stop, sink)
     }
 
-    /// Passes each message whose text matches a request to `add`, as [`Snapshot::aggregate_texts`] does,
+    /// Passes each message that matches a request to `add`, as [`Snapshot::aggregate_texts`] does,
     /// including messages that answers leave out. Returns `None` if the index cannot answer.
     pub(crate) fn aggregate_texts<T: Send>(
         &self,
