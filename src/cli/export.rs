@@ -403,7 +403,7 @@ fn safe_name(text: &str) -> String {
     let text: String = text.chars().map(plain).collect();
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let text = snippet::cut(&text, MAX_NAME).unwrap_or(&text).trim_end();
-    if text.is_empty() { "Untitled".to_owned() } else { text.to_owned() }
+    if text.is_empty() { found::UNTITLED.to_owned() } else { text.to_owned() }
 }
 
 fn markdown(

@@ -11,7 +11,7 @@ use super::{
     completions::conversations,
     error::{Error, Result},
 };
-use verbatim_answer::filters::{self, FilterError, SINCE, UNTIL};
+use verbatim_answer::filters::{self, FilterError, SINCE, UNTIL, WITHIN};
 use verbatim_base::model::Stop;
 use verbatim_engine::{
     Engine, Note, Scope,
@@ -128,6 +128,9 @@ impl FilterArgs {
             FilterError::Date { filter, reason } => {
                 usage(format!("invalid value for '--{filter} <DATE>': {reason}"))
             }
+            FilterError::OneMessage { conversation } => usage(format!(
+                "--{WITHIN} takes a conversation, not one message: --{WITHIN} {conversation}"
+            )),
             error => usage(error.to_string()),
         })
     }

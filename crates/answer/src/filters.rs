@@ -53,9 +53,15 @@ pub enum FilterError {
         reason: String,
     },
     /// The first date is after the last one.
-    #[error("--since is after --until: no message can be in between")]
+    #[error("the first date is after the last one: no message can be in between")]
     NoTime,
-    /// The filters name something that nothing has, or that is no conversation.
+    /// The filter [`WITHIN`] names one message.
+    #[error("{WITHIN} takes a conversation, not one message: {conversation}")]
+    OneMessage {
+        /// The name of the message's conversation, quoted for a shell.
+        conversation: String,
+    },
+    /// The filters name something that nothing has.
     #[error("{0}")]
     Unknown(String),
     /// The sources cannot be read.
@@ -152,9 +158,7 @@ impl Filters {
             let named = target(engine, word, stop);
             let (about, number) = named.map_err(|error| not_found(error, engine, stop))?;
             if let (Some(_), Some((id, _))) = (number, word.rsplit_once(':')) {
-                let id = quoted(id);
-                let text = format!("--in takes a conversation, not one message: --in {id}");
-                return Err(FilterError::Unknown(text));
+                return Err(FilterError::OneMessage { conversation: quoted(id) });
             }
             chosen.push(about);
         }

@@ -10,7 +10,10 @@ use super::{
     read,
     tool::{self, Answer, Effect, Tool, ToolCall, object, plain_error},
 };
-use verbatim_answer::notes::{self, Audience};
+use verbatim_answer::{
+    conversation::UNTITLED,
+    notes::{self, Audience},
+};
 use verbatim_engine::{self as engine, About, Fields, Mode, Question, Scope, SourceKind};
 use verbatim_text::{address::page_path, snippet};
 
@@ -126,7 +129,7 @@ fn unknown(call: &ToolCall<'_>, id: &str) -> Error {
 
 fn title(about: &About) -> String {
     match bound::line(&about.title, TITLE) {
-        empty if empty.is_empty() => "Untitled".to_owned(),
+        empty if empty.is_empty() => UNTITLED.to_owned(),
         title => title,
     }
 }

@@ -19,6 +19,7 @@ use super::{
     site::{Problem, Site},
 };
 use verbatim_answer::{
+    conversation::UNTITLED,
     exact::{ExactSearch, GroupedConversation, Grouping},
     ranked::RankedMessages,
     words::Words,
@@ -203,7 +204,7 @@ pub(super) fn marks(ask: &Ask) -> Marks {
 
 fn title_of(title: &str, marker: &Marks) -> Vec<Piece> {
     match snippet::trim(title) {
-        "" => whole("Untitled", &[]),
+        "" => whole(UNTITLED, &[]),
         title => whole(title, &marker.spans(title, FIRST_SPANS)),
     }
 }

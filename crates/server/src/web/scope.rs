@@ -6,8 +6,7 @@ use super::{
     ask::Ask,
     site::{ChosenConversations, Problem, Site},
 };
-use verbatim_answer::filters::FilterError;
-use verbatim_base::model::{Instant, Matching, Request, Stop};
+use verbatim_base::model::{Matching, Request, Stop};
 use verbatim_engine::{
     Choice, ChosenIds, ConversationIds, Flags, Note, ReadingKind, Scope, filters::ALL, in_both,
 };
@@ -19,7 +18,7 @@ pub(super) fn choice(
     flags: &Flags,
     stop: &Stop,
 ) -> Result<Choice, Problem> {
-    let (since, until) = dates(site, ask)?;
+    let (since, until) = ask.filters.dates(site.clock())?;
     let chosen = ask.conversations();
     let names = |filter: &str| chosen.names.of(filter).to_vec();
     let (services, projects, models) = (names("service"), names("project"), names("model"));
@@ -31,17 +30,6 @@ pub(super) fn choice(
     ids.only = both(ids.only, site.chosen(&others, stop)?.conversations);
     let request = Request { roles: ask.filters.roles.clone(), since, until, ..request(ask) };
     Ok(Choice { services, projects, models, request, ids })
-}
-
-/// Returns the first and the last instant.
-fn dates(site: &Site, ask: &Ask) -> Result<(Option<Instant>, Option<Instant>), Problem> {
-    ask.filters.dates(site.clock()).map_err(|error| match error {
-        FilterError::NoTime => {
-            let what = "The first date is after the last one: no message can be in between.";
-            Problem::Wrong(what.to_owned())
-        }
-        error => Problem::Wrong(error.to_string()),
-    })
 }
 
 /// Returns the conversations that both choices have; `None` for all.
@@ -74,7 +62,7 @@ pub(super) fn scope(
     flags: &Flags,
     stop: &Stop,
 ) -> Result<(Scope, Vec<Note>), Problem> {
-    let (since, until) = dates(site, ask)?;
+    let (since, until) = ask.filters.dates(site.clock())?;
     let ChosenIds { only, without } = flagged(ask, flags);
     let ChosenConversations { conversations, notes } = site.chosen(&ask.conversations(), stop)?;
     let (roles, conversations) = (ask.filters.roles.clone(), both(only, conversations));

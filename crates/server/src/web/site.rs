@@ -16,7 +16,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::{
     ask::Ask,
-    card::{counted, moment},
+    card::{counted, moment, title_line},
     frame,
     imports::Imports,
 };
@@ -338,7 +338,7 @@ fn candidates_of(candidates: &[Heading], total: usize, ask: &Ask) -> Markup {
         ul.list {
             @for it in candidates {
                 li {
-                    a href=(page_path(&it.id) + &ask.marks()) { bdi { (if it.title.is_empty() { "Untitled" } else { &it.title }) } }
+                    a href=(page_path(&it.id) + &ask.marks()) { bdi { (title_line(&it.title)) } }
                     " " span.note { code { (it.id) } " " (moment(Clock::new(false), it.last)) }
                     " " span.n { (counted(it.messages as usize, "message")) }
                 }

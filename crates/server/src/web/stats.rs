@@ -6,7 +6,7 @@ use maud::{Markup, html};
 
 use super::{
     ask::{Ask, NO_PROJECT, Way},
-    card::{counted, moment, role_name, service},
+    card::{counted, moment, role_name, service, title_line},
     chart::{DAYS, HOURS, as_table, bar, columns, count_at, heat, month_name, months},
     chosen::chosen,
     facets::everything,
@@ -273,12 +273,9 @@ fn longest_table(site: &Site, longest: &[About]) -> Markup {
                 } }
                 tbody {
                     @for about in longest {
-                        @let title = about.title.trim();
                         tr {
                             th scope="row" dir="auto" {
-                                a href=(page_path(&about.id)) {
-                                    @if title.is_empty() { "Untitled" } @else { (title) }
-                                }
+                                a href=(page_path(&about.id)) { (title_line(&about.title)) }
                             }
                             td.r { (moment(site.clock(), about.begun)) }
                             td.r { (grouped(about.turns as usize)) }
