@@ -129,12 +129,14 @@ impl Filters {
         stop: &Stop,
     ) -> Result<(Scope, Vec<Note>), FilterError> {
         let (since, until) = self.dates(clock)?;
-        let (scope, notes) = self.conversations(engine, stop)?;
-        let roles = engine.all_sources().named_roles(&self.roles, &scope.sources, stop)?;
+        let sources = engine.all_sources();
+        let (mut scope, notes) = sources.narrowed(&self.names, stop)?;
+        let roles = sources.named_roles(&self.roles, &scope.sources, stop)?;
         let roles = roles.map_err(|unknown| FilterError::Unknown(unknown.to_string()))?;
         if let Some(unknown) = notes.iter().find(|note| matches!(note, Note::Unknown { .. })) {
             return Err(FilterError::Unknown(unknown.to_string()));
         }
+        self.choose(&mut scope, engine, stop)?;
         Ok((Scope { roles, since, until, ..scope }, notes))
     }
 
@@ -145,8 +147,7 @@ impl Filters {
         engine: &Engine,
         stop: &Stop,
     ) -> Result<(Scope, Vec<Note>), FilterError> {
-        let sources = engine.all_sources();
-        let (mut scope, notes) = sources.narrowed(Scope::default(), &self.names, stop)?;
+        let (mut scope, notes) = engine.all_sources().narrowed(&self.names, stop)?;
         self.choose(&mut scope, engine, stop)?;
         Ok((scope, notes))
     }
@@ -240,6 +241,38 @@ mod tests {
         let error = says("in", "nonesuch").unwrap_err();
         assert!(error.contains("nonesuch"), "{error}");
         assert_eq!(says("service", "export"), Ok(()));
+    }
+
+    #[test]
+    fn named_conversations_and_names_narrow_each_other() {
+        let export = TestExport::of(&["red", "blue", "green"]);
+        let ids = |within: &[&str]| {
+            let within = within.iter().map(|id| (*id).to_owned()).collect();
+            let mut filters = Filters { within, ..Filters::default() };
+            assert!(filters.add("service", "Export"));
+            let (scope, _) = filters.conversations(&export.engine, &Stop::never()).unwrap();
+            let mut ids: Vec<String> =
+                scope.only().unwrap()[&SourceKind::Export].iter().cloned().collect();
+            ids.sort();
+            ids
+        };
+        assert_eq!(ids(&[]), ["0", "1", "2"]);
+        assert_eq!(ids(&["0", "1"]), ["0", "1"]);
+        assert_eq!(ids(&["2"]), ["2"]);
+    }
+
+    #[test]
+    fn a_role_is_known_whatever_conversation_is_named() {
+        let export = TestExport::indexed(&["red", "blue"]);
+        let sql = "UPDATE messages SET role = 'tool' WHERE conversation_id = '1'";
+        export.connection.execute(sql, []).unwrap();
+        let within = vec!["0".to_owned()];
+        let filters = Filters { within, roles: vec!["tool".to_owned()], ..Filters::default() };
+        let (scope, _) = filters.scope(&export.engine, Clock::new(false), &Stop::never()).unwrap();
+        assert_eq!(
+            (scope.conversation.as_deref(), &*scope.roles),
+            (Some("0"), &["tool".to_owned()][..])
+        );
     }
 
     #[test]

@@ -11,7 +11,8 @@ use crate::{
     decisions::superseded::Ids,
     error::Result,
     source::{
-        ChosenIds, Note, Places, Source, SourceKind, Sources, request::checked, sink::Rendered,
+        ChosenIds, Note, Place, Places, Source, SourceKind, Sources, request::checked,
+        sink::Rendered,
     },
 };
 use verbatim_base::model::{Hit, Instant, Request, Stop};
@@ -23,7 +24,8 @@ use verbatim_text::matcher::Matchers;
 pub struct Choice {
     /// Names of services, agents and sources.
     pub services: Vec<String>,
-    /// Names of projects. The empty name means conversations without a project.
+    /// Names of projects; the empty name means conversations without a project. A conversation fits if it has
+    /// one of them.
     pub projects: Vec<String>,
     /// Names of models. A conversation fits if it has one of them.
     pub models: Vec<String>,
@@ -43,7 +45,8 @@ pub struct Facets {
     pub conversations: usize,
     /// Numbers by service, or by kind of source if the service is unknown.
     pub services: BTreeMap<String, u64>,
-    /// Numbers by project; the key is empty for conversations without a project.
+    /// Numbers by project; the key is empty for conversations without a project. All messages of a
+    /// conversation count for each of its projects.
     pub projects: BTreeMap<String, u64>,
     /// Numbers by model. All messages of a conversation count for each of its models.
     pub models: BTreeMap<String, u64>,
@@ -103,8 +106,7 @@ fn place_of<T: PartialEq>(names: &mut Vec<T>, name: T) -> usize {
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct CommonOrigin<'a> {
     service: &'a str,
-    /// The project; empty if the conversations have none.
-    project: &'a str,
+    projects: &'a [Arc<str>],
     models: &'a [Arc<str>],
 }
 
@@ -118,10 +120,12 @@ impl Choice {
         self.models.is_empty() || origin.models.iter().any(|model| is_of(&self.models, model))
     }
 
+    fn has_project(&self, origin: &CommonOrigin<'_>) -> bool {
+        Place::named_projects(origin.projects).any(|project| is_of(&self.projects, project))
+    }
+
     fn has_origin(&self, origin: &CommonOrigin<'_>) -> bool {
-        is_of(&self.services, origin.service)
-            && is_of(&self.projects, origin.project)
-            && self.has_model(origin)
+        is_of(&self.services, origin.service) && self.has_project(origin) && self.has_model(origin)
     }
 }
 
@@ -220,7 +224,7 @@ impl<'a> ClassCounter<'a> {
             let place = places.get(&self.key);
             let origin = CommonOrigin {
                 service: place.map_or(kind.name(), |place| &*place.service),
-                project: place.and_then(|place| place.project.as_deref()).unwrap_or(""),
+                projects: place.map(|place| place.projects.as_slice()).unwrap_or_default(),
                 models: place.map(|place| place.models.as_slice()).unwrap_or_default(),
             };
             if let Some((_, number)) = self.last_origin.filter(|(last, _)| *last == origin) {
@@ -260,13 +264,14 @@ impl<'a> ClassCounter<'a> {
                 }
             }
             let of_service = is_of(&choice.services, origin.service);
-            let of_project = is_of(&choice.projects, origin.project);
+            let of_project = choice.has_project(origin);
             let of_model = choice.has_model(origin);
             if of_project && of_model {
                 add(&mut facets.services, origin.service, of_origin);
             }
             if of_service && of_model {
-                add(&mut facets.projects, origin.project, of_origin);
+                Place::named_projects(origin.projects)
+                    .for_each(|project| add(&mut facets.projects, project, of_origin));
             }
             if of_service && of_project {
                 origin.models.iter().for_each(|model| add(&mut facets.models, model, of_origin));
@@ -282,8 +287,8 @@ impl<'a> ClassCounter<'a> {
 }
 
 impl Sources {
-    /// Counts the messages whose text matches, until `stop` is requested. `month` names the month of a
-    /// time.
+    /// Counts the messages that match, but not by their title alone ([`Matchers::has_any`]), until `stop`
+    /// is requested. `month` names the month of a time.
     pub fn facets(
         &self,
         choice: &Choice,
@@ -308,7 +313,7 @@ impl Sources {
     }
 }
 
-/// Counts the messages of a source whose text matches, in the index if possible, else by a search.
+/// Counts the messages of a source that match, in the index if possible, else by a search.
 fn count(
     source: &Source,
     request: &Request,
@@ -329,7 +334,7 @@ fn count(
     }
     let matchers = Matchers::of(request).map_err(index::Error::from)?;
     let render = |hit: Hit<'_>| {
-        let is_counted = !matchers.has_only_title(&hit.content, &hit.title);
+        let is_counted = matchers.has_any(&hit.content);
         is_counted.then(|| (hit.conversation_id.into_owned(), hit.role.into_owned(), hit.time))
     };
     let (mut counter, mut numbers, mut roles) = (make(), HashMap::new(), Vec::new());
@@ -482,6 +487,31 @@ mod tests {
     }
 
     #[test]
+    fn a_conversation_counts_for_each_of_its_projects() {
+        let export = TestExport::indexed(&["red", "red", "red"]);
+        let place = |projects: &[&str]| Place {
+            service: "codex".into(),
+            projects: projects.iter().map(|&name| name.into()).collect(),
+            models: Vec::new(),
+        };
+        let key = |id: &str| (SourceKind::Export, id.to_owned());
+        let places = [(key("0"), place(&["shop"])), (key("1"), place(&["shop", "paint"]))].into();
+        let counted = |project: &str| {
+            let request = Request { text: "red".to_owned(), ..Request::default() };
+            let projects = vec![project.to_owned()];
+            let choice = Choice { request, projects, ..Choice::default() };
+            let (sources, month) = (export.engine.all_sources(), |_| None);
+            let facets = sources.facets(&choice, &places, &month, &Stop::never()).unwrap();
+            (facets.messages, facets.conversations, facets.projects)
+        };
+        let all: BTreeMap<String, u64> =
+            [("", 1), ("paint", 1), ("shop", 2)].map(|(name, n)| (name.to_owned(), n)).into();
+        assert_eq!(counted("shop"), (2, 2, all.clone()));
+        assert_eq!(counted("paint"), (1, 1, all.clone()));
+        assert_eq!(counted(""), (1, 1, all));
+    }
+
+    #[test]
     fn titles_count_where_a_request_has_several_texts() {
         let (export, live, _folder) = both();
         // "title" is in every title, and in no text.
@@ -510,7 +540,7 @@ mod tests {
             of("e", ["fox", "", "title 2,ss"]),
             of("title", ["red", "title 1", ""]),
             of("fox", ["", "", "red"]),
-            of("", ["", "", "red"]),
+            of("", ["", "", "fox"]),
             of("\u{fffd}", ["日本", "red,title", "title 7"]),
             of("title 3", ["", "日,red", ""]),
         ] {

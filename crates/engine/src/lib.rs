@@ -112,7 +112,7 @@ pub use filters::Narrowing;
 pub use forget::{ForgetProgress, Forgettable, Forgetter};
 pub use readings::{QueryReading, ReadingKind};
 pub use source::{
-    AttachmentFiles, ChosenIds, ConversationIds, Description, ListOptions, Note, Places,
+    AttachmentFiles, ChosenIds, ConversationIds, Description, ListOptions, Note, Place, Places,
 };
 pub use store_address::StoreAddress;
 pub use summaries::SAVED;

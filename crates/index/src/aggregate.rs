@@ -68,7 +68,7 @@ impl<'a> TextMatch<'a> {
 
 impl Snapshot {
     /// Calls `add` with each message that matches a request, but not by its title alone
-    /// ([`Matchers::has_only_title`](verbatim_text::matcher::Matchers::has_only_title)). Each thread adds to
+    /// ([`Matchers::has_any`](verbatim_text::matcher::Matchers::has_any)). Each thread adds to
     /// its own value from `make`. Returns each value with the number of its segment.
     ///
     /// If the search is stopped, returns the values so far.

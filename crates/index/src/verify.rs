@@ -112,14 +112,19 @@ impl<'a> Verifier<'a> {
             && !(0..matchers.none.len()).any(|place| has(&matchers.none[place], any + all + place))
     }
 
-    /// Returns whether the text of a message has one of the texts that must match, if there are any, whatever
-    /// its title has.
+    /// Returns whether the text of a match has one of the texts that must match, if there are any, whatever its
+    /// title has.
     pub(super) fn has_in_text(&mut self, doc: u32) -> bool {
         let candidate = Candidate { doc, by_text: true, by_title: false };
-        let (any, all) = (&self.matchers.any, &self.matchers.all);
-        let mut matchers = any.iter().chain(all).enumerate();
-        any.is_empty() && all.is_empty()
+        let mut matchers = self.required().peekable();
+        matchers.peek().is_none()
+            || self.matches_without_title(doc)
             || matchers.any(|(number, matcher)| self.has(matcher, number, &candidate, true))
+    }
+
+    /// Returns the matchers of which a message must match one or all, with their numbers.
+    fn required(&self) -> impl Iterator<Item = (usize, &'a Matcher)> + use<'a> {
+        self.matchers.any.iter().chain(&self.matchers.all).enumerate()
     }
 
     /// Returns whether the matcher with this number matches the text or, unless only texts count, the title
@@ -193,14 +198,18 @@ impl<'a> Verifier<'a> {
         if known == doc { self.buffer.get(..length) } else { None }
     }
 
-    /// Returns whether a matching message must match by its shown text: it has no other text, and its title
-    /// does not match.
+    /// Returns whether a matching message must match by its shown text, with a single text to match.
     pub(super) fn is_by_text(&mut self, doc: u32) -> bool {
-        let Some(matcher) = self.single else { return false };
-        let texts = self.store.texts(doc);
+        self.single.is_some() && self.matches_without_title(doc)
+    }
+
+    /// Returns whether a match has no text but the shown one, and its title has none of the texts that must match.
+    fn matches_without_title(&mut self, doc: u32) -> bool {
+        let (texts, conversation) = (self.store.texts(doc), self.store.conversation(doc));
+        let mut required = self.required();
         texts.regular
             && !texts.differ
-            && !self.title_matches(matcher, 0, self.store.conversation(doc))
+            && !required.any(|(number, it)| self.title_matches(it, number, conversation))
     }
 
     #[inline]

@@ -111,6 +111,17 @@ impl Matcher {
         }
     }
 
+    /// Works like [`Matcher::matches_irregular`] for a text that is UTF-8.
+    pub fn matches_text(&self, text: &str) -> bool {
+        match self {
+            // SQLite stops reading at a NUL.
+            Matcher::Like(pattern) if text.contains('\0') => {
+                pattern.matches_irregular(text.as_bytes())
+            }
+            matcher => matcher.matches(text.as_bytes()),
+        }
+    }
+
     /// Works like [`Matcher::matches_irregular`], but faster for a regular text ([`is_regular`]).
     pub fn matches_bytes(&self, text: &[u8]) -> bool {
         if is_regular(text) { self.matches(text) } else { self.matches_irregular(text) }
@@ -184,17 +195,19 @@ impl Matchers {
 
     /// Returns whether a text matches without its title.
     pub fn accept_text(&self, text: &str) -> bool {
-        self.accept(|matcher| matcher.matches_irregular(text.as_bytes()))
+        self.accept(|matcher| matcher.matches_text(text))
     }
 
     /// Returns whether a hit is a hit by its title alone: its content has none of the texts that must match. A
     /// message with one of several texts is a match, even if the others are in its title.
     pub fn has_only_title(&self, content: &str, title: &str) -> bool {
-        let has_any = |text: &str| {
-            let mut matchers = self.any.iter().chain(&self.all);
-            matchers.any(|matcher| matcher.matches_irregular(text.as_bytes()))
-        };
-        !has_any(content) && has_any(title)
+        !self.has_any(content) && self.has_any(title)
+    }
+
+    /// Returns whether a text has one of the texts that must match, if there are any.
+    pub fn has_any(&self, text: &str) -> bool {
+        let mut matchers = self.any.iter().chain(&self.all).peekable();
+        matchers.peek().is_none() || matchers.any(|matcher| matcher.matches_text(text))
     }
 
     /// Returns the byte spans of matches in a text, in order: the first `most` of each pattern.

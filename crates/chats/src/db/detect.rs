@@ -1,4 +1,4 @@
-//! Detects whole database files with the canonical tables.
+//! Tells whether a file is a database that was copied completely and has the canonical tables.
 
 use std::{
     path::{Path, PathBuf},

@@ -130,7 +130,7 @@ impl Exclusions {
 /// Returns the projects of a conversation: that of its first working folder, and those of the later ones.
 pub(crate) fn projects(origin: &Origin) -> impl Iterator<Item = &str> {
     let later = origin.later_folders.iter().filter_map(|folder| project(folder));
-    origin.project.as_deref().into_iter().chain(later)
+    origin.project.as_deref().into_iter().chain(later).filter(|project| !project.is_empty())
 }
 
 /// Returns the regular expression of a glob, without `$`. The error says what is wrong with the glob.

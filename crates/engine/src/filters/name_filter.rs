@@ -35,8 +35,8 @@ pub(crate) enum FilterBy {
     /// The calls of tools in a message of an assistant.
     Calls {
         fits: fn(given: &str, content: &str) -> bool,
-        /// Returns the names in a message that an error proposes.
-        known: fn(content: &str) -> Vec<String>,
+        /// Returns the names in a message that an error proposes; `None` if it proposes none.
+        known: Option<fn(content: &str) -> Vec<String>>,
     },
 }
 

@@ -16,6 +16,6 @@ pub(super) const FILTER: NameFilter = NameFilter {
     values: Vec::new,
     by: FilterBy::Calls {
         fits: |given, content| called(content).any(|name| is_part(given, name)),
-        known: |content| called(content).map(str::to_owned).collect(),
+        known: Some(|content| called(content).map(str::to_owned).collect()),
     },
 };

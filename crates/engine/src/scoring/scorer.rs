@@ -34,7 +34,7 @@ pub struct Concept {
 }
 
 impl Concept {
-    /// Returns a concept without terms, vectors and an author.
+    /// Returns the concept of a text, before terms, vectors and an author are found for it.
     pub(crate) fn new(text: &str) -> Concept {
         Concept {
             query: Query::parse(text),

@@ -22,7 +22,7 @@ pub(crate) use listing::session::line_number;
 pub use listing::{
     description::Description,
     list::{ListOptions, ListedPage},
-    places::Places,
+    places::{Place, Places},
     session::Session,
 };
 pub(crate) use note::Lacking;

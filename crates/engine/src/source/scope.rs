@@ -78,8 +78,10 @@ impl Scope {
     /// Returns the conversations that the scope names by their ids; `None` if it does not.
     pub fn only(&self) -> Option<Arc<ConversationIds>> {
         let Some(id) = &self.conversation else { return self.conversations.clone() };
-        let is_wanted =
-            |kind: &SourceKind| self.conversations.as_deref().is_none_or(|ids| has(ids, *kind, id));
+        let is_wanted = |kind: &SourceKind| {
+            (self.sources.is_empty() || self.sources.contains(kind))
+                && self.conversations.as_deref().is_none_or(|ids| has(ids, *kind, id))
+        };
         let of = |kind| (kind, HashSet::from([id.clone()]));
         Some(Arc::new(SourceKind::ALL.into_iter().filter(is_wanted).map(of).collect()))
     }

@@ -16,7 +16,7 @@ use super::{
 };
 use verbatim_answer::filters::WITHIN;
 use verbatim_base::model::Stop;
-use verbatim_engine::{ChosenIds, Error, Facets, Flags, Match, Scope, count_of};
+use verbatim_engine::{ChosenIds, Error, Facets, Flags, Match, Place, Scope, count_of};
 use verbatim_text::{amount::grouped, hash::fnv1a};
 
 /// The time limit of counting. If counting takes longer, the counts are lower bounds.
@@ -123,8 +123,8 @@ fn of_nearest(site: &Site, ask: &Ask, flags: &Flags, stop: &Stop) -> Result<Face
         add(services, place(&one).map_or(one.source.name(), |place| &*place.service));
     }
     for one in unfiltered(&|ask| ask.filters.names.set("project", Vec::new()))? {
-        let project = place(&one).and_then(|place| place.project.as_deref());
-        add(projects, project.unwrap_or_default());
+        let named = place(&one).map(|place| &*place.projects).unwrap_or_default();
+        Place::named_projects(named).for_each(|project| add(projects, project));
     }
     for one in unfiltered(&|ask| ask.filters.names.set("model", Vec::new()))? {
         place(&one).into_iter().flat_map(|place| &place.models).for_each(|it| add(models, it));
@@ -161,8 +161,10 @@ pub(super) fn everything(site: &Site, scope: &Scope, stop: &Stop) -> Result<Face
             let place = places.get(&(kind, id));
             let service = place.map_or(kind.name(), |place| &*place.service);
             add(&mut facets.services, service, count);
-            let project = place.and_then(|place| place.project.as_deref());
-            add(&mut facets.projects, project.unwrap_or_default(), count);
+            let named = place.map(|place| &*place.projects).unwrap_or_default();
+            for project in Place::named_projects(named) {
+                add(&mut facets.projects, project, count);
+            }
             for model in place.map(|place| place.models.as_slice()).unwrap_or_default() {
                 add(&mut facets.models, model, count);
             }
@@ -186,7 +188,10 @@ pub(super) fn filters(
             *models.entry(model).or_default() += 1;
         }
         *services.entry(&place.service).or_default() += 1;
-        *projects.entry(place.project.as_deref().unwrap_or(NO_PROJECT)).or_default() += 1;
+        for project in Place::named_projects(&place.projects) {
+            let name = if project.is_empty() { NO_PROJECT } else { project };
+            *projects.entry(name).or_default() += 1;
+        }
     }
     let roles = ROLES.into_iter().rev().zip(1..);
     let named = |name: &str| if name == NO_PROJECT { String::new() } else { name.to_owned() };

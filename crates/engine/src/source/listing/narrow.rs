@@ -70,21 +70,17 @@ impl GivenFilter<'_> {
         Ok(Some(ids))
     }
 
-    /// Returns the first given name that no conversation has.
+    /// Returns the first given name that no conversation has. The empty name is none.
     fn unmet(&self) -> Option<&String> {
-        self.given.iter().zip(&self.are_met).find_map(|(given, is_met)| (!is_met).then_some(given))
+        let mut given = self.given.iter().zip(&self.are_met);
+        given.find_map(|(given, is_met)| (!is_met && !given.is_empty()).then_some(given))
     }
 }
 
 impl Sources {
-    /// Returns the scope, restricted to the conversations that pass all filters. Adds notes about names that
-    /// nothing has.
-    pub fn narrowed(
-        &self,
-        mut scope: Scope,
-        narrowing: &Narrowing,
-        stop: &Stop,
-    ) -> Result<(Scope, Vec<Note>)> {
+    /// Returns the scope of the conversations that pass all filters, and notes about names that nothing has.
+    pub fn narrowed(&self, narrowing: &Narrowing, stop: &Stop) -> Result<(Scope, Vec<Note>)> {
+        let mut scope = Scope::default();
         let mut given: Vec<GivenFilter<'_>> = narrowing
             .given()
             .map(|(filter, given)| {
@@ -132,7 +128,7 @@ impl Sources {
                     origin: listing.origin(place).unwrap_or(&unknown),
                     models: models.get(id).map(Vec::as_slice).unwrap_or_default(),
                 };
-                let mut is_wanted = scope.accepts_id(source.kind, id);
+                let mut is_wanted = true;
                 // Each filter sees every conversation, because errors name what conversations have.
                 for (filter, called) in given.iter_mut().zip(&called) {
                     let is_accepted = filter.accepts(&facts, narrowing.is_whole);
@@ -155,7 +151,10 @@ impl Sources {
             }
             let known = match &filter.filter.by {
                 FilterBy::Names { .. } => filter.names.iter().cloned().collect(),
-                FilterBy::Calls { known, .. } => self.called(*known, &scope.sources, stop)?,
+                FilterBy::Calls { known: Some(known), .. } => {
+                    self.names_in_calls(*known, &scope.sources, stop)?
+                }
+                FilterBy::Calls { known: None, .. } => Vec::new(),
             };
             let known = nearest(name, known);
             notes.push(Note::Unknown { what, given: name.clone(), known });
@@ -164,7 +163,7 @@ impl Sources {
     }
 
     /// Returns the names that `known` finds in the messages with calls of tools.
-    fn called(
+    fn names_in_calls(
         &self,
         known: fn(&str) -> Vec<String>,
         kinds: &[SourceKind],
@@ -207,32 +206,5 @@ impl Source {
             ControlFlow::Continue(())
         };
         self.search(&request, stop, &mut Rendered::new(render, taken)).map(drop)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::TestExport;
-
-    #[test]
-    fn conversations_of_a_scope_are_narrowed_further() {
-        let export = TestExport::of(&["red", "blue", "green"]);
-        let ids = |ids: &[&str]| -> ConversationIds {
-            [(SourceKind::Export, ids.iter().map(|id| (*id).to_owned()).collect())].into()
-        };
-        let narrowing = {
-            let mut narrowing = Narrowing::default();
-            assert!(narrowing.add("service", "Export"));
-            narrowing
-        };
-        let narrowed = |scope: Scope| {
-            let sources = export.engine.all_sources();
-            let (scope, _) = sources.narrowed(scope, &narrowing, &Stop::never()).unwrap();
-            scope.conversations.unwrap()
-        };
-        assert_eq!(*narrowed(Scope::default()), ids(&["0", "1", "2"]));
-        let two = Some(Arc::new(ids(&["0", "1"])));
-        assert_eq!(*narrowed(Scope { conversations: two, ..Scope::default() }), ids(&["0", "1"]));
     }
 }

@@ -6,6 +6,7 @@ use std::{
 };
 
 use crate::{
+    decisions::exclusions::projects as projects_of,
     error::Result,
     source::{kind::SourceKind, scope::Scope, sources::Sources},
 };
@@ -16,10 +17,18 @@ use verbatim_base::model::Stop;
 pub struct Place {
     /// The service or the agent, or the name of the source if neither is known.
     pub service: Arc<str>,
-    /// The project, of a coding agent's conversation.
-    pub project: Option<Arc<str>>,
+    /// The projects of a coding agent's conversation, each once.
+    pub projects: Vec<Arc<str>>,
     /// The models that answered, if the database names them.
     pub models: Vec<Arc<str>>,
+}
+
+impl Place {
+    /// Returns the names that a facet has for the projects of a conversation: the empty name for none.
+    pub fn named_projects(projects: &[Arc<str>]) -> impl Iterator<Item = &str> {
+        let none = projects.is_empty().then_some("");
+        projects.iter().map(|project| &**project).chain(none)
+    }
 }
 
 /// Where every conversation is from.
@@ -48,12 +57,16 @@ impl Sources {
                 let (id, _) = listing.heading(at);
                 let service = provenance.get(id).map(|it| &*it.service);
                 let service = service.filter(|name| !name.is_empty());
-                let project = listing.origin(at).and_then(|origin| origin.project.as_deref());
-                let project = project.filter(|name| !name.is_empty()).map(&mut shared);
+                let mut projects: Vec<Arc<str>> = Vec::new();
+                for project in listing.origin(at).into_iter().flat_map(projects_of) {
+                    if projects.iter().all(|known| **known != *project) {
+                        projects.push(shared(project));
+                    }
+                }
                 let service = shared(service.unwrap_or(source.kind.name()));
                 let models = models.get(id).map(Vec::as_slice).unwrap_or_default();
                 let models = models.iter().map(|name| shared(name)).collect();
-                places.insert((source.kind, id.to_owned()), Place { service, project, models });
+                places.insert((source.kind, id.to_owned()), Place { service, projects, models });
             }
             Ok(())
         })?;
