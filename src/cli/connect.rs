@@ -358,7 +358,7 @@ fn read(client: &AiClient) -> Result<(ConfigFile, Value)> {
         let path = client.path.clone();
         match source.kind() {
             io::ErrorKind::InvalidData => {
-                Error::Syntax { path, reason: source.to_string(), remedy: clients::NOT_UTF_8 }
+                Error::Syntax { path, reason: source.to_string(), remedy: clients::SAVE_AS_UTF_8 }
             }
             _ => Error::File { path, source },
         }

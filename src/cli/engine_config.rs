@@ -1,4 +1,4 @@
-//! The paths of the data, from flags, the environment and defaults.
+//! The engine's configuration and the paths of the data, from flags, the environment and defaults.
 
 use std::{
     ffi::OsString,

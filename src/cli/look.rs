@@ -81,7 +81,7 @@ impl Look {
         Look { columns, is_cut, colours: environment.colours, links: environment.shows_links }
     }
 
-    /// Returns the columns to fold lines to; `None` if the output is not a terminal.
+    /// Returns the columns to wrap lines at; `None` if the output is not a terminal.
     pub(super) fn wrap_columns(self) -> Option<usize> {
         self.is_cut.then_some(self.columns)
     }

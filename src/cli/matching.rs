@@ -9,7 +9,10 @@ use super::{
     found::{ConversationJson, Key, Page, conversations, place, title_line},
     output::{grouped, harmless, json_line},
 };
-use verbatim_answer::exact::{ExactSearch, GroupedConversation, Grouping};
+use verbatim_answer::{
+    exact::{ExactSearch, GroupedConversation, Grouping},
+    marks::Piece,
+};
 use verbatim_base::model::{Hit, Instant, Stop};
 use verbatim_engine::SourceKind;
 use verbatim_text::snippet;
@@ -28,7 +31,7 @@ pub(super) struct ListForm {
 /// The conversations that match, in the order of their first matches; with their titles.
 #[derive(Default)]
 pub(super) struct MatchingConversations {
-    grouping: Grouping<String>,
+    grouping: Grouping<()>,
 }
 
 /// A hit of a conversation.
@@ -61,9 +64,7 @@ impl MatchingConversations {
     }
 
     pub(super) fn take(&mut self, MatchingHit { key, title, time, is_title_only }: MatchingHit) {
-        let place = self.grouping.add(key, (Vec::new(), time), is_title_only);
-        let kept = &mut self.grouping.conversations[place].kept;
-        kept.extend(kept.is_empty().then_some(title));
+        self.grouping.add(key, (vec![Piece::plain(&title)], time), is_title_only);
     }
 
     pub(super) fn len(&self) -> usize {
@@ -88,8 +89,8 @@ impl MatchingConversations {
             }
             let keys: Vec<Key> = part.iter().map(|one| one.key.clone()).collect();
             let described = conversations(page.engine, &keys, &Stop::never())?;
-            for GroupedConversation { key, kept, time, messages, .. } in part {
-                let title = kept.first().map_or("", String::as_str);
+            for GroupedConversation { key, title, time, messages, .. } in part {
+                let title = title.first().map_or("", |piece| &piece.text);
                 let conversation = &described[key];
                 if form.json {
                     let title = snippet::trim(title);

@@ -82,7 +82,7 @@ pub(super) fn run(
         });
         FoundHit { text: Some(text), ..found }
     };
-    let (near, far) = ranking.items.split_at(ranking.near);
+    let (near, far) = ranking.near_and_far();
     for some in [near, far].into_iter().filter(|some| !some.is_empty()) {
         // Programs read a file or a pipe line by line.
         if some[0].is_far && (!form.flat || environment.terminal) {

@@ -1,4 +1,4 @@
-//! Folds long lines between words, so that a terminal does not break them within words.
+//! Wraps long lines between words, so that a terminal does not break them within words.
 
 use std::io::{self, Write};
 
@@ -107,12 +107,12 @@ mod tests {
 
     #[test]
     fn lines_are_wrapped_between_words_and_not_in_commands() {
-        let fold = |text: &str, columns| wrapped(text, Some(columns), 4);
-        assert_eq!(fold("  one two three", 10), "  one two\n   three");
-        assert_eq!(fold("in /a/very/long/path it is", 12), "in /a/very/long/path it\n    is");
-        assert_eq!(fold("type `verbatim import` now", 21), "type\n    `verbatim import`\n    now");
-        assert_eq!(fold("日本 日本", 6), "日本\n  日本");
-        assert_eq!(fold("one two  three", 8), "one two\n  three");
+        let wrap = |text: &str, columns| wrapped(text, Some(columns), 4);
+        assert_eq!(wrap("  one two three", 10), "  one two\n   three");
+        assert_eq!(wrap("in /a/very/long/path it is", 12), "in /a/very/long/path it\n    is");
+        assert_eq!(wrap("type `verbatim import` now", 21), "type\n    `verbatim import`\n    now");
+        assert_eq!(wrap("日本 日本", 6), "日本\n  日本");
+        assert_eq!(wrap("one two  three", 8), "one two\n  three");
         assert_eq!(wrapped("one two", None, 4), "one two");
         let mut out = Vec::new();
         let mut writer = Wrapped::new(&mut out, Some(10), 0, Some("/home/me/".to_owned()));

@@ -75,8 +75,10 @@ impl<'a> ExactSearch<'a> {
             found = true;
             ControlFlow::Break(())
         };
+        let request = Request { limit: Some(1), ..self.request.clone() };
         let make: Make<'_, ()> = &|_, _| Some(());
-        self.each(Some(1), make.into(), show)?;
+        let sources = self.engine.all_sources();
+        sources.search(&request, &self.scope, &self.stop, make.into(), show)?;
         Ok(found)
     }
 
@@ -113,7 +115,7 @@ pub struct Grouping<T> {
 pub struct GroupedConversation<T> {
     /// The source and the id.
     pub key: ConversationKey,
-    /// The title with its matches; empty if it is not shown.
+    /// The title in pieces; empty if it is not shown.
     pub title: Vec<Piece>,
     /// The time of the first hit.
     pub time: Option<Instant>,

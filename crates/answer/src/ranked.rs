@@ -12,8 +12,6 @@ const BY_MEANING: &str = "no message has these words; nearest by meaning:";
 pub struct RankedMessages {
     /// The messages, the best first.
     pub items: Vec<Match>,
-    /// The number of messages before those that are far from the question.
-    pub near: usize,
     /// What to mark in the messages.
     pub marks: Marks,
     /// The notes, with words as they are written in the question and in messages.
@@ -22,8 +20,8 @@ pub struct RankedMessages {
     pub total: usize,
     /// Whether there are no more messages.
     pub is_total_exact: bool,
-    /// Whether no message has a word of the question, and no note says so.
-    is_by_meaning: bool,
+    /// Whether a heading says so if no message has a word of the question.
+    may_have_heading: bool,
 }
 
 impl RankedMessages {
@@ -35,32 +33,21 @@ impl RankedMessages {
         if map_faults::count() > faults {
             return Err(Error::Torn { folder: engine.config().index_folder() });
         }
-        let is_complete = ranking.is_complete();
         let mut words = Words::of(text);
         let mut notes = Vec::new();
         for note in &ranking.notes {
             notes.push(words.as_written(note, text, engine)?);
             words.heed(note);
         }
-        let items = ranking.items;
-        let has_words = |one: &Match| {
-            let texts = [&one.hit.content, &one.hit.title];
-            texts.iter().any(|text| !words.spans(text).is_empty())
-        };
         let is_said = notes.iter().any(|note| matches!(note, Note::NoWord { .. }));
-        let is_by_meaning = question.mode == Mode::Both
-            && is_complete
-            && !is_said
-            && !items.is_empty()
-            && !items.iter().any(has_words);
+        let may_have_heading = question.mode == Mode::Both && ranking.is_complete() && !is_said;
         Ok(RankedMessages {
-            near: items.partition_point(|one| !one.is_far),
-            items,
+            items: ranking.items,
             marks: Marks::Words(words),
             notes,
             total: ranking.total,
             is_total_exact: ranking.is_total_exact,
-            is_by_meaning,
+            may_have_heading,
         })
     }
 
@@ -71,9 +58,19 @@ impl RankedMessages {
         self.notes.iter().filter(is_true)
     }
 
-    /// Returns a sentence to show above the messages, if they have none of the question's words.
+    /// Returns the messages that are near to the question, and those that are far from it.
+    pub fn near_and_far(&self) -> (&[Match], &[Match]) {
+        self.items.split_at(self.items.partition_point(|one| !one.is_far))
+    }
+
+    /// Returns a sentence to show above the messages, if they have none of the question's words. Reads them.
     pub fn heading(&self) -> Option<&'static str> {
-        self.is_by_meaning.then_some(BY_MEANING)
+        let has_word = |one: &Match| {
+            let texts = [&one.hit.content, &one.hit.title];
+            texts.iter().any(|text| !self.marks.spans(text, 1).is_empty())
+        };
+        let has_none = || !self.items.is_empty() && !self.items.iter().any(has_word);
+        (self.may_have_heading && has_none()).then_some(BY_MEANING)
     }
 
     /// Returns the words of the question that no message has.

@@ -31,6 +31,7 @@ static COUNT: AtomicU64 = AtomicU64::new(0);
 /// The registered ranges of memory, as a linked list. Entries are reused, and never freed.
 static RANGES: AtomicPtr<Mapping> = AtomicPtr::new(ptr::null_mut());
 
+/// Held while a range is added. The signal handler takes no lock.
 static ADDING: Mutex<()> = Mutex::new(());
 
 thread_local! {
@@ -123,6 +124,7 @@ impl Drop for Registration {
     }
 }
 
+/// Returns all entries of the list; safe in a signal handler.
 fn entries() -> impl Iterator<Item = &'static Mapping> {
     let mut next: *const Mapping = RANGES.load(Ordering::Acquire);
     std::iter::from_fn(move || {

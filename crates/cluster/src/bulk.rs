@@ -54,11 +54,13 @@ impl<'a> Bulk<'a> {
         }
     }
 
+    /// Adds a document in the form that [`line`] returns.
     pub(super) fn add(&mut self, line: &str) -> Result<()> {
         self.batch.push_str(line);
         if self.batch.len() < BATCH_BYTES { Ok(()) } else { self.send() }
     }
 
+    /// Adds a document that must arrive after all documents added before it.
     pub(super) fn add_after(&mut self, line: String) {
         let needed = self.sent + u64::from(!self.batch.is_empty());
         self.waiting.push_back((needed, line));

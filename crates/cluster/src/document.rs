@@ -342,6 +342,7 @@ pub(super) fn message_names(id: &str) -> String {
     format!("m{}", long_hash(id))
 }
 
+/// Returns a hash of one length, in URL-safe Base64: the cluster stores such names compactly, as bytes.
 fn long_hash(id: &str) -> String {
     URL_SAFE_NO_PAD.encode(&Sha256::digest(id)[..HASH_BYTES])
 }

@@ -193,7 +193,7 @@ impl<'a> Importer<'a> {
     }
 
     /// Returns the ids of the conversations that must be given to `Importer::put`.
-    pub fn changed_ids(&self) -> HashSet<String> {
+    pub fn ids_to_put(&self) -> HashSet<String> {
         let is_left = |(id, digest): &(&String, &String)| self.written.get(*id) != Some(*digest);
         self.changed.iter().filter(is_left).map(|(id, _)| id.clone()).collect()
     }

@@ -1,6 +1,6 @@
 //! Rebuilds an index from its own documents, and removes conversations from an index for good.
 
-use std::{collections::HashSet, thread, time::Duration};
+use std::{collections::HashSet, time::Duration};
 
 use serde_json::{Value, json};
 
@@ -55,7 +55,7 @@ pub fn rebuild(
     let advised =
         |error: Error| error.with_advice("searches use the old index; do it again to continue");
     let mut importer = Importer::for_rebuild(client, &current.name, &all, stop).map_err(advised)?;
-    let wanted = importer.changed_ids();
+    let wanted = importer.ids_to_put();
     let mut done = 0;
     for conversation in &all {
         if wanted.contains(&conversation.stored.id) {
@@ -156,8 +156,8 @@ fn delete(
         if stats["_all"]["total"]["docs"]["deleted"] == 0 {
             return Ok(Forgot::Clean);
         }
-        if attempt + 1 < ATTEMPTS && !stop.requested() {
-            thread::sleep(PAUSE);
+        if attempt + 1 < ATTEMPTS {
+            stop.pause(PAUSE, Error::Stopped)?;
         }
     }
     Ok(Forgot::Kept)

@@ -574,7 +574,7 @@ mod clustered {
                 return Err(db::Error::Unsteady { path: path.to_owned() }.into());
             }
             if importer.begin()? {
-                let wanted = importer.changed_ids();
+                let wanted = importer.ids_to_put();
                 copied.total = importer.to_write;
                 db::each_conversation(
                     &database,

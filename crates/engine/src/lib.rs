@@ -7,8 +7,8 @@
 //! - `rank`: ranked search over all sources
 //! - `upkeep`: keeps indexes, terms, vectors, summaries and the transcript store current
 //! - `source`: sources, and the trait [`Reader`] through which they are read; with `scoring`, the scores of
-//!   their messages, and `summaries`, the summaries and generated titles of their conversations
-//! - `filters`: filters of conversations by name, a file for each
+//!   their messages, `summaries`, the summaries and generated titles of their conversations, and `filters`, the
+//!   filters of conversations by name, a file for each
 //! - `attachments`: the files of imported messages
 //! - `decisions`: which conversations are not stored, and which are not shown
 //! - `config`, `error`: paths and options, and all errors

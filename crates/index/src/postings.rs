@@ -190,6 +190,7 @@ impl DocBits {
         self.0.insert(doc as usize);
     }
 
+    /// Inserts the documents of a list, from its current one on.
     pub(super) fn insert_list(&mut self, mut list: SegmentPostings) {
         let mut doc = list.doc();
         while doc != END {
@@ -226,6 +227,7 @@ enum DocNode<'a> {
 }
 
 impl<'a> DocTree<'a> {
+    /// Returns the documents of a list, from its current one on.
     pub(super) fn list(list: SegmentPostings) -> DocTree<'a> {
         DocTree(DocNode::List(Box::new(list)))
     }

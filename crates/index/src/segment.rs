@@ -64,6 +64,8 @@ pub(super) struct SegmentManifest {
 }
 
 impl SegmentManifest {
+    /// Makes every file of a segment durable, and writes the manifest. Returns the manifest and its checksum.
+    /// `written` has all files except tantivy's.
     pub(super) fn seal(
         folder: &Path,
         layout: RowLayout,

@@ -140,6 +140,7 @@ impl SignatureWriter {
 pub(super) struct Signatures {
     file: Mapped,
     entries_at: usize,
+    /// The messages that have a signature, ascending.
     docs: Vec<u32>,
     /// A bit per message: whether it has a signature. This check is fast, and most messages have none.
     has: Vec<u64>,

@@ -100,10 +100,7 @@ fn explained(pattern: &str, error: &str) -> String {
     let own = ParserBuilder::new().utf8(false).build().parse(pattern);
     let text = own.map_or_else(|own| own.to_string(), |_| error.to_owned());
     // The message repeats the pattern, which may be very long.
-    match snippet::cut(&text, MAX_EXPLANATION) {
-        Some(start) => format!("{start}…"),
-        None => text,
-    }
+    snippet::shortened(&text, MAX_EXPLANATION)
 }
 
 /// The matcher of a regular expression.

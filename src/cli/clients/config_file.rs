@@ -21,7 +21,7 @@ use super::Syntax;
 
 const BYTE_ORDER_MARK: char = '\u{FEFF}';
 
-pub(crate) const NOT_UTF_8: &str = "save it as UTF-8";
+pub(crate) const SAVE_AS_UTF_8: &str = "save it as UTF-8";
 
 const BACKUP: &str = ".bak";
 
@@ -121,6 +121,7 @@ impl ConfigFile {
         }
     }
 
+    /// Returns what corrects a file that its client cannot read.
     pub(crate) fn remedy(&self, error: &str) -> &'static str {
         if error.to_lowercase().contains("escape") {
             return r"write each backslash twice, as in C:\\Users";

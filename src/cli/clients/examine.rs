@@ -14,7 +14,7 @@ use super::super::{
     settings_file::{DB, HOME, Setting},
 };
 use super::{
-    AiClient, ConfigFile, NOT_UTF_8, OFF, SERVER, Server, Syntax, can_start,
+    AiClient, ConfigFile, OFF, SAVE_AS_UTF_8, SERVER, Server, Syntax, can_start,
     can_start_from_desktop, is_named_verbatim, known_clients, probe, project_clients, servers,
 };
 use verbatim_base::model::{Instant, Stop};
@@ -81,7 +81,7 @@ pub(crate) fn examine(
 fn content(file: io::Result<ConfigFile>, syntax: Syntax) -> Result<Value, (String, &'static str)> {
     let file = file.map_err(|error| {
         let remedy = match error.kind() {
-            io::ErrorKind::InvalidData => NOT_UTF_8,
+            io::ErrorKind::InvalidData => SAVE_AS_UTF_8,
             _ => "let your user read that file",
         };
         (format!("its configuration cannot be read: {error}"), remedy)

@@ -14,7 +14,7 @@ use std::{
 use serde_json::{Map, Value, json};
 
 pub(super) use self::{
-    config_file::{ConfigFile, NOT_UTF_8},
+    config_file::{ConfigFile, SAVE_AS_UTF_8},
     examine::{ParseServe, examine},
     probe::probe,
     remote::{MCP_PATH, NOT_TAKEN, RemoteEntry, answers, is_of_this_computer},

@@ -293,9 +293,10 @@ impl OngoingSearch<'_> {
     fn find(&self, request: &Request, scope: &Scope, results: &mut Results) -> Result<()> {
         let search = ExactSearch::new(self.engine, request.clone(), scope.clone(), self.stop)?;
         let render = |kind, hit: Hit<'_>| {
-            let (title, is_title_only) =
-                (title(&hit.title, &search.marks), search.is_title_only(&hit));
-            Some((kind, title, FoundMessage::of(hit, &search.marks), is_title_only))
+            let title = title(&hit.title, &search.marks);
+            let message = FoundMessage::of(hit.lent(), &search.marks);
+            let is_title_only = message.line.marks.is_empty() && search.is_title_only(&hit);
+            Some((kind, title, message, is_title_only))
         };
         let (mut seen, mut shown) = (0, 0);
         let mut places = HashMap::new();
@@ -424,7 +425,8 @@ impl OngoingSearch<'_> {
         results.is_cut = page.total > results.conversations.len();
         results.count = Some(Count { conversations: page.total, ..Count::default() });
         let mut notes = page.notes.iter().filter(|note| note.is_gap());
-        results.problem = results.problem.take().or(notes.next().map(ToString::to_string));
+        let gap = notes.next().map(|note| line(note, Audience::Person));
+        results.problem = results.problem.take().or(gap);
         Ok(())
     }
 }

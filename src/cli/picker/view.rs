@@ -17,7 +17,7 @@ use super::{
     search::{FoundConversation, FoundMessage, MarkedText, Preview},
     state::{Focus, ListRow, Picker},
 };
-use verbatim_engine::Count;
+use verbatim_engine::{Count, filters::ALL};
 
 /// The minimum size of a terminal for the picker.
 const LEAST_WIDTH: u16 = 12;
@@ -65,11 +65,7 @@ const KEYS: [(&str, &str); 13] = [
     ("Esc, ^C", "leave"),
 ];
 
-const FILTERS: &str = "
-In the text, the filters of `verbatim search`:
-project:shop service:codex role:user since:7d until:2025
-branch: folder: model: tool: file: in:\"A title\"
-A filter that names nothing is searched as text.";
+const EXAMPLES: &str = "project:shop service:codex role:user since:7d until:2025";
 
 const PROMPT: &str = "> ";
 
@@ -174,7 +170,13 @@ impl PickerView {
             true => format!("{key}: {does}\n"),
             false => format!("{key}{}{does}\n", " ".repeat(15 - key.width())),
         };
-        let text = KEYS.map(key).concat() + FILTERS;
+        let others = ALL.iter().filter(|filter| !EXAMPLES.contains(filter.name));
+        let others: String = others.map(|filter| format!("{}: ", filter.name)).collect();
+        let text = format!(
+            "{}\nIn the text, the filters of `verbatim search`:\n{EXAMPLES}\n{others}in:\"A title\"\n\
+             A filter that names nothing is searched as text.",
+            KEYS.map(key).concat()
+        );
         let text = MarkedText { text, marks: Vec::new() };
         let lines = wrap_text(&text, area.width.into());
         let end = lines.len().saturating_sub(area.height.into());

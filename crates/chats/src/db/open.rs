@@ -127,7 +127,7 @@ fn read_in<T>(
             Err(Error::Unsteady { .. }) => {}
             Err(error) => return Err(error),
         }
-        pause(Duration::from_millis(5 << number), stop)?;
+        stop.pause(Duration::from_millis(5 << number), Error::Stopped)?;
     }
     Err(Error::Unsteady { path: path.to_owned() })
 }
@@ -469,15 +469,6 @@ fn explain(path: &Path, stop: &Stop, error: rusqlite::Error) -> Error {
         Some(ErrorCode::NotADatabase) => Error::NotADatabase { path },
         _ => Error::Sqlite { path, source: error },
     }
-}
-
-fn pause(length: Duration, stop: &Stop) -> Result<()> {
-    let end = Instant::now() + length;
-    while Instant::now() < end {
-        stop.check(Error::Stopped)?;
-        thread::sleep(Duration::from_millis(5).min(length));
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use super::{
     tool::joined,
 };
 use verbatim_base::model::{Instant, Message};
-use verbatim_text::date;
+use verbatim_text::{date, hash::Fnv1a};
 
 /// Parses a time in an export, given as a number or as a text.
 pub(super) fn time(raw: Raw<'_>) -> Option<Instant> {
@@ -83,15 +83,13 @@ pub(super) fn push_within<T>(queue: &mut VecDeque<T>, item: T, most: usize) {
     }
 }
 
+/// Returns a hash of some texts for an id.
 pub(super) fn derived_hash(texts: &[&str]) -> u64 {
-    // FNV-1a, because the ids must not change with the version of a library.
-    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    let mut hash = Fnv1a::default();
     for text in texts {
-        for byte in text.as_bytes() {
-            hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
-        }
-        // A zero byte follows each text, so that the boundaries between texts count too.
-        hash = hash.wrapping_mul(0x0100_0000_01b3);
+        hash.write(text.as_bytes());
+        // The boundaries between texts count too.
+        hash.write(&[0]);
     }
-    hash
+    hash.finish()
 }

@@ -11,7 +11,7 @@ use super::{
     tool::lines,
 };
 use verbatim_base::model::{Instant, Message};
-use verbatim_text::screen;
+use verbatim_text::{screen, snippet};
 
 const LONGEST_TITLE: usize = 100;
 
@@ -121,11 +121,7 @@ impl Head {
             let line = words.collect::<Vec<_>>().join(" ");
             let is_command = line.starts_with('/') && !line.contains(' ') || line.starts_with("! ");
             if !line.is_empty() && !is_command {
-                let mut title: String = line.chars().take(LONGEST_TITLE).collect();
-                if title.len() < line.len() {
-                    title.push('…');
-                }
-                self.prompt = Some(title);
+                self.prompt = Some(snippet::shortened(&line, LONGEST_TITLE));
             }
         }
     }

@@ -101,7 +101,7 @@ pub(super) fn placeholder(kind: &str, block: &Value) -> String {
     named(kind, block, &["title", "file_name", "filename", "name"])
 }
 
-/// Does the same for a block whose name is in the first of these fields that is not empty.
+/// Returns `[kind: name]` with the first of these fields that is not empty as the name; else `[kind]`.
 pub(super) fn named(kind: &str, block: &Value, fields: &[&str]) -> String {
     let name = fields.iter().map(|field| block.str(field)).find(|name| !name.is_empty());
     name.map_or_else(|| format!("[{kind}]"), |name| format!("[{kind}: {name}]"))

@@ -1,5 +1,6 @@
 //! Filters of conversations by name. A filter is a file here and its line in [`ALL`]: the flags and the help of
-//! the terminal, the picker, the page and HTTP search are made from this table.
+//! the terminal, the picker, the page and HTTP search are made from this table. A filter that the page lists with
+//! counts is also a field of [`Choice`](crate::Choice).
 
 mod branch;
 mod file;

@@ -44,7 +44,8 @@ impl SourceKind {
         self.facts().is_plural
     }
 
-    /// Returns whether answers tell the origin of a conversation: the file and the project of a transcript.
+    /// Returns whether conversations are transcripts, of which answers tell the origin: the file and the project.
+    /// Positions are lines of the file, and a conversation begins with its first message.
     pub(crate) fn has_origins(self) -> bool {
         self.facts().has_origins
     }

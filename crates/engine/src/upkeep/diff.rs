@@ -46,6 +46,7 @@ pub(crate) enum Compared {
     By(Difference),
     /// The database changed so much, or in such a way, that a full build is better.
     TooMuch,
+    /// The database changed during the comparison.
     Unsteady,
 }
 

@@ -226,6 +226,7 @@ fn rebuild(
 
 /// The result of adding the changes to an earlier snapshot.
 enum Update {
+    /// The database changed during the refresh.
     Unsteady,
     /// So much has changed that a full build is better.
     TooMuch,

@@ -79,6 +79,7 @@ pub(super) struct RowTexts<'a> {
     pub(super) stored: Text<'a>,
     pub(super) regular: bool,
     pub(super) differ: bool,
+    /// Whether both the text and the title are NULL.
     pub(super) nothing: bool,
 }
 

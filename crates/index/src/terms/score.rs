@@ -378,6 +378,7 @@ impl ListScorer<'_> {
         }
     }
 
+    /// Scores the documents with these ids, which ascend: the cursors only move forwards.
     fn score_some(
         &self,
         mut cursors: Vec<TermCursor>,

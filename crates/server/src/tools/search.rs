@@ -153,11 +153,11 @@ fn schema() -> Map<String, Value> {
             },
             "limit": {"type": "integer", "maximum": MAX_LIMIT, "default": DEFAULT_LIMIT, "description": "Max results"},
             "after": {"type": "string", "description": "From YYYY-MM-DD on, UTC"},
-            "before": {"type": "string", "description": "To this day"},
+            "before": {"type": "string", "description": "To this day, inclusive"},
             "response_format": {"type": "string", "enum": ["markdown", "json"], "default": "markdown", "description": "Format"},
             "role": {"type": "string", "description": "user, assistant or tool"},
             "project": {"type": "string", "description": "One project"},
-            "session_id": {"type": "string", "description": "One session"},
+            "session_id": {"type": "string", "description": "One session's id"},
             "filters": {
                 "type": "object",
                 "description": format!("Parts of: {}", names().collect::<Vec<_>>().join(", ")),
@@ -172,7 +172,7 @@ fn search(call: &ToolCall<'_>) -> Result<Answer> {
     let Parsed { mut question, filters, limit, is_json } = parse(&call.arguments)?;
     let unknown = choose(call, &filters, &mut question.scope)?;
     let ranking = call.engine.rank_conversations(&question, call.stop)?;
-    let is_complete = ranking.is_complete();
+    let is_complete = ranking.is_complete() && !unknown.iter().any(Note::is_gap);
     let mut notes = notes::lines(&unknown, Audience::Model);
     notes.extend(notes::lines(&ranking.notes, Audience::Model));
     let absent_words = ranking.absent_words().into_iter().map(str::to_owned).collect();

@@ -10,13 +10,13 @@ use super::{
     card::{counted as counted_of, label_of, role_name},
     chart::{Month, histogram, months},
     chosen::chosen_names,
-    find::nearest,
+    find::question,
     scope::{choice, scope},
     site::{Problem, Site},
 };
 use verbatim_answer::filters::WITHIN;
 use verbatim_base::model::Stop;
-use verbatim_engine::{ChosenIds, Error, Facets, Flags, Match, Place, Scope, count_of};
+use verbatim_engine::{ChosenIds, Error, Facets, Flags, Match, Place, Ranking, Scope, count_of};
 use verbatim_text::{amount::grouped, hash::fnv1a};
 
 /// The time limit of counting. If counting takes longer, the counts are lower bounds.
@@ -103,7 +103,10 @@ pub(super) fn count(
 /// Counts the nearest messages of a search by meaning. As in an exact search, each facet ignores the filter of
 /// its own kind.
 fn of_nearest(site: &Site, ask: &Ask, flags: &Flags, stop: &Stop) -> Result<Facets, Problem> {
-    let ranked = |ask: &Ask| nearest(site, ask, scope(site, ask, flags, stop)?.0, stop);
+    let ranked = |ask: &Ask| -> Result<Ranking<Match>, Problem> {
+        let (scope, _) = scope(site, ask, flags, stop)?;
+        Ok(site.engine.rank(&question(ask, scope), stop)?)
+    };
     let places = site.places(true, stop)?;
     let clock = site.clock();
     let best = ranked(ask)?;

@@ -72,6 +72,8 @@ pub(super) struct SearchResults {
     pub(super) took: Duration,
     /// Whether the search was slow because a source has no current index.
     pub(super) is_without_index: bool,
+    /// The sentence above messages that have none of the words.
+    pub(super) heading: Option<&'static str>,
     pub(super) notes: Vec<Note>,
     pub(super) flags: Flags,
     /// The other readings of a text that was found nowhere. Each finds something.
@@ -347,26 +349,19 @@ fn exact(site: &Site, ask: &Ask, scope: &Scope, stop: &Stop) -> Result<SearchRes
     })
 }
 
-/// Ranks the messages by words and meaning.
-pub(super) fn nearest(
-    site: &Site,
-    ask: &Ask,
-    scope: Scope,
-    stop: &Stop,
-) -> Result<RankedMessages, Problem> {
+/// Returns the question of a search by words and meaning.
+pub(super) fn question(ask: &Ask, scope: Scope) -> Question {
     let concepts = vec![ask.text().to_owned()];
-    let question =
-        Question { concepts, mode: Mode::Both, scope, limit: NEAREST, ..Question::default() };
-    Ok(RankedMessages::find(&site.engine, &question, stop)?)
+    Question { concepts, mode: Mode::Both, scope, limit: NEAREST, ..Question::default() }
 }
 
 /// Finds the best messages by words and meaning.
 fn by_meaning(site: &Site, ask: &Ask, scope: Scope, stop: &Stop) -> Result<SearchResults, Problem> {
-    let mut ranking = nearest(site, ask, scope, stop)?;
+    let mut ranking = RankedMessages::find(&site.engine, &question(ask, scope), stop)?;
     let clock = site.clock();
     let hour = |one: &Match| one.hit.time.map(|time| clock.hour_of_week(time));
     ranking.items.retain(|one| ask.hour.is_none() || hour(one) == ask.hour);
-    let RankedMessages { marks: marker, notes, .. } = &ranking;
+    let marker = &ranking.marks;
     let key = |one: &Match| (one.source, one.hit.conversation_id.clone().into_owned());
     let keys: Vec<ConversationKey> = ranking.items.iter().map(key).collect();
     let mut cards = conversations(&site.engine, &keys, stop)?;
@@ -398,8 +393,15 @@ fn by_meaning(site: &Site, ask: &Ask, scope: Scope, stop: &Stop) -> Result<Searc
         });
     }
     let conversations = groups.len();
-    let notes = notes.clone();
-    Ok(SearchResults { groups, messages, conversations, notes, ..SearchResults::default() })
+    let (heading, notes) = (ranking.heading(), ranking.true_notes().cloned().collect());
+    Ok(SearchResults {
+        groups,
+        messages,
+        conversations,
+        heading,
+        notes,
+        ..SearchResults::default()
+    })
 }
 
 /// Lists the conversations, latest activity first.

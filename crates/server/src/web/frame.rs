@@ -191,6 +191,7 @@ pub(super) fn problem(heading: &str, what: &Markup, ask: &Ask) -> Markup {
     let (q, way) = Default::default();
     let mut others = Ask { q, way, ..ask.clone() };
     (others.filters.since, others.filters.until) = (None, None);
+    others.filters.within.clear();
     let others = others.query();
     frame.around(html! {
         div.page.plain {

@@ -340,7 +340,7 @@ impl<'a> MessageSettings<'a> {
             }
             false => preformatted(text, "Thinking as it was written"),
         };
-        let summary = html! { "Thinking: " bdi { (shortened(&words)) } };
+        let summary = html! { "Thinking: " bdi { (snippet::shortened(&words, SUMMARY)) } };
         let fold = StepFold { summary, html, raw: None };
         folded_step(None, fold, message, marks, StepResults::default())
     }
@@ -635,12 +635,8 @@ fn is_brief(text: &str) -> bool {
 fn first_line(text: &str) -> String {
     match telling_line(&screen::written(text)) {
         "" => "nothing".to_owned(),
-        line => shortened(line),
+        line => snippet::shortened(line, SUMMARY),
     }
-}
-
-fn shortened(line: &str) -> String {
-    snippet::cut(line, SUMMARY).map_or_else(|| line.to_owned(), |cut| format!("{cut}…"))
 }
 
 fn parts<'a>(role: &str, content: &'a str, joins_thinking: bool) -> Vec<Part<'a>> {

@@ -13,7 +13,7 @@ use super::{
     flag,
     frame::{Frame, Tab},
     import,
-    site::{Problem, Site},
+    site::{Problem, Site, sentence},
 };
 use verbatim_answer::readings;
 use verbatim_base::model::Stop;
@@ -65,6 +65,7 @@ fn found(site: &Site, ask: &Ask, results: &SearchResults, messages: Option<u64>)
             @if results.is_without_index {
                 p.say { "There is no current index yet, so every message was read: the answer is complete, and only slower. " a href="/status" { "Status" } }
             }
+            @if let Some(heading) = results.heading { p.say { (sentence(heading.trim_end_matches(':'))) } }
             (notices(&results.notes))
             (read_as(ask))
             (flag::left_out(&results.flags, ask))

@@ -50,8 +50,8 @@ const COUNTED_FOR: Duration = Duration::from_secs(10);
 const LONG: usize = 256;
 const MOST_UNSENT: usize = 128 << 10;
 
-/// The number of conversations of which the matches are cached.
-const MOST_MATCHES: usize = 8;
+/// The most entries of a cache: conversations with their matches, filters with what they choose.
+const MOST_KEPT: usize = 8;
 
 /// The state while one answer is made: the state of all pages, and the stamp of the sources.
 pub(super) struct Site {
@@ -67,8 +67,8 @@ pub(super) struct SiteState {
     /// The number of all messages, the time of counting, and the stamp of the counted state.
     counted: Mutex<Option<(Instant, String, u64)>>,
     places: Mutex<Option<KnownPlaces>>,
-    /// The stamp of the state, the filters that chose conversations last, and these.
-    chosen: Mutex<Option<(String, Filters, ChosenConversations)>>,
+    /// The conversations that filters chose last, with the stamp of the state; the latest at the end.
+    chosen: Mutex<Vec<((String, Filters), ChosenConversations)>>,
     totals: Mutex<Option<KnownTotals>>,
     /// The matches in the conversations that were read last, the latest at the end.
     matches: Mutex<Vec<(MatchesKey, Arc<Matches>)>>,
@@ -202,15 +202,13 @@ impl Site {
         if filters.names.is_empty() && filters.within.is_empty() {
             return Ok(ChosenConversations::default());
         }
-        let stamp = self.stamp();
-        if let Some((of, known, chosen)) = &*lock(&self.chosen)
-            && (of.as_str(), known) == (stamp, filters)
-        {
-            return Ok(chosen.clone());
+        let key = (self.stamp().to_owned(), filters.clone());
+        if let Some((_, known)) = lock(&self.chosen).iter().find(|(known, _)| *known == key) {
+            return Ok(known.clone());
         }
         let (scope, notes) = filters.conversations(&self.engine, stop)?;
         let chosen = ChosenConversations { conversations: scope.only(), notes };
-        *lock(&self.chosen) = Some((stamp.to_owned(), filters.clone(), chosen.clone()));
+        keep(&mut lock(&self.chosen), key, chosen.clone());
         Ok(chosen)
     }
 
@@ -226,11 +224,7 @@ impl Site {
             return Ok(Arc::clone(known));
         }
         let found = Arc::new(find()?);
-        let mut known = lock(&self.matches);
-        if known.len() >= MOST_MATCHES {
-            known.remove(0);
-        }
-        known.push((key, Arc::clone(&found)));
+        keep(&mut lock(&self.matches), key, Arc::clone(&found));
         Ok(found)
     }
 
@@ -281,6 +275,14 @@ impl From<engine::Error> for Problem {
             other => Problem::Engine(other),
         }
     }
+}
+
+/// Adds a value to a cache. Drops the oldest one if there are too many.
+fn keep<K, V>(cache: &mut Vec<(K, V)>, key: K, value: V) {
+    if cache.len() >= MOST_KEPT {
+        cache.remove(0);
+    }
+    cache.push((key, value));
 }
 
 impl From<FilterError> for Problem {
@@ -349,7 +351,7 @@ fn candidates_of(candidates: &[Heading], total: usize, ask: &Ask) -> Markup {
 }
 
 /// Returns an error message as a sentence.
-fn sentence(message: &str) -> String {
+pub(super) fn sentence(message: &str) -> String {
     let mut rest = message.chars();
     let first: String = rest.next().into_iter().flat_map(char::to_uppercase).collect();
     let end = if message.ends_with(['.', '!', '?']) { "" } else { "." };

@@ -83,6 +83,7 @@ pub(super) fn page(site: &Site, ask: &Ask, stop: &Stop) -> Result<Markup, Proble
     let ask = &Ask { find, view, page, hour: None, way: Way::Exact, ..ask.clone() };
     let figures = MessageFigures::count(site, ask, stop)?;
     let counts = &*figures.counts;
+    let of_filters = site.chosen(&ask.conversations(), stop)?.notes;
     let (title, tab) = ("Statistics", Tab::Statistics);
     let (messages, zone) = (site.messages(stop), Some(clock.zone()));
     let frame = Frame { title, tab, ask, messages, zone, stamp };
@@ -113,7 +114,7 @@ pub(super) fn page(site: &Site, ask: &Ask, stop: &Stop) -> Result<Markup, Proble
             main #main {
                 h1 { (counted(counts.messages as usize, "message")) " in " (counted(counts.conversations, "conversation")) }
                 (figures_line(site, ask, &figures))
-                @for note in &counts.notes { p.say.warn { b { "Note" } " " (note.to_string()) "." } }
+                @for note in counts.notes.iter().chain(&of_filters) { p.say.warn { b { "Note" } " " (note.to_string()) "." } }
                 section aria-labelledby="by-month" {
                     h2 #by-month { "Messages by month" }
                     (columns(&months, &of_month))

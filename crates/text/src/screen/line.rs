@@ -4,6 +4,7 @@ use unicode_width::UnicodeWidthChar;
 
 use super::control::Control;
 
+/// The most columns by which a sequence moves the cursor beyond the end of its line.
 const COLUMNS: usize = 400;
 
 /// The length from which on a line is not the line of a terminal, in bytes or in columns. Nothing in it is
@@ -160,6 +161,7 @@ impl TerminalScreen {
         self.line.as_mut()
     }
 
+    /// Writes the line to the text, without the blanks at its end, which erasing may have left.
     fn flush(&mut self) {
         if let Some(line) = self.line.take() {
             self.text.extend(line.cells);

@@ -113,8 +113,8 @@ impl Source {
         let is_kept = |id: &&str| !left_out.contains(*id);
         let ids: Vec<&str> = ids.iter().copied().filter(is_kept).collect();
         let (skeletons, mut origins) = self.read_database(stop, |database| {
-            let is_archive = self.kind.has_origins();
-            let origins = if is_archive { db::origins(database)? } else { HashMap::new() };
+            let has_origins = self.kind.has_origins();
+            let origins = if has_origins { db::origins(database)? } else { HashMap::new() };
             Ok((db::skeletons(database, &ids)?, origins))
         })?;
         let description = |(id, skeleton): (String, Skeleton)| {

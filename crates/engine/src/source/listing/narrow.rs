@@ -78,7 +78,8 @@ impl GivenFilter<'_> {
 }
 
 impl Sources {
-    /// Returns the scope of the conversations that pass all filters, and notes about names that nothing has.
+    /// Returns the scope of the conversations that pass all filters, and notes about names that nothing has, and
+    /// about sources that name no models.
     pub fn narrowed(&self, narrowing: &Narrowing, stop: &Stop) -> Result<(Scope, Vec<Note>)> {
         let mut scope = Scope::default();
         let mut given: Vec<GivenFilter<'_>> = narrowing
@@ -103,7 +104,8 @@ impl Sources {
         let (has_services, has_models) = (has("service"), has("model"));
         let mut without_models = Vec::new();
         let mut ids = ConversationIds::new();
-        let (_, mut notes) = self.each(&scope.sources, |source| {
+        // The notes about sources themselves are also those of the search in this scope.
+        self.each(&scope.sources, |source| {
             let provenance = match has_services {
                 true => source.store().provenance(&source, None, stop)?,
                 false => HashMap::new(),
@@ -142,7 +144,7 @@ impl Sources {
         })?;
         // If no source names models, it is unknown whether a conversation has this model.
         let are_models_unknown = !without_models.is_empty();
-        notes.append(&mut without_models);
+        let mut notes = without_models;
         for filter in &given {
             let Some(name) = filter.unmet() else { continue };
             let what = filter.filter.name;

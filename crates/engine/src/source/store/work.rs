@@ -12,11 +12,8 @@ pub(crate) enum Task {
     Idle,
     /// The upkeep is building the index, or terms and vectors. `from` is the share of all work that was finished
     /// when this work began, `share` the share that is done.
-    Building {
-        begun: Instant,
-        from: f64,
-        share: f64,
-    },
+    Building { begun: Instant, from: f64, share: f64 },
+    /// Another process is building the index.
     Elsewhere,
     /// The work failed. It may be tried again later.
     Failed,
