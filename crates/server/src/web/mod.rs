@@ -421,6 +421,39 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn messages_without_the_words_stand_below_a_sentence() {
+        let export = TestExport::of(&["Sea turtles swim over the reef.", "Fish swim in the sea."]);
+        let sql = "UPDATE messages SET role = 'assistant' WHERE content LIKE '%turtles%'";
+        export.connection.execute(sql, []).unwrap();
+        export.reindex();
+        let router = router_of(&export);
+        let said = "No message has these words; nearest by meaning.";
+        for (role, is_said) in [("user", true), ("assistant", false)] {
+            let address = format!("/search?q=turtles&mode=meaning&role={role}");
+            let (_, page) = get_of(&router, &address).await;
+            let words = words_of(&page);
+            assert_eq!(words.contains(said), is_said, "{role}: {words}");
+            assert!(words.contains("swim"), "{words}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_filter_that_names_nothing_is_said_in_search_and_statistics() {
+        let export = TestExport::indexed(&["red"]);
+        let router = router_of(&export);
+        for address in [
+            "/search?q=red&branch=nonesuch",
+            "/stats?q=red&branch=nonesuch",
+            "/stats?branch=nonesuch",
+        ] {
+            let (_, page) = get_of(&router, address).await;
+            let words = words_of(&page);
+            let said = "no conversation has the branch &quot;nonesuch&quot;";
+            assert_eq!(words.matches(said).count(), 1, "{address}: {words}");
+        }
+    }
+
+    #[tokio::test]
     async fn a_text_that_is_nowhere_is_read_in_other_ways() {
         for export in [TestExport::of as fn(&[&str]) -> TestExport, TestExport::indexed] {
             let export = export(&["sun on a tomato", "Tomato, no sun", "a café"]);
