@@ -1,4 +1,4 @@
-//! The tools, called in this process.
+//! The tools and the page, called in this process.
 
 #[path = "../../../../tests/shared/calls.rs"]
 mod calls;
@@ -7,6 +7,10 @@ mod cases;
 #[allow(dead_code, reason = "not every binary needs it")]
 #[path = "../../../../tests/shared/corpus.rs"]
 mod corpus;
+#[cfg(feature = "page")]
+mod page;
+#[cfg(feature = "page")]
+mod page_conversation;
 mod promises;
 mod query_conversations;
 mod read;
@@ -14,5 +18,9 @@ mod read;
 #[path = "../../../../tests/shared/schema.rs"]
 mod schema;
 mod search_tool;
+#[cfg(feature = "page")]
+#[allow(dead_code, reason = "parts of it are for other binaries")]
+#[path = "../../../../tests/shared/test_export.rs"]
+mod test_export;
 mod threads;
 mod writers;
