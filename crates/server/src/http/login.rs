@@ -13,7 +13,10 @@ use axum::{
 };
 use maud::{DOCTYPE, Markup, html};
 
-use super::token::{self, AccessToken, is_equal};
+use super::{
+    gate::refused,
+    token::{self, AccessToken, is_equal},
+};
 
 use verbatim_base::lock::lock;
 
@@ -107,7 +110,7 @@ pub(super) async fn log_in(
 ) -> Response {
     let LoginState { token, code, cookie_name } = &*login;
     let Some(token) = token else {
-        return (StatusCode::NOT_FOUND, "this server needs no token\n").into_response();
+        return refused(StatusCode::NOT_FOUND, "this server needs no token");
     };
     // The scheme of the origin shows whether a proxy in front of the server uses TLS.
     let is_secure =

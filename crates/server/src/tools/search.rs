@@ -153,11 +153,11 @@ fn schema() -> Map<String, Value> {
             },
             "limit": {"type": "integer", "maximum": MAX_LIMIT, "default": DEFAULT_LIMIT, "description": "Max results"},
             "after": {"type": "string", "description": "From YYYY-MM-DD on, UTC"},
-            "before": {"type": "string", "description": "To this day, inclusive"},
+            "before": {"type": "string", "description": "Last day"},
             "response_format": {"type": "string", "enum": ["markdown", "json"], "default": "markdown", "description": "Format"},
             "role": {"type": "string", "description": "user, assistant or tool"},
             "project": {"type": "string", "description": "One project"},
-            "session_id": {"type": "string", "description": "One session's id"},
+            "session_id": {"type": "string", "description": "Session id"},
             "filters": {
                 "type": "object",
                 "description": format!("Parts of: {}", names().collect::<Vec<_>>().join(", ")),
@@ -246,13 +246,8 @@ fn what_helps(call: &ToolCall<'_>, question: &Question) -> Result<Vec<String>> {
     if question.mode != Mode::Exact {
         return Ok(vec![BROADER.to_owned()]);
     }
-    let request = Request {
-        text: text.clone(),
-        matching: question.matching.unwrap_or(Matching::Literal),
-        ignore_accents: question.ignore_accents,
-        ..Request::default()
-    };
-    let search = ExactSearch::new(call.engine, request, question.scope.clone(), call.stop)?;
+    let (request, scope) = (exact_request(question, text), question.scope.clone());
+    let search = ExactSearch::new(call.engine, request, scope, call.stop)?;
     let NothingFound { sentence, readings, has_nearest } = search.nothing(MOST_READINGS);
     let mut lines: Vec<String> =
         readings.iter().filter_map(|reading| line_of(reading, &call.arguments)).collect();
@@ -265,6 +260,16 @@ fn what_helps(call: &ToolCall<'_>, question: &Question) -> Result<Vec<String>> {
         }
     }
     Ok(lines)
+}
+
+/// Returns the exact search for one text of a question.
+fn exact_request(question: &Question, text: &str) -> Request {
+    Request {
+        text: text.to_owned(),
+        matching: question.matching.unwrap_or(Matching::Literal),
+        ignore_accents: question.ignore_accents,
+        ..Request::default()
+    }
 }
 
 /// Returns what a reading finds, and the arguments that ask for it; `None` if no arguments do.
@@ -488,14 +493,9 @@ impl ShownConversation {
 
 /// Returns what a question asks for in passages, for each of its concepts.
 fn marks(question: &Question, notes: &[Note]) -> engine::Result<Vec<Marks>> {
-    let is_literal = question.matching.is_none_or(|it| it == Matching::Literal);
-    let is_text = question.mode == Mode::Exact && is_literal && !question.ignore_accents;
-    let marks = |concept: &String| match is_text {
-        true => {
-            let (text, matching) = (concept.clone(), Matching::Literal);
-            Marks::of(&Request { text, matching, ..Request::default() })
-        }
-        false => {
+    let marks = |concept: &String| match question.mode {
+        Mode::Exact => Marks::of(&exact_request(question, concept)),
+        _ => {
             let mut words = Words::of(concept);
             notes.iter().for_each(|note| words.heed(note));
             Ok(Marks::Words(words))

@@ -3,7 +3,9 @@
 use maud::{Markup, html};
 
 use verbatim_answer::clock::Clock;
-pub(super) use verbatim_answer::conversation::{DescribedConversation, conversations, title_line};
+pub(super) use verbatim_answer::conversation::{
+    DescribedConversation, conversation, conversations, title_line,
+};
 use verbatim_base::model::Instant;
 use verbatim_engine::import::FORMATS;
 pub(super) use verbatim_text::amount::counted;

@@ -8,7 +8,7 @@ use super::{
     ask::{Ask, ShownParts, Way, fields},
     assets::STYLE,
     branches::Path,
-    card::{DescribedConversation, conversations, counted, hour, meta, title_line},
+    card::{DescribedConversation, conversation, counted, hour, meta, title_line},
     code::Highlighter,
     excerpt::{FIRST_SPANS, Marks, few_words, marked, prose_around, readable, text_marks, whole},
     files::MessageFiles,
@@ -317,9 +317,7 @@ pub(super) fn find(
         }
     };
     let key = (kind, session.about.id.clone());
-    let card = conversations(engine, std::slice::from_ref(&key), stop)?.remove(&key);
-    let card = card.ok_or_else(|| Problem::Missing("The conversation is gone".to_owned()))?;
-    Ok((session, card))
+    Ok((session, conversation(engine, key, stop)?))
 }
 
 /// Returns the turn of the message with a number. In a transcript, returns the first turn from that line on.

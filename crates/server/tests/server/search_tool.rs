@@ -374,6 +374,30 @@ fn a_long_conversation_hides_no_other() {
     }
 }
 
+#[test]
+fn a_passage_shows_what_matches_however_it_matches() {
+    let (_home, db) = folder_with("a.db");
+    let connection = database(&db, &[]);
+    let filler = "quiet words about something else ".repeat(40);
+    let text = format!("{filler}the café has error E4711 {filler}");
+    connection.execute("INSERT INTO conversations VALUES ('a', 1, 1, 'One')", []).unwrap();
+    let insert = "INSERT INTO messages VALUES ('m', 'a', 'user', ?1, 1, NULL, 1)";
+    connection.execute(insert, [&text]).unwrap();
+    for engine in engines(&db) {
+        for (query, matching) in [
+            ("has error", "literal"),
+            (r"e\d{4}\b", "regex"),
+            ("error", "word"),
+            ("error_E", "like"),
+            ("the cafe", "fold"),
+        ] {
+            let arguments = json!({"query": query, "mode": "text", "match": matching});
+            let text = found(&engine, "search", arguments);
+            assert!(text.contains("café has error E4711"), "{matching}: {text}");
+        }
+    }
+}
+
 /// Returns about the number of tokens that the tokenizer o200k makes of a text in English: one for each word,
 /// for three digits, and for a mark, and more for a long word.
 fn tokens(text: &str) -> usize {
