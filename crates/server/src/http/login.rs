@@ -13,10 +13,7 @@ use axum::{
 };
 use maud::{DOCTYPE, Markup, html};
 
-use super::{
-    gate::refused,
-    token::{self, AccessToken, is_equal},
-};
+use super::token::{self, AccessToken, is_equal};
 
 use verbatim_base::lock::lock;
 
@@ -110,7 +107,7 @@ pub(super) async fn log_in(
 ) -> Response {
     let LoginState { token, code, cookie_name } = &*login;
     let Some(token) = token else {
-        return refused(StatusCode::NOT_FOUND, "this server needs no token");
+        return (StatusCode::NOT_FOUND, "this server needs no token\n").into_response();
     };
     // The scheme of the origin shows whether a proxy in front of the server uses TLS.
     let is_secure =
