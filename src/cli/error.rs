@@ -47,9 +47,6 @@ pub enum Error {
     Serve(#[from] mcp::Error),
     #[error(transparent)]
     Http(#[from] http::Error),
-    /// The named thread does not exist, or the turns to record cannot be read.
-    #[error("{0}")]
-    Threads(String),
     #[error("{by}: {source}")]
     Tools { by: String, source: tools::OfferError },
     #[error(transparent)]

@@ -52,7 +52,6 @@ mod settings_file;
 mod show;
 mod stats;
 mod status;
-mod threads;
 mod tips;
 mod token;
 mod version;
@@ -144,7 +143,6 @@ enum Command {
     Serve(serve::Args),
     Token(web::TokenArgs),
     Service(service::ServiceArgs),
-    Threads(threads::Args),
     Watch(watch::Args),
     Workspace(workspace::Args),
     Config(config::Args),
@@ -165,7 +163,6 @@ impl Command {
                 | Command::Forget(_)
                 | Command::Reindex(_)
                 | Command::Serve(_)
-                | Command::Threads(_)
                 | Command::Watch(_)
                 | Command::Web(_)
         )
@@ -199,7 +196,6 @@ impl Command {
             Command::Demo(_)
             | Command::Disconnect(_)
             | Command::Token(_)
-            | Command::Threads(_)
             | Command::Workspace(_)
             | Command::Completions(_)
             | Command::Man(_)
@@ -382,7 +378,6 @@ fn execute(cli: Cli, environment: &Environment, out: &mut dyn Write) -> Result<u
         Command::Service(args) => Ok(service::run(&args, engine.config(), terminal)?),
         Command::Token(args) => web::token(&args, &engine, terminal),
         Command::Serve(args) => serve::run(&args, engine, environment),
-        Command::Threads(args) => threads::run(&args, &engine, terminal),
         Command::Watch(args) => watch::run(&args, engine, terminal),
         Command::Workspace(args) => workspace::run(&args, &engine, terminal),
         Command::Doctor(args) => {

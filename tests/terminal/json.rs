@@ -167,7 +167,6 @@ fn every_command_prints_what_the_document_says() {
     newer.set_modified(SystemTime::now() + Duration::from_secs(3_600)).unwrap();
     compare("status", &["status"], 0);
     compare("doctor", &["doctor"], 0);
-    threads(&compare);
     clients(&compare);
     measured(&scene, &compare);
     settings(&scene, &shapes, &compare);
@@ -201,31 +200,6 @@ fn searches(compare: Compare<'_>) {
     compare("version", &["version"], 0);
     compare("token", &["token"], 0);
     compare("demo", &["demo"], 0);
-}
-
-fn threads(compare: Compare<'_>) {
-    let threads = |section: &str, arguments: &[&str], code: i32| {
-        let arguments: Vec<&str> = ["threads"].iter().chain(arguments).copied().collect();
-        compare(&format!("threads {section}"), &arguments, code)
-    };
-    let text = |value: &Value| value.as_str().unwrap().to_owned();
-    let started = threads("list", &["start", "the borrow checker", "--platform", "shell"], 0);
-    let id = text(&started[0]["id"]);
-    let turn = "Why does the borrow checker reject two mutable borrows of a vector?";
-    let continued = threads("continue", &["continue", &text(&started[0]["continuation"]), turn], 0);
-    assert!(!continued[0]["memory"].as_array().unwrap().is_empty(), "{continued:?}");
-    threads("list", &["show", &id], 0);
-    threads("list", &["list"], 0);
-    threads("history", &["history", &id], 0);
-    threads("search", &["search", "borrow checker"], 0);
-    threads("analytics", &["analytics"], 0);
-    let saved = threads("save", &["save", "We talked about tea.", "--title", "Tea"], 0);
-    let saved = text(&saved[0]["thread"]["id"]);
-    let history = threads("history", &["history", &saved], 0);
-    assert_eq!(history[0]["summary"], "We talked about tea.");
-    assert_eq!(threads("delete", &["delete", &saved], 1)[0]["removed"], false);
-    assert_eq!(threads("delete", &["delete", &saved, "--yes"], 0)[0]["removed"], true);
-    assert_eq!(threads("list", &["list"], 0).len(), 1);
 }
 
 fn clients(compare: Compare<'_>) {

@@ -57,6 +57,8 @@ mod search;
 mod status;
 #[path = "../shared/terminal.rs"]
 mod terminal;
+#[path = "../shared/threads.rs"]
+mod threads;
 #[allow(dead_code, reason = "not every binary needs it")]
 #[path = "../shared/transcripts.rs"]
 mod transcripts;

@@ -9,6 +9,7 @@ use crate::{
     corpus::{database, folder},
     pty::OnTerminal,
     scene::{CHAT, Scene},
+    threads,
 };
 
 /// Runs a command; returns its exit code, its output and its errors.
@@ -60,9 +61,6 @@ fn the_short_help_has_examples_and_few_options() {
     {
         assert!(search.contains(&format!(" {flag}")), "{flag}: {search}");
     }
-    assert!(
-        run(&["threads", "delete", "-h"]).contains("    verbatim threads delete e42fe2ec --yes\n")
-    );
 }
 
 #[test]
@@ -70,7 +68,6 @@ fn a_database_is_refused_where_none_is_read() {
     let scene = Scene::imported();
     for command in [
         &["token"][..],
-        &["threads", "list"],
         &["version"],
         &["demo"],
         &["man", "m"],
@@ -136,8 +133,6 @@ fn mistakes_are_answered_with_what_helps() {
     );
     let (_, _, errors) = run(&["search"]);
     assert!(errors.contains("tip: for example: verbatim search borrow checker"), "{errors}");
-    let (code, _, errors) = run(&["threads", "list"]);
-    assert!(code == Some(0) && errors.contains("`verbatim threads start` begins one"), "{errors}");
     let (code, _, errors) = run(&["forget", "--list"]);
     assert_eq!((code, errors.as_str()), (Some(0), "verbatim: nothing was forgotten so far\n"));
     let elsewhere = scene.path("no-database");
@@ -219,7 +214,7 @@ fn what_is_left_out_is_said_last() {
 fn a_thread_without_messages_is_examined() {
     let scene = Scene::imported();
     let run = |arguments: &[&str]| told(&mut scene.command(arguments));
-    assert_eq!(run(&["threads", "start"]).0, Some(0));
+    threads::record(&scene.path(".local/share/verbatim"), "a topic", None);
     assert_eq!(run(&["reindex"]).0, Some(0));
     let (code, out, errors) = run(&["doctor"]);
     assert_eq!((code, errors.as_str()), (Some(0), ""), "{out}");
@@ -230,7 +225,7 @@ fn a_thread_without_messages_is_examined() {
 fn helps_leave_the_places_to_the_program() {
     let scene = Scene::new();
     let help = |arguments: &[&str]| told(&mut scene.command(arguments)).1;
-    for arguments in [&["search", "-h"][..], &["search", "--help"], &["threads", "list", "-h"]] {
+    for arguments in [&["search", "-h"][..], &["search", "--help"]] {
         let text = help(arguments);
         assert!(!text.contains("--index <FOLDER>"), "{text}");
     }
