@@ -49,8 +49,7 @@ pub(super) struct ConnectArgs {
     /// The client to connect
     #[arg(value_parser = PossibleValuesParser::new(ids()))]
     client: Option<String>,
-    /// Let the client reach a server that runs already (`verbatim serve --http`, `verbatim service`), with
-    /// its token
+    /// Let the client reach a server that runs already (`verbatim serve --http`), with its token
     #[arg(long, value_name = "URL", num_args = 0..=1, default_missing_value = DEFAULT_URL, requires = "client")]
     http: Option<String>,
     /// Take the token of that server from this file, not from VERBATIM_TOKEN or the home
@@ -224,10 +223,7 @@ pub(super) fn connect(args: &ConnectArgs, config: &Config, terminal: Terminal<'_
             writeln!(out, "The server {}", harmless(&what))?;
             match remote {
                 _ if what.starts_with(NOT_TAKEN) => {}
-                Some(_) => writeln!(
-                    out,
-                    "Start it: verbatim serve --http, or let the system do so: verbatim service install"
-                )?,
+                Some(_) => writeln!(out, "Start it: verbatim serve --http")?,
                 None => writeln!(out, "If no chats are imported yet: verbatim import")?,
             }
         }
@@ -462,7 +458,7 @@ fn change(
     if how.print {
         return Ok(ChangeOutcome::Shown);
     }
-    if !confirm_change(how.yes, "Make this change?", environment, out)? {
+    if !confirm_change(how.yes, environment, out)? {
         writeln!(out, "Nothing was changed.")?;
         return Ok(ChangeOutcome::Refused);
     }
@@ -482,9 +478,8 @@ fn change(
 }
 
 /// Returns whether the user agrees: by a flag, or else on the terminal.
-pub(super) fn confirm_change(
+fn confirm_change(
     yes: bool,
-    question: &str,
     environment: &Environment,
     out: &mut dyn Write,
 ) -> Result<bool> {
@@ -495,7 +490,7 @@ pub(super) fn confirm_change(
         return Err(Error::NoTerminal);
     }
     out.flush()?;
-    Ok(confirm(question)?)
+    Ok(confirm("Make this change?")?)
 }
 
 fn write_change(out: &mut dyn Write, before: &str, after: &str) -> io::Result<()> {
@@ -525,7 +520,7 @@ fn write_change(out: &mut dyn Write, before: &str, after: &str) -> io::Result<()
 }
 
 /// Returns the flags for the paths of a server that differ from the default paths.
-pub(super) fn server_places(config: &Config, environment: &Environment) -> Result<Vec<String>> {
+fn server_places(config: &Config, environment: &Environment) -> Result<Vec<String>> {
     let mut places = Vec::new();
     let path = |path: &PathBuf| StoreAddress::Database(path.clone());
     if environment.data_folder.is_none() || config.home != default_home(environment) {

@@ -46,7 +46,6 @@ mod ranked;
 mod reindex;
 mod search;
 mod serve;
-mod service;
 mod settings;
 mod settings_file;
 mod show;
@@ -142,7 +141,6 @@ enum Command {
     Web(web::Args),
     Serve(serve::Args),
     Token(web::TokenArgs),
-    Service(service::ServiceArgs),
     Watch(watch::Args),
     Workspace(workspace::Args),
     Config(config::Args),
@@ -201,7 +199,6 @@ impl Command {
             | Command::Man(_)
             | Command::Version(_) => true,
             Command::Connect(args) => !args.passes_places_on(),
-            Command::Service(args) => !args.passes_places_on(),
             _ => false,
         }
     }
@@ -375,7 +372,6 @@ fn execute(cli: Cli, environment: &Environment, out: &mut dyn Write) -> Result<u
         Command::Connect(args) => Ok(connect::connect(&args, engine.config(), terminal)?),
         Command::Disconnect(args) => Ok(connect::disconnect(&args, terminal)?),
         Command::Web(args) => web::run(&args, engine, terminal),
-        Command::Service(args) => Ok(service::run(&args, engine.config(), terminal)?),
         Command::Token(args) => web::token(&args, &engine, terminal),
         Command::Serve(args) => serve::run(&args, engine, environment),
         Command::Watch(args) => watch::run(&args, engine, terminal),

@@ -219,9 +219,6 @@ fn clients(compare: Compare<'_>) {
     assert_eq!(of_cursor()["answers"], true);
     assert_eq!(change(&["disconnect", "cursor", "--yes"]), "made");
     assert_eq!(change(&["disconnect", "cursor"]), "none");
-    let service = compare("service", &["service", "install", "9000", "--print"], 0);
-    assert!(service[0]["text"].as_str().unwrap().contains("9000"), "{service:?}");
-    assert_eq!(compare("service", &["service", "remove"], 0)[0]["change"], "none");
 }
 
 fn settings(scene: &Scene, shapes: &Shapes, compare: Compare<'_>) {

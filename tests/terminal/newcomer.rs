@@ -74,7 +74,6 @@ fn a_database_is_refused_where_none_is_read() {
         &["connect"],
         &["connect", "cursor", "--print", "--http"],
         &["disconnect", "cursor", "--print"],
-        &["service", "remove"],
     ] {
         let (code, out, errors) = told(&mut scene.command(&[command, &["--db", "x.db"]].concat()));
         assert!(code == Some(2) && out.is_empty(), "{command:?}: {out}");
@@ -94,7 +93,6 @@ fn mistakes_are_answered_with_what_helps() {
     );
     let (_, _, errors) = run(&["serach"]);
     assert!(errors.contains("'search'") && errors.contains("verbatim search serach"), "{errors}");
-    assert!(!errors.contains("'service'"), "{errors}");
     let (_, _, errors) = run(&["-n", "3", "vector"]);
     assert!(errors.contains("tip: flags follow their command: verbatim search -n 3 vector\n"));
     let (_, _, errors) = run(&["search", "-F", "100%"]);
