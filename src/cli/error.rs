@@ -72,8 +72,6 @@ pub enum Error {
     Eval(#[from] eval::Error),
     #[error("{}: cannot be written: {source}", path.display())]
     Export { path: PathBuf, source: io::Error },
-    #[error("{}: cannot write the manual pages: {source}", folder.display())]
-    Pages { folder: PathBuf, source: io::Error },
     #[error("the chats of an older version could not be moved: {0}")]
     Move(#[from] WriterError),
     #[error(transparent)]

@@ -53,7 +53,6 @@ mod stats;
 mod status;
 mod tips;
 mod token;
-mod version;
 mod waiting;
 mod watch;
 mod web;
@@ -147,8 +146,6 @@ enum Command {
     Status(status::Args),
     Doctor(doctor::Args),
     Completions(completions::Args),
-    Man(completions::ManArgs),
-    Version(version::Args),
 }
 
 impl Command {
@@ -195,9 +192,7 @@ impl Command {
             | Command::Disconnect(_)
             | Command::Token(_)
             | Command::Workspace(_)
-            | Command::Completions(_)
-            | Command::Man(_)
-            | Command::Version(_) => true,
+            | Command::Completions(_) => true,
             Command::Connect(args) => !args.passes_places_on(),
             _ => false,
         }
@@ -381,8 +376,6 @@ fn execute(cli: Cli, environment: &Environment, out: &mut dyn Write) -> Result<u
             doctor::run(&args, &engine, (no_provider, &cli.places), parse_serve, terminal)
         }
         Command::Completions(args) => completions::print(&args, out),
-        Command::Version(args) => version::run(&args, out),
-        Command::Man(args) => completions::write_pages(&args, Cli::command(), out),
         Command::Config(args) => config::run(&args, &cli.places, &engine, terminal),
         Command::Status(args) => status::run(&args, &engine, (named, &cli.places), out),
     }?;

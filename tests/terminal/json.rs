@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// Commands without `--json`: they print no data, or what other programs read as it is.
-const WITHOUT: [&str; 5] = ["serve", "web", "watch", "completions", "man"];
+const WITHOUT: [&str; 4] = ["serve", "web", "watch", "completions"];
 
 /// Keys that no test sees: they are there only while another process refreshes an index.
 const UNSEEN: [&str; 2] = ["sources[].at_work.process", "sources[].at_work.since"];
@@ -197,7 +197,6 @@ fn searches(compare: Compare<'_>) {
     compare("resume", &["resume", CHAT], 1);
     compare("export", &["export", "notes"], 0);
     compare("export", &["export", "none", "--source", "threads"], 1);
-    compare("version", &["version"], 0);
     compare("token", &["token"], 0);
     compare("demo", &["demo"], 0);
 }

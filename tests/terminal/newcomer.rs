@@ -68,9 +68,7 @@ fn a_database_is_refused_where_none_is_read() {
     let scene = Scene::imported();
     for command in [
         &["token"][..],
-        &["version"],
         &["demo"],
-        &["man", "m"],
         &["connect"],
         &["connect", "cursor", "--print", "--http"],
         &["disconnect", "cursor", "--print"],
@@ -108,8 +106,6 @@ fn mistakes_are_answered_with_what_helps() {
         let (code, _, errors) = run(&arguments);
         assert!(code == Some(2) && errors.contains(tip), "{errors}");
     }
-    let (_, _, errors) = run(&["man"]);
-    assert!(errors.contains("for example: verbatim man ~/"), "{errors}");
     let (_, _, errors) = run(&["../Downloads/claude.zip"]);
     assert!(errors.contains("to import that: verbatim import ../Downloads/claude.zip"), "{errors}");
     let (_, _, errors) = run(&["https://chatgpt.com/c/1"]);
