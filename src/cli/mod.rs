@@ -56,7 +56,6 @@ mod token;
 mod waiting;
 mod watch;
 mod web;
-mod workspace;
 mod wrap;
 
 use std::{ffi::OsString, io::Write, sync::Arc};
@@ -141,7 +140,6 @@ enum Command {
     Serve(serve::Args),
     Token(web::TokenArgs),
     Watch(watch::Args),
-    Workspace(workspace::Args),
     Config(config::Args),
     Status(status::Args),
     Doctor(doctor::Args),
@@ -180,9 +178,7 @@ impl Command {
 
     /// Returns whether the command reads the home. It must not make a home that the user named by mistake.
     fn needs_home(&self) -> bool {
-        let searches =
-            matches!(self, Command::Search(_) | Command::Status(_) | Command::Workspace(_));
-        self.reads_every_source() || searches
+        self.reads_every_source() || matches!(self, Command::Search(_) | Command::Status(_))
     }
 
     /// Returns whether the command neither reads the database that `--db` names nor passes it on.
@@ -191,7 +187,6 @@ impl Command {
             Command::Demo(_)
             | Command::Disconnect(_)
             | Command::Token(_)
-            | Command::Workspace(_)
             | Command::Completions(_) => true,
             Command::Connect(args) => !args.passes_places_on(),
             _ => false,
@@ -308,9 +303,8 @@ fn execute(cli: Cli, environment: &Environment, out: &mut dyn Write) -> Result<u
     let no_provider = choose_model(&mut config, &command, environment)?;
     config.cluster_login = engine_config::cluster_login(environment)?;
     config.workspaces = match &command {
-        Command::Serve(args) => args.workspaces.folders_or_setting(environment),
-        Command::Web(args) => args.serving.workspaces.folders_or_setting(environment),
-        Command::Workspace(args) => args.workspaces.folders_or_setting(environment),
+        Command::Serve(args) => args.workspaces(environment),
+        Command::Web(args) => args.serving.workspaces(environment),
         _ => Vec::new(),
     };
     match &mut command {
@@ -370,7 +364,6 @@ fn execute(cli: Cli, environment: &Environment, out: &mut dyn Write) -> Result<u
         Command::Token(args) => web::token(&args, &engine, terminal),
         Command::Serve(args) => serve::run(&args, engine, environment),
         Command::Watch(args) => watch::run(&args, engine, terminal),
-        Command::Workspace(args) => workspace::run(&args, &engine, terminal),
         Command::Doctor(args) => {
             let no_provider = no_provider.map(|error| error.to_string());
             doctor::run(&args, &engine, (no_provider, &cli.places), parse_serve, terminal)

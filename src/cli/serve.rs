@@ -12,7 +12,6 @@ use super::{
     output::{FOUND, complain},
     settings, settings_file,
     watch::{event_text, interrupted},
-    workspace::Workspaces,
 };
 use verbatim_engine::{Engine, UpkeepEvent};
 use verbatim_server::{
@@ -47,8 +46,10 @@ pub(super) struct Args {
     /// [default: VERBATIM_TOOLS, then all but those that save and delete conversations]
     #[arg(long, value_name = "NAMES")]
     tools: Option<String>,
-    #[command(flatten)]
-    pub(super) workspaces: Workspaces,
+    /// A folder of dated conversations that may be searched (repeatable) [default: VERBATIM_WORKSPACE,
+    /// several separated as in PATH]
+    #[arg(long = "workspace", value_name = "FOLDER")]
+    workspaces: Vec<PathBuf>,
     /// Do not ignore the case of the letters A to Z
     #[arg(long, hide_short_help = true, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     case_sensitive: Option<bool>,
@@ -79,6 +80,12 @@ impl Args {
         self.raw_content = is_on(&settings_file::RAW_CONTENT, self.raw_content);
         let watches = environment.setting(&settings_file::WATCH).switch();
         self.no_watch = self.no_watch.or(watches.map(|watches| !watches));
+    }
+
+    pub(super) fn workspaces(&self, environment: &Environment) -> Vec<PathBuf> {
+        let flag = self.workspaces.iter().map(|folder| folder.clone().into_os_string()).collect();
+        let flag = Some(flag).filter(|_| !self.workspaces.is_empty());
+        settings::resolve(&settings_file::WORKSPACES, flag, environment).paths().unwrap_or_default()
     }
 
     pub(super) fn leaves_indexes(&self) -> bool {

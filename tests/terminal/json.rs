@@ -237,9 +237,6 @@ fn settings(scene: &Scene, shapes: &Shapes, compare: Compare<'_>) {
 }
 
 fn measured(scene: &Scene, compare: Compare<'_>) {
-    let notes = scene.path("notes");
-    let arguments = ["workspace", "cookie", "--workspace", notes.to_str().unwrap()];
-    compare("workspace", &arguments, 0);
     let message = |id: &str, text: &str| {
         format!(r#"{{"id":"{id}","conversation":"c","speaker":"ann","text":"{text}","time":null}}"#)
     };
