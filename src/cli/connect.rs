@@ -205,7 +205,7 @@ pub(super) fn connect(args: &ConnectArgs, config: &Config, terminal: Terminal<'_
         )?;
     }
     if let Some(remote) = remote.as_ref().filter(|remote| !remote.holds_token) {
-        let token = if remote.is_here { "$(verbatim token)" } else { "TOKEN (that of the server)" };
+        let token = if remote.is_here { "$(verbatim status --token)" } else { "TOKEN (that of the server)" };
         writeln!(
             out,
             "{} reads the token from a variable; set it where you start it: \
@@ -470,7 +470,8 @@ fn change(
         if holds_token(file) {
             writeln!(
                 out,
-                "It still holds the token: delete it, or make a new token with `verbatim token --new`."
+                "It still holds the token: delete it. For a new token, delete the file `token` of the home \
+                 folder, and start the server again."
             )?;
         }
     }

@@ -60,7 +60,7 @@ pub(super) fn run(
         findings.push(finding);
     };
     if let Some(error) = no_provider {
-        let mend = "`verbatim config` shows where that is set, and docs/ranking.md what it can be";
+        let mend = "`verbatim status --settings` shows where that is set, and docs/ranking.md what it can be";
         report(Finding::wrong("embeddings", error, mend));
     }
     let mut begin = |what: &str| {

@@ -36,7 +36,7 @@ const GROUPS: [(&str, &[&str]); 4] = [
     ("Search", &["search", "list", "show", "open", "resume", "stats"]),
     ("Import", &["import", "export", "forget", "demo"]),
     ("Connect", &["connect", "web", "disconnect", "serve"]),
-    ("Maintain", &["status", "doctor", "reindex", "config"]),
+    ("Maintain", &["status", "doctor", "reindex"]),
 ];
 
 const MORE: &str = "More";

@@ -115,7 +115,7 @@ impl Admission {
         match &self.token_file {
             _ if self.no_token => String::new(),
             Some(path) => format!("; the token is in {}", path.display()),
-            None => "; `verbatim token` prints the token".to_owned(),
+            None => "; `verbatim status --token` prints the token".to_owned(),
         }
     }
 }

@@ -5,7 +5,6 @@ mod arguments;
 mod background;
 pub mod clients;
 mod completions;
-mod config;
 mod connect;
 mod demo;
 mod doctor;
@@ -48,6 +47,7 @@ mod search;
 mod serve;
 mod settings;
 mod settings_file;
+mod settings_report;
 mod show;
 mod stats;
 mod status;
@@ -138,9 +138,7 @@ enum Command {
     Disconnect(connect::DisconnectArgs),
     Web(web::Args),
     Serve(serve::Args),
-    Token(web::TokenArgs),
     Watch(watch::Args),
-    Config(config::Args),
     Status(status::Args),
     Doctor(doctor::Args),
     Completions(completions::Args),
@@ -178,7 +176,12 @@ impl Command {
 
     /// Returns whether the command reads the home. It must not make a home that the user named by mistake.
     fn needs_home(&self) -> bool {
-        self.reads_every_source() || matches!(self, Command::Search(_) | Command::Status(_))
+        self.reads_every_source() || match self {
+                Command::Search(_) => true,
+                // The token is made where there is no home yet.
+                Command::Status(args) => !args.token,
+                _ => false,
+            }
     }
 
     /// Returns whether the command neither reads the database that `--db` names nor passes it on.
@@ -186,7 +189,6 @@ impl Command {
         match self {
             Command::Demo(_)
             | Command::Disconnect(_)
-            | Command::Token(_)
             | Command::Completions(_) => true,
             Command::Connect(args) => !args.passes_places_on(),
             _ => false,
@@ -227,9 +229,9 @@ impl Command {
     /// Returns the indentation of wrapped lines if the output is sentences for a person.
     fn wrap_indent(&self) -> Option<usize> {
         match self {
-            Command::Status(args) if !args.json => Some(0),
+            Command::Status(args) if args.settings => Some(settings_report::NAMES),
+            Command::Status(args) if !args.json && !args.token => Some(0),
             Command::Doctor(args) if !args.json => Some(doctor::VERDICT),
-            Command::Config(args) if !args.json => Some(config::NAMES),
             Command::Connect(args) if args.is_list() => Some(0),
             _ => None,
         }
@@ -323,7 +325,9 @@ fn execute(cli: Cli, environment: &Environment, out: &mut dyn Write) -> Result<u
         Command::Reindex(args) => {
             old_home::offer(&config, ask(args.yes, Consent::Given), environment)?;
         }
-        Command::Status(_) => old_home::offer(&config, Consent::Missing, environment)?,
+        Command::Status(args) if !args.token => {
+            old_home::offer(&config, Consent::Missing, environment)?;
+        }
         _ => {}
     }
     engine::prepare_home(&config, command.writes());
@@ -361,7 +365,6 @@ fn execute(cli: Cli, environment: &Environment, out: &mut dyn Write) -> Result<u
         Command::Connect(args) => Ok(connect::connect(&args, engine.config(), terminal)?),
         Command::Disconnect(args) => Ok(connect::disconnect(&args, terminal)?),
         Command::Web(args) => web::run(&args, engine, terminal),
-        Command::Token(args) => web::token(&args, &engine, terminal),
         Command::Serve(args) => serve::run(&args, engine, environment),
         Command::Watch(args) => watch::run(&args, engine, terminal),
         Command::Doctor(args) => {
@@ -369,8 +372,7 @@ fn execute(cli: Cli, environment: &Environment, out: &mut dyn Write) -> Result<u
             doctor::run(&args, &engine, (no_provider, &cli.places), parse_serve, terminal)
         }
         Command::Completions(args) => completions::print(&args, out),
-        Command::Config(args) => config::run(&args, &cli.places, &engine, terminal),
-        Command::Status(args) => status::run(&args, &engine, (named, &cli.places), out),
+        Command::Status(args) => status::run(&args, &engine, &cli.places, terminal),
     }?;
     // The answer is written before the memory of the engine is freed.
     out.flush()?;

@@ -33,7 +33,7 @@ const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(2);
 /// Speaks MCP on standard input and output until the input ends; the log goes to
 /// standard error. Clients start this command themselves; `verbatim connect` writes
 /// their configuration. With --http or --socket, speaks MCP over HTTP at /mcp until Ctrl-C;
-/// clients send the token that `verbatim token` prints.
+/// clients send the token that `verbatim status --token` prints.
 ///
 ///     verbatim serve --tools agent
 ///     verbatim serve --http 8377 --page

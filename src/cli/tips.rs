@@ -45,7 +45,7 @@ const FLAGS: [(&[&str], &str); 18] = [
 ];
 
 /// Commands of other programs, and the commands of the same meaning here.
-const COMMANDS: [(&[&str], &[&str]); 15] = [
+const COMMANDS: [(&[&str], &[&str]); 14] = [
     (&["index", "rebuild", "build", "refresh"], &["reindex"]),
     (&["ls", "dir", "title", "titles", "history", "sessions", "conversations"], &["list"]),
     (&["query", "ask", "rg", "look"], &["search"]),
@@ -59,8 +59,7 @@ const COMMANDS: [(&[&str], &[&str]); 15] = [
     (&["continue"], &["resume"]),
     (&["goto", "link", "url"], &["open"]),
     (&["check", "diagnose", "health", "verify", "fsck"], &["doctor"]),
-    (&["info"], &["status"]),
-    (&["settings", "set", "get", "configure"], &["config"]),
+    (&["info", "config", "configure", "settings", "set", "get", "token"], &["status"]),
 ];
 
 /// Adds a tip to an error: a command to type in place of an unknown command, or an example of a

@@ -2,16 +2,13 @@
 
 use std::sync::Arc;
 
-use serde_json::json;
-
 use super::{
     environment::Terminal,
     error::Result,
     exclude,
     listen::{self, ADDRESS, Admission, ListenAt},
-    output::{FOUND, complain, json_line},
+    output::{FOUND, complain},
     serve,
-    token::token_of,
 };
 use verbatim_engine::Engine;
 
@@ -68,42 +65,4 @@ pub(super) fn run(args: &Args, engine: Engine, terminal: Terminal<'_>) -> Result
     }
     options.page_url = args.admission.outer_url(server.url());
     serve::over_http(&args.serving, server, engine, (options, offer))
-}
-
-/// Print the token that lets clients in over HTTP
-///
-///     verbatim token
-///
-/// The first server over HTTP makes it; so does this command. Clients send it as
-/// `Authorization: Bearer TOKEN`, and the page asks for it once.
-#[derive(Debug, clap::Args)]
-#[command(verbatim_doc_comment)]
-pub(super) struct TokenArgs {
-    /// Make a new token; clients with the old one are let in until the server starts again
-    #[arg(long)]
-    new: bool,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
-}
-
-pub(super) fn token(args: &TokenArgs, engine: &Engine, terminal: Terminal<'_>) -> Result<u8> {
-    let Terminal { environment, out } = terminal;
-    let config = engine.config();
-    let token = match args.new {
-        true => verbatim_server::http::token::AccessToken::renewed(&config.home)
-            .map_err(verbatim_server::http::Error::from)?,
-        false => token_of(None, config, environment)?,
-    };
-    match args.json {
-        true => json_line(out, &json!({"token": token.as_str()}))?,
-        false => writeln!(out, "{}", token.as_str())?,
-    }
-    if args.new {
-        complain("clients need the new token as soon as the server is started again");
-        if environment.filled("VERBATIM_TOKEN").is_some() {
-            complain("but VERBATIM_TOKEN is set: a server started with it accepts only that token");
-        }
-    }
-    Ok(FOUND)
 }

@@ -197,7 +197,6 @@ fn searches(compare: Compare<'_>) {
     compare("resume", &["resume", CHAT], 1);
     compare("export", &["export", "notes"], 0);
     compare("export", &["export", "none", "--source", "threads"], 1);
-    compare("token", &["token"], 0);
     compare("demo", &["demo"], 0);
 }
 
@@ -223,13 +222,10 @@ fn clients(compare: Compare<'_>) {
 fn settings(scene: &Scene, shapes: &Shapes, compare: Compare<'_>) {
     let file = scene.path("config.toml");
     fs::write(&file, "exclude = [\"shop\"]\ntools = [\"read\"]\n").unwrap();
-    for name in ["config", "status"] {
-        let mut command = scene.command(&[name, "--json"]);
-        let text = printed(command.env("VERBATIM_CONFIG", &file), 0);
-        shapes.compare(&format!("verbatim {name} --json"), &text);
-    }
+    let mut command = scene.command(&["status", "--json"]);
+    let text = printed(command.env("VERBATIM_CONFIG", &file), 0);
+    shapes.compare("verbatim status --json", &text);
     compare("search -c", &["search", "borrow", "-c"], 0);
-    compare("config", &["config"], 0);
     compare("forget", &["forget", CHAT, "--yes"], 0);
     let list = compare("forget --list", &["forget", "--list"], 0);
     let id = list[0]["id"].as_str().unwrap().to_owned();

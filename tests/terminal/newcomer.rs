@@ -67,8 +67,7 @@ fn the_short_help_has_examples_and_few_options() {
 fn a_database_is_refused_where_none_is_read() {
     let scene = Scene::imported();
     for command in [
-        &["token"][..],
-        &["demo"],
+        &["demo"][..],
         &["connect"],
         &["connect", "cursor", "--print", "--http"],
         &["disconnect", "cursor", "--print"],
@@ -269,7 +268,7 @@ fn an_unknown_model_stops_only_what_needs_it() {
     let scene = Scene::imported();
     let run =
         |arguments: &[&str]| told(scene.command(arguments).env("VERBATIM_EMBEDDINGS", "nonsense"));
-    for arguments in [&["list"][..], &["show", CHAT], &["stats"], &["status"], &["config"]] {
+    for arguments in [&["list"][..], &["show", CHAT], &["stats"], &["status"], &["status", "--settings"]] {
         assert_eq!(run(arguments).0, Some(0), "{arguments:?}");
     }
     let (code, _, errors) = run(&["search", "vector", "--mode", "both"]);
