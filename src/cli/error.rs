@@ -66,8 +66,6 @@ pub enum Error {
     Share(#[from] WrongShare),
     #[error(transparent)]
     Login(#[from] WrongLogin),
-    #[error("{}: cannot write the chart: {source}", path.display())]
-    Drawing { path: PathBuf, source: io::Error },
     #[error(transparent)]
     Eval(#[from] eval::Error),
     #[error("{}: cannot be written: {source}", path.display())]

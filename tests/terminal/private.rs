@@ -133,14 +133,6 @@ fn no_command_lets_others_read_what_it_makes() {
     scene.run(&["import", "conversations.json", "--out", "home/more/other.db"]);
 }
 
-#[test]
-fn a_chart_is_private_too() {
-    let scene = Scene::new();
-    scene.run(&["import", "conversations.json"]);
-    scene.run(&["stats", "--svg", "chart.svg"]);
-    assert_eq!(fs::metadata(scene.path("chart.svg")).unwrap().mode() & 0o777, 0o600);
-}
-
 /// Gives every file and folder below a path the modes that they have under a umask.
 fn open_up(path: &Path, umask: u32) {
     let is_folder = path.is_dir();
