@@ -205,7 +205,11 @@ pub(super) fn connect(args: &ConnectArgs, config: &Config, terminal: Terminal<'_
         )?;
     }
     if let Some(remote) = remote.as_ref().filter(|remote| !remote.holds_token) {
-        let token = if remote.is_here { "$(verbatim status --token)" } else { "TOKEN (that of the server)" };
+        let token = if remote.is_here {
+            "$(verbatim status --token)"
+        } else {
+            "TOKEN (that of the server)"
+        };
         writeln!(
             out,
             "{} reads the token from a variable; set it where you start it: \
@@ -479,11 +483,7 @@ fn change(
 }
 
 /// Returns whether the user agrees: by a flag, or else on the terminal.
-fn confirm_change(
-    yes: bool,
-    environment: &Environment,
-    out: &mut dyn Write,
-) -> Result<bool> {
+fn confirm_change(yes: bool, environment: &Environment, out: &mut dyn Write) -> Result<bool> {
     if yes {
         return Ok(true);
     }

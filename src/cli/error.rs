@@ -5,7 +5,7 @@ use std::{io, path::PathBuf};
 use super::{
     connect,
     engine_config::{NoHome, WrongLogin, WrongProvider, WrongShare},
-    eval, import, settings_file,
+    import, settings_file,
 };
 use verbatim_answer::hint::Explained;
 use verbatim_engine::{self as engine, WriterError};
@@ -66,8 +66,6 @@ pub enum Error {
     Share(#[from] WrongShare),
     #[error(transparent)]
     Login(#[from] WrongLogin),
-    #[error(transparent)]
-    Eval(#[from] eval::Error),
     #[error("{}: cannot be written: {source}", path.display())]
     Export { path: PathBuf, source: io::Error },
     #[error("the chats of an older version could not be moved: {0}")]

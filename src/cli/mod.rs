@@ -12,7 +12,6 @@ mod echo;
 mod engine_config;
 mod environment;
 mod error;
-mod eval;
 mod exclude;
 mod explain;
 mod export;
@@ -121,7 +120,6 @@ impl Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Demo(demo::Args),
-    Eval(eval::Args),
     Import(import::ImportArgs),
     Reindex(reindex::Args),
     #[command(visible_aliases = ["find", "grep"])]
@@ -176,7 +174,8 @@ impl Command {
 
     /// Returns whether the command reads the home. It must not make a home that the user named by mistake.
     fn needs_home(&self) -> bool {
-        self.reads_every_source() || match self {
+        self.reads_every_source()
+            || match self {
                 Command::Search(_) => true,
                 // The token is made where there is no home yet.
                 Command::Status(args) => !args.token,
@@ -187,9 +186,7 @@ impl Command {
     /// Returns whether the command neither reads the database that `--db` names nor passes it on.
     fn has_no_use_for_db(&self) -> bool {
         match self {
-            Command::Demo(_)
-            | Command::Disconnect(_)
-            | Command::Completions(_) => true,
+            Command::Demo(_) | Command::Disconnect(_) | Command::Completions(_) => true,
             Command::Connect(args) => !args.passes_places_on(),
             _ => false,
         }
@@ -197,7 +194,7 @@ impl Command {
 
     /// Returns whether the command may compute vectors, of messages or of a question.
     fn makes_vectors(&self) -> bool {
-        self.writes() || matches!(self, Command::Search(_) | Command::Eval(_))
+        self.writes() || matches!(self, Command::Search(_))
     }
 
     /// Returns whether the command prints from mapped files and does not try again after a fault.
@@ -351,7 +348,6 @@ fn execute(cli: Cli, environment: &Environment, out: &mut dyn Write) -> Result<u
     let terminal = Terminal { environment, out };
     let code = match command {
         Command::Demo(args) => demo::run(&args, &engine.config().home, terminal),
-        Command::Eval(args) => Ok(eval::run(&args, engine.config(), terminal)?),
         Command::Import(args) => Ok(import::run(&args, &engine, (named, &cli.places), terminal)?),
         Command::Reindex(args) => reindex::run(&args, &engine, terminal),
         Command::Search(args) => search::run(&args, &cli.places, &engine, terminal),

@@ -19,8 +19,8 @@ use super::{
 use verbatim_answer::hint::because;
 use verbatim_base::model::Stop;
 use verbatim_engine::{
-    self as engine, Engine, FallbackReason, IndexNeed, SourceKind, SourceStatus, Status, StoreAddress,
-    ago,
+    self as engine, Engine, FallbackReason, IndexNeed, SourceKind, SourceStatus, Status,
+    StoreAddress, ago,
 };
 use verbatim_text::shell::quoted;
 

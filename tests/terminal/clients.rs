@@ -305,7 +305,11 @@ fn clients_reach_a_server_over_http() {
         let by_variable = ["codex", "gemini", "opencode"].contains(&id);
         assert_eq!(text.contains(&token), !by_variable, "{id}: {text}");
         assert_eq!(text.contains("VERBATIM_TOKEN"), by_variable, "{id}: {text}");
-        assert_eq!(says.contains("export VERBATIM_TOKEN=$(verbatim status --token)"), by_variable, "{says}");
+        assert_eq!(
+            says.contains("export VERBATIM_TOKEN=$(verbatim status --token)"),
+            by_variable,
+            "{says}"
+        );
         if !by_variable {
             let mode = fs::metadata(&path).unwrap().permissions().mode() & 0o777;
             assert_eq!(mode, 0o600, "{id}: others must not read the token");

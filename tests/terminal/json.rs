@@ -168,7 +168,6 @@ fn every_command_prints_what_the_document_says() {
     compare("status", &["status"], 0);
     compare("doctor", &["doctor"], 0);
     clients(&compare);
-    measured(&scene, &compare);
     settings(&scene, &shapes, &compare);
     shapes.all_seen();
 }
@@ -230,20 +229,6 @@ fn settings(scene: &Scene, shapes: &Shapes, compare: Compare<'_>) {
     let list = compare("forget --list", &["forget", "--list"], 0);
     let id = list[0]["id"].as_str().unwrap().to_owned();
     compare("forget --undo", &["forget", "--undo", &id], 0);
-}
-
-fn measured(scene: &Scene, compare: Compare<'_>) {
-    let message = |id: &str, text: &str| {
-        format!(r#"{{"id":"{id}","conversation":"c","speaker":"ann","text":"{text}","time":null}}"#)
-    };
-    let corpus = [message("a", "the cookie has expired"), message("b", "tea is ready")].join("\n");
-    let corpus = scene.write("corpus.jsonl", corpus);
-    let queries = scene.write(
-        "queries.jsonl",
-        r#"{"qid":"1","text":"cookie","conversation":"c","relevant":["a"]}"#,
-    );
-    let arguments = ["eval", queries.to_str().unwrap(), "--corpus", corpus.to_str().unwrap()];
-    compare("eval", &arguments, 0);
 }
 
 #[test]

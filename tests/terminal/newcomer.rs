@@ -268,7 +268,9 @@ fn an_unknown_model_stops_only_what_needs_it() {
     let scene = Scene::imported();
     let run =
         |arguments: &[&str]| told(scene.command(arguments).env("VERBATIM_EMBEDDINGS", "nonsense"));
-    for arguments in [&["list"][..], &["show", CHAT], &["stats"], &["status"], &["status", "--settings"]] {
+    for arguments in
+        [&["list"][..], &["show", CHAT], &["stats"], &["status"], &["status", "--settings"]]
+    {
         assert_eq!(run(arguments).0, Some(0), "{arguments:?}");
     }
     let (code, _, errors) = run(&["search", "vector", "--mode", "both"]);
