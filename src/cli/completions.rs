@@ -11,6 +11,7 @@ use std::{
 use clap_complete::{CompleteEnv, CompletionCandidate, env::Shells};
 
 use super::{
+    command::{Call, CommandArgs, Facts, OutputForm, Reads},
     engine_config,
     environment::{COMPLETED_SHELL, Environment},
     error::{Error, Result},
@@ -49,7 +50,26 @@ pub(super) struct Args {
     shell: String,
 }
 
-pub(super) fn print(args: &Args, out: &mut dyn Write) -> Result<u8> {
+impl CommandArgs for Args {
+    fn facts(&self) -> Facts {
+        Facts {
+            reads: Reads::Nothing,
+            writes: false,
+            takes_db: false,
+            makes_vectors: false,
+            may_be_torn: false,
+            move_home: None,
+            waits_for: None,
+            form: OutputForm::AsItIs,
+        }
+    }
+
+    fn run(&self, call: Call<'_>) -> Result<u8> {
+        print(self, call.terminal.out)
+    }
+}
+
+fn print(args: &Args, out: &mut dyn Write) -> Result<u8> {
     let shells = Shells::builtins();
     let shell = shells.completer(&args.shell).expect("clap has every shell of the argument");
     let mut script = Vec::new();

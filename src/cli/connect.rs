@@ -13,6 +13,7 @@ use super::{
         self, AiClient, CLIENTS, ConfigFile, NOT_TAKEN, OFF, PROFILE, RemoteEntry, SERVER,
         TOKEN_VARIABLE, answers, is_of_this_computer, known_clients, probe,
     },
+    command::{Call, CommandArgs, Facts, OutputForm, Reads},
     engine_config::{agents_folders, default_home},
     environment::{Environment, Terminal},
     output::{FOUND, NOTHING, confirm, harmless, json_line},
@@ -87,17 +88,6 @@ struct How {
     json: bool,
 }
 
-impl ConnectArgs {
-    pub(super) fn is_list(&self) -> bool {
-        self.client.is_none() && !self.how.json
-    }
-
-    /// Returns whether the client's configuration gets the paths that the server uses.
-    pub(super) fn passes_places_on(&self) -> bool {
-        self.client.is_some() && self.http.is_none()
-    }
-}
-
 enum ChangeOutcome {
     Same,
     Shown,
@@ -148,7 +138,30 @@ pub enum Error {
 }
 
 /// Connects a client, or lists the clients. `config` holds the paths that the server uses.
-pub(super) fn connect(args: &ConnectArgs, config: &Config, terminal: Terminal<'_>) -> Result<u8> {
+impl CommandArgs for ConnectArgs {
+    fn facts(&self) -> Facts {
+        // The client's configuration gets the paths that the server uses.
+        let passes_places_on = self.client.is_some() && self.http.is_none();
+        let is_list = self.client.is_none() && !self.how.json;
+        let form = if is_list { OutputForm::Sentences(0) } else { OutputForm::AsItIs };
+        Facts {
+            reads: Reads::Nothing,
+            writes: false,
+            takes_db: passes_places_on,
+            makes_vectors: false,
+            may_be_torn: false,
+            move_home: None,
+            waits_for: None,
+            form,
+        }
+    }
+
+    fn run(&self, call: Call<'_>) -> super::error::Result<u8> {
+        Ok(connect(self, call.engine.config(), call.terminal)?)
+    }
+}
+
+fn connect(args: &ConnectArgs, config: &Config, terminal: Terminal<'_>) -> Result<u8> {
     let Terminal { environment, out } = terminal;
     let Some(id) = &args.client else {
         return if args.how.json { list_json(environment, out) } else { list(environment, out) };
@@ -236,7 +249,26 @@ pub(super) fn connect(args: &ConnectArgs, config: &Config, terminal: Terminal<'_
     Ok(FOUND)
 }
 
-pub(super) fn disconnect(args: &DisconnectArgs, terminal: Terminal<'_>) -> Result<u8> {
+impl CommandArgs for DisconnectArgs {
+    fn facts(&self) -> Facts {
+        Facts {
+            reads: Reads::Nothing,
+            writes: false,
+            takes_db: false,
+            makes_vectors: false,
+            may_be_torn: false,
+            move_home: None,
+            waits_for: None,
+            form: OutputForm::AsItIs,
+        }
+    }
+
+    fn run(&self, call: Call<'_>) -> super::error::Result<u8> {
+        Ok(disconnect(self, call.terminal)?)
+    }
+}
+
+fn disconnect(args: &DisconnectArgs, terminal: Terminal<'_>) -> Result<u8> {
     let Terminal { environment, out } = terminal;
     let client = client(&args.client, environment)?;
     let (file, config) = read(&client)?;

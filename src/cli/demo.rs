@@ -8,6 +8,7 @@ use std::{
 use serde_json::json;
 
 use super::{
+    command::{Call, CommandArgs, Facts, OutputForm, Reads},
     engine_config::{self, PlaceArgs},
     environment::{Environment, Terminal},
     error::Result,
@@ -45,7 +46,26 @@ const EXPORTS: [(&str, &str); 2] = [
 
 const QUERIES: [&str; 5] = ["borrow", "posting list", "京都", "падеж", "🍵"];
 
-pub(super) fn run(args: &Args, home: &Path, terminal: Terminal<'_>) -> Result<u8> {
+impl CommandArgs for Args {
+    fn facts(&self) -> Facts {
+        Facts {
+            reads: Reads::Nothing,
+            writes: true,
+            takes_db: false,
+            makes_vectors: true,
+            may_be_torn: false,
+            move_home: None,
+            waits_for: None,
+            form: OutputForm::AsItIs,
+        }
+    }
+
+    fn run(&self, call: Call<'_>) -> Result<u8> {
+        run(self, &call.engine.config().home, call.terminal)
+    }
+}
+
+fn run(args: &Args, home: &Path, terminal: Terminal<'_>) -> Result<u8> {
     let Terminal { environment, out } = terminal;
     let home = home.join("demo");
     let config = Config { home: home.clone(), ..Config::default() };

@@ -18,10 +18,12 @@ use exports::FoundChoice;
 
 use super::{
     archives, background,
+    command::{Call, CommandArgs, Facts, OutputForm, Reads},
     engine_config::{self, PlaceArgs},
     environment::{Environment, Terminal},
     indexing::{self, AllIndexed, Limits},
     interrupt,
+    old_home::Consent,
     output::{FOUND, complain, counted, grouped, harmless},
     progress::{Step, bytes, duration},
     wrap::wrapped,
@@ -132,18 +134,40 @@ pub enum Error {
 const UNTIL_INDEXED: &str =
     "; searches find everything, but are slow until `verbatim reindex` succeeds";
 
-/// Imports the exports, indexes them and writes a report to `out`. `named` is the flag or variable
-/// that names the database.
-pub(super) fn run(
+impl CommandArgs for ImportArgs {
+    fn facts(&self) -> Facts {
+        // The flag `--yes` of an import does not agree to moving the home of an older version.
+        let consent = if self.yes { Consent::Missing } else { Consent::Asked };
+        Facts {
+            reads: Reads::Nothing,
+            writes: true,
+            takes_db: true,
+            makes_vectors: true,
+            may_be_torn: false,
+            move_home: Some(consent),
+            waits_for: None,
+            form: OutputForm::AsItIs,
+        }
+    }
+
+    fn run(&self, call: Call<'_>) -> super::error::Result<u8> {
+        let Call { engine, places, terminal, .. } = call;
+        Ok(run(self, engine, places, terminal)?)
+    }
+}
+
+/// Imports the exports, indexes them and writes a report to `out`.
+fn run(
     args: &ImportArgs,
     engine: &Engine,
-    (named, places): (Option<&'static str>, &PlaceArgs),
+    places: &PlaceArgs,
     terminal: Terminal<'_>,
 ) -> Result<u8> {
     let Terminal { environment, out } = terminal;
     if args.sources.iter().any(|source| source.as_os_str() == "-") {
         return Err(Error::Stdin);
     }
+    let named = engine_config::named_by(places, environment);
     let target = target(args, engine.config(), named)?;
     let sources = match find_sources(args, (engine.config(), &target), environment, out)? {
         FoundChoice::Import(sources) => sources,

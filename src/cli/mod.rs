@@ -4,6 +4,7 @@ mod archives;
 mod arguments;
 mod background;
 pub mod clients;
+mod command;
 mod completions;
 mod connect;
 mod demo;
@@ -62,9 +63,9 @@ use std::{ffi::OsString, io::Write, sync::Arc};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, error::ErrorKind};
 
 use self::{
+    command::{Call, CommandArgs, Facts, OutputForm, Reads},
     engine_config::{PlaceArgs, WrongProvider},
     environment::Terminal,
-    old_home::Consent,
     output::{FOUND, NOTHING, TROUBLE, TerminalWriter},
     pager::Paged,
     waiting::{EndsWaiting, Waiting},
@@ -106,17 +107,6 @@ struct Cli {
     command: Option<Command>,
 }
 
-impl Cli {
-    fn refuse_useless_db(self) -> Result<Cli, clap::Error> {
-        if self.places.db.is_some() && self.command.as_ref().is_some_and(Command::has_no_use_for_db)
-        {
-            let text = "this command reads no database, so leave out --db\n";
-            return Err(clap::Error::raw(ErrorKind::ArgumentConflict, text));
-        }
-        Ok(self)
-    }
-}
-
 #[derive(Debug, Subcommand)]
 enum Command {
     Demo(demo::Args),
@@ -143,105 +133,52 @@ enum Command {
 }
 
 impl Command {
-    /// Returns whether the command may write to the databases of the home folder.
-    fn writes(&self) -> bool {
-        matches!(
-            self,
-            Command::Demo(_)
-                | Command::Import(_)
-                | Command::Forget(_)
-                | Command::Reindex(_)
-                | Command::Serve(_)
-                | Command::Watch(_)
-                | Command::Web(_)
-        )
-    }
-
-    /// Returns whether the command reads every source, the transcripts of coding agents included.
-    fn reads_every_source(&self) -> bool {
+    fn into_args(self) -> Box<dyn CommandArgs> {
         match self {
-            Command::List(_)
-            | Command::Show(_)
-            | Command::Stats(_)
-            | Command::Export(_)
-            | Command::Open(_)
-            | Command::Resume(_)
-            | Command::Forget(_) => true,
-            Command::Search(args) => args.takes_transcripts(),
-            _ => false,
+            Command::Demo(args) => Box::new(args),
+            Command::Import(args) => Box::new(args),
+            Command::Reindex(args) => Box::new(args),
+            Command::Search(args) => Box::new(args),
+            Command::List(args) => Box::new(args),
+            Command::Show(args) => Box::new(args),
+            Command::Open(args) => Box::new(args),
+            Command::Resume(args) => Box::new(args),
+            Command::Stats(args) => Box::new(args),
+            Command::Export(args) => Box::new(args),
+            Command::Forget(args) => Box::new(args),
+            Command::Connect(args) => Box::new(args),
+            Command::Disconnect(args) => Box::new(args),
+            Command::Web(args) => Box::new(args),
+            Command::Serve(args) => Box::new(args),
+            Command::Watch(args) => Box::new(args),
+            Command::Status(args) => Box::new(args),
+            Command::Doctor(args) => Box::new(args),
+            Command::Completions(args) => Box::new(args),
         }
     }
+}
 
-    /// Returns whether the command reads the home. It must not make a home that the user named by mistake.
-    fn needs_home(&self) -> bool {
-        self.reads_every_source()
-            || match self {
-                Command::Search(_) => true,
-                // The token is made where there is no home yet.
-                Command::Status(args) => !args.token,
-                _ => false,
-            }
-    }
+/// A command with what is to be known of it; `None` stands for the search as one types.
+struct Parsed {
+    places: PlaceArgs,
+    command: Option<(Box<dyn CommandArgs>, Facts)>,
+}
 
-    /// Returns whether the command neither reads the database that `--db` names nor passes it on.
-    fn has_no_use_for_db(&self) -> bool {
-        match self {
-            Command::Demo(_) | Command::Disconnect(_) | Command::Completions(_) => true,
-            Command::Connect(args) => !args.passes_places_on(),
-            _ => false,
+impl Parsed {
+    fn of(cli: Cli) -> Result<Parsed, clap::Error> {
+        let Some(args) = cli.command.map(Command::into_args) else {
+            return Ok(Parsed { places: cli.places, command: None });
+        };
+        let facts = args.facts();
+        if cli.places.db.is_some() && !facts.takes_db {
+            let text = "this command reads no database, so leave out --db\n";
+            return Err(clap::Error::raw(ErrorKind::ArgumentConflict, text));
         }
+        Ok(Parsed { places: cli.places, command: Some((args, facts)) })
     }
 
-    /// Returns whether the command may compute vectors, of messages or of a question.
-    fn makes_vectors(&self) -> bool {
-        self.writes() || matches!(self, Command::Search(_))
-    }
-
-    /// Returns whether the command prints from mapped files and does not try again after a fault.
-    fn may_be_torn(&self) -> bool {
-        match self {
-            Command::List(_) | Command::Show(_) | Command::Stats(_) | Command::Export(_) => true,
-            Command::Search(args) => args.ranks() || args.has_context(),
-            _ => false,
-        }
-    }
-
-    /// Returns the text of the line that the user sees while the command has no output yet. Without an
-    /// index, some commands take seconds.
-    fn waits_for(&self) -> Option<&'static str> {
-        match self {
-            Command::Search(_) => Some("searching"),
-            Command::List(_)
-            | Command::Show(_)
-            | Command::Open(_)
-            | Command::Resume(_)
-            | Command::Export(_)
-            | Command::Forget(_) => Some("looking up conversations"),
-            Command::Stats(_) | Command::Status(_) => Some("counting messages"),
-            Command::Doctor(_) => Some("examining"),
-            _ => None,
-        }
-    }
-
-    /// Returns the indentation of wrapped lines if the output is sentences for a person.
-    fn wrap_indent(&self) -> Option<usize> {
-        match self {
-            Command::Status(args) if args.settings => Some(settings_report::NAMES),
-            Command::Status(args) if !args.json && !args.token => Some(0),
-            Command::Doctor(args) if !args.json => Some(doctor::VERDICT),
-            Command::Connect(args) if args.is_list() => Some(0),
-            _ => None,
-        }
-    }
-
-    /// Returns whether the answer is for a person, and may be so long that it needs a pager.
-    fn is_paged(&self) -> bool {
-        match self {
-            Command::List(args) => !args.json && !args.no_pager,
-            Command::Show(args) => !args.json && !args.no_pager,
-            Command::Search(args) => args.is_paged(),
-            _ => false,
-        }
+    fn form(&self) -> OutputForm {
+        self.command.as_ref().map_or(OutputForm::AsItIs, |(_, facts)| facts.form)
     }
 }
 
@@ -255,27 +192,15 @@ pub fn run(
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     let parsed = command
         .try_get_matches_from(&arguments)
-        .and_then(|mut matches| Cli::from_arg_matches_mut(&mut matches)?.refuse_useless_db());
+        .and_then(|mut matches| Parsed::of(Cli::from_arg_matches_mut(&mut matches)?));
     match parsed {
-        Ok(mut cli) if environment.terminal => {
-            cli.places.expand(environment);
+        Ok(mut parsed) => {
+            parsed.places.expand(environment);
             let environment = &environment.with_settings()?;
-            let is_paged = cli.command.as_ref().is_some_and(Command::is_paged);
-            let mut out = Paged::new(out, environment, is_paged);
-            let mut out_on_terminal = TerminalWriter::new(&mut out);
-            let indent = cli.command.as_ref().and_then(Command::wrap_indent);
-            let columns = environment.columns.filter(|_| indent.is_some());
-            let user = engine_config::user_prefix(environment);
-            let mut wrapped =
-                Wrapped::new(&mut out_on_terminal, columns, indent.unwrap_or(0), user);
-            let code = execute(cli, environment, &mut EndsWaiting(&mut wrapped));
-            wrapped.flush()?;
-            out.finish()?;
-            code
-        }
-        Ok(mut cli) => {
-            cli.places.expand(environment);
-            execute(cli, &environment.with_settings()?, &mut EndsWaiting(out))
+            match environment.terminal {
+                true => execute_on_terminal(parsed, environment, out),
+                false => execute(parsed, environment, &mut EndsWaiting(out)),
+            }
         }
         Err(error)
             if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) =>
@@ -292,100 +217,76 @@ pub fn run(
     }
 }
 
-fn execute(cli: Cli, environment: &Environment, out: &mut dyn Write) -> Result<u8> {
-    let Some(mut command) = cli.command else { return pick(&cli.places, environment, out) };
-    if command.needs_home() {
-        engine_config::check_home(&cli.places, environment)?;
+fn execute_on_terminal(
+    parsed: Parsed,
+    environment: &Environment,
+    out: &mut dyn Write,
+) -> Result<u8> {
+    let form = parsed.form();
+    let mut out = Paged::new(out, environment, matches!(form, OutputForm::Pages));
+    let mut out_on_terminal = TerminalWriter::new(&mut out);
+    let (columns, indent) = match form {
+        OutputForm::Sentences(indent) => (environment.columns, indent),
+        OutputForm::AsItIs | OutputForm::Pages => (None, 0),
+    };
+    let user = engine_config::user_prefix(environment);
+    let mut wrapped = Wrapped::new(&mut out_on_terminal, columns, indent, user);
+    let code = execute(parsed, environment, &mut EndsWaiting(&mut wrapped));
+    wrapped.flush()?;
+    out.finish()?;
+    code
+}
+
+fn execute(parsed: Parsed, environment: &Environment, out: &mut dyn Write) -> Result<u8> {
+    let Parsed { places, command } = parsed;
+    let Some((mut args, facts)) = command else { return pick(&places, environment, out) };
+    if facts.reads != Reads::Nothing {
+        engine_config::check_home(&places, environment)?;
     }
-    let named = engine_config::named_by(&cli.places, environment);
-    let mut config = engine_config::config(&cli.places, environment);
-    let no_provider = choose_model(&mut config, &command, environment)?;
+    let mut config = engine_config::config(&places, environment);
+    let no_provider = choose_model(&mut config, args.model(), facts.makes_vectors, environment)?;
     config.cluster_login = engine_config::cluster_login(environment)?;
-    config.workspaces = match &command {
-        Command::Serve(args) => args.workspaces(environment),
-        Command::Web(args) => args.serving.workspaces(environment),
-        _ => Vec::new(),
-    };
-    match &mut command {
-        Command::Search(args) => args.take(environment),
-        Command::Show(args) => args.take(environment),
-        Command::Serve(args) => args.take(environment),
-        Command::Web(args) => args.serving.take(environment),
-        _ => {}
+    args.take(&mut config, environment);
+    if let Some(consent) = facts.move_home {
+        old_home::offer(&config, consent, environment)?;
     }
-    let ask = |has_yes: bool, with_yes: Consent| if has_yes { with_yes } else { Consent::Asked };
-    match &command {
-        // The flag `--yes` of an import does not agree to moving the home of an older version.
-        Command::Import(args) => {
-            old_home::offer(&config, ask(args.yes, Consent::Missing), environment)?;
-        }
-        Command::Reindex(args) => {
-            old_home::offer(&config, ask(args.yes, Consent::Given), environment)?;
-        }
-        Command::Status(args) if !args.token => {
-            old_home::offer(&config, Consent::Missing, environment)?;
-        }
-        _ => {}
-    }
-    engine::prepare_home(&config, command.writes());
-    config.leave_indexes |= match &command {
-        Command::Serve(args) => args.leaves_indexes(),
-        Command::Web(args) => args.serving.leaves_indexes(),
-        _ => false,
-    };
-    let engine = Engine::new(config);
-    let may_be_torn = command.may_be_torn();
-    if command.reads_every_source() {
+    engine::prepare_home(&config, facts.writes);
+    let engine = Arc::new(Engine::new(config));
+    if matches!(facts.reads, Reads::EverySource | Reads::EverySourceExactly) {
         archives::sync_for_reading(&engine, environment);
     }
-    if let Command::Search(args) = &command
-        && args.reads_transcripts_exactly()
-    {
+    if facts.reads == Reads::EverySourceExactly {
         indexing::index_in_passing(&engine, environment);
     }
-    let _waiting = command.waits_for().map(|what| Waiting::begin(environment, what));
-    let torn = engine::Error::Torn { folder: engine.config().index_folder() };
+    let _waiting = facts.waits_for.map(|what| Waiting::begin(environment, what));
     let terminal = Terminal { environment, out };
-    let code = match command {
-        Command::Demo(args) => demo::run(&args, &engine.config().home, terminal),
-        Command::Import(args) => Ok(import::run(&args, &engine, (named, &cli.places), terminal)?),
-        Command::Reindex(args) => reindex::run(&args, &engine, terminal),
-        Command::Search(args) => search::run(&args, &cli.places, &engine, terminal),
-        Command::List(args) => list::run(&args, &engine, terminal),
-        Command::Show(args) => show::run(&args, &engine, terminal, None),
-        Command::Open(args) => open::open(&args, &engine, out),
-        Command::Resume(args) => open::resume(&args, &engine, environment.clock(false), out),
-        Command::Export(args) => export::run(&args, &engine, terminal),
-        Command::Forget(args) => forget::run(&args, &engine, terminal),
-        Command::Stats(args) => stats::run(&args, &engine, terminal),
-        Command::Connect(args) => Ok(connect::connect(&args, engine.config(), terminal)?),
-        Command::Disconnect(args) => Ok(connect::disconnect(&args, terminal)?),
-        Command::Web(args) => web::run(&args, engine, terminal),
-        Command::Serve(args) => serve::run(&args, engine, environment),
-        Command::Watch(args) => watch::run(&args, engine, terminal),
-        Command::Doctor(args) => {
-            let no_provider = no_provider.map(|error| error.to_string());
-            doctor::run(&args, &engine, (no_provider, &cli.places), parse_serve, terminal)
-        }
-        Command::Completions(args) => completions::print(&args, out),
-        Command::Status(args) => status::run(&args, &engine, &cli.places, terminal),
-    }?;
+    let code =
+        args.run(Call { engine: &engine, places: &places, no_provider, parse_serve, terminal })?;
     // The answer is written before the memory of the engine is freed.
     out.flush()?;
-    if may_be_torn && map_faults::count() > 0 { Err(torn.into()) } else { Ok(code) }
+    match facts.may_be_torn {
+        true => untorn(code, &engine),
+        false => Ok(code),
+    }
+}
+
+/// Returns an exit code, unless what was printed may be torn.
+fn untorn(code: u8, engine: &Engine) -> Result<u8> {
+    if map_faults::count() > 0 {
+        let folder = engine.config().index_folder();
+        return Err(engine::Error::Torn { folder }.into());
+    }
+    Ok(code)
 }
 
 /// Sets the model of vectors and their share. Returns why the model is unknown, if it is and the command does
 /// without it.
 fn choose_model(
     config: &mut Config,
-    command: &Command,
+    model: Option<&str>,
+    makes_vectors: bool,
     environment: &Environment,
 ) -> Result<Option<WrongProvider>> {
-    let model = match command {
-        Command::Reindex(args) => args.model.as_deref(),
-        _ => None,
-    };
     config.vector_share = engine_config::vector_share(environment)?;
     let provider = engine_config::embeddings(model, environment);
     // If the provider is unknown, the indexes are not changed, because vectors of another model
@@ -396,7 +297,7 @@ fn choose_model(
             config.embeddings = provider;
             Ok(None)
         }
-        Err(error) if command.makes_vectors() => Err(error.into()),
+        Err(error) if makes_vectors => Err(error.into()),
         Err(error) => Ok(Some(error)),
     }
 }
@@ -486,8 +387,7 @@ fn show_picked(
         return Ok(NOTHING);
     };
     let code = show::run(&args, engine, terminal, Some(found))?;
-    let folder = engine.config().index_folder();
-    if map_faults::count() > 0 { Err(engine::Error::Torn { folder }.into()) } else { Ok(code) }
+    untorn(code, engine)
 }
 
 /// Parses the arguments with which a client starts the program; `None` if the command is not `serve`.

@@ -11,6 +11,7 @@ use unicode_width::UnicodeWidthStr;
 
 use super::{
     clock::Clock,
+    command::{Call, CommandArgs, Facts, OutputForm, Reads},
     environment::Terminal,
     error::Result,
     filters::FilterArgs,
@@ -47,7 +48,26 @@ pub(super) struct Args {
     color: Color,
 }
 
-pub(super) fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Result<u8> {
+impl CommandArgs for Args {
+    fn facts(&self) -> Facts {
+        Facts {
+            reads: Reads::EverySource,
+            writes: false,
+            takes_db: true,
+            makes_vectors: false,
+            may_be_torn: true,
+            move_home: None,
+            waits_for: Some("counting messages"),
+            form: OutputForm::AsItIs,
+        }
+    }
+
+    fn run(&self, call: Call<'_>) -> Result<u8> {
+        run(self, call.engine, call.terminal)
+    }
+}
+
+fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Result<u8> {
     let Terminal { environment, out } = terminal;
     let stop = Stop::never();
     let clock = environment.clock(args.filters.utc);

@@ -8,12 +8,14 @@ use std::{
 use serde_json::{Value, json};
 
 use super::{
+    command::{Call, CommandArgs, Facts, OutputForm, Reads},
     engine_config::{self, PlaceArgs},
     environment::Terminal,
     error::Result,
+    old_home::Consent,
     output::{FOUND, counted, harmless},
     progress::bytes,
-    settings_report::SettingsReport,
+    settings_report::{self, SettingsReport},
     token::token_of,
 };
 use verbatim_answer::hint::because;
@@ -37,24 +39,45 @@ pub(super) struct Args {
     /// Show each setting, its value, and what set it: a flag, an environment variable, the configuration
     /// file or nothing
     #[arg(long, conflicts_with = "json")]
-    pub(super) settings: bool,
+    settings: bool,
     /// Print only the token that lets clients in over HTTP
     ///
     /// It is made if there is none. It is in the file `token` of the home folder; without that file, the next
     /// start of the server makes another one.
     #[arg(long, conflicts_with_all = ["json", "settings"])]
-    pub(super) token: bool,
+    token: bool,
     /// Print JSON, with the settings
     #[arg(long)]
-    pub(super) json: bool,
+    json: bool,
 }
 
-pub(super) fn run(
-    args: &Args,
-    engine: &Engine,
-    places: &PlaceArgs,
-    terminal: Terminal<'_>,
-) -> Result<u8> {
+impl CommandArgs for Args {
+    fn facts(&self) -> Facts {
+        let is_status = !self.token && !self.settings;
+        let form = match is_status {
+            true if !self.json => OutputForm::Sentences(0),
+            false if self.settings => OutputForm::Sentences(settings_report::NAMES),
+            _ => OutputForm::AsItIs,
+        };
+        Facts {
+            // The token is made where there is no home yet.
+            reads: if self.token { Reads::Nothing } else { Reads::Home },
+            writes: false,
+            takes_db: true,
+            makes_vectors: false,
+            may_be_torn: false,
+            move_home: (!self.token).then_some(Consent::Missing),
+            waits_for: is_status.then_some("counting messages"),
+            form,
+        }
+    }
+
+    fn run(&self, call: Call<'_>) -> Result<u8> {
+        run(self, call.engine, call.places, call.terminal)
+    }
+}
+
+fn run(args: &Args, engine: &Engine, places: &PlaceArgs, terminal: Terminal<'_>) -> Result<u8> {
     let Terminal { environment, out } = terminal;
     if args.token {
         writeln!(out, "{}", token_of(None, engine.config(), environment)?.as_str())?;

@@ -3,14 +3,15 @@
 use std::sync::Arc;
 
 use super::{
-    environment::Terminal,
+    command::{Call, CommandArgs, Facts, OutputForm, Reads},
+    environment::{Environment, Terminal},
     error::Result,
     exclude,
     listen::{self, ADDRESS, Admission, ListenAt},
     output::{FOUND, complain},
     serve,
 };
-use verbatim_engine::Engine;
+use verbatim_engine::{Config, Engine};
 
 /// Search and read your chats in the browser
 ///
@@ -33,22 +34,44 @@ pub(super) struct Args {
     admission: Admission,
     /// Options of the server that have no flags here, so that only the settings set them.
     #[arg(skip)]
-    pub(super) serving: serve::Args,
+    serving: serve::Args,
 }
 
-pub(super) fn run(args: &Args, engine: Engine, terminal: Terminal<'_>) -> Result<u8> {
+impl CommandArgs for Args {
+    fn facts(&self) -> Facts {
+        Facts {
+            reads: Reads::Nothing,
+            writes: true,
+            takes_db: true,
+            makes_vectors: true,
+            may_be_torn: false,
+            move_home: None,
+            waits_for: None,
+            form: OutputForm::AsItIs,
+        }
+    }
+
+    fn take(&mut self, config: &mut Config, environment: &Environment) {
+        self.serving.take(config, environment);
+    }
+
+    fn run(&self, call: Call<'_>) -> Result<u8> {
+        run(self, call.engine, call.terminal)
+    }
+}
+
+fn run(args: &Args, engine: &Arc<Engine>, terminal: Terminal<'_>) -> Result<u8> {
     let Terminal { environment, out } = terminal;
-    exclude::follow(&engine, environment);
-    let engine = Arc::new(engine);
-    let (mut options, offer) = serve::select_tools(&args.serving, &engine, environment)?;
+    exclude::follow(engine, environment);
+    let (mut options, offer) = serve::select_tools(&args.serving, engine, environment)?;
     let address = args.address.as_deref();
     // If the default port is taken, the server uses another port, and the browser opens that address.
     let places =
         ListenAt { address: address.or(Some(ADDRESS)), socket: None, may_move: address.is_none() };
-    let page = serve::page(&engine, environment)?;
+    let page = serve::page(engine, environment)?;
     let config = engine.config();
     let server = args.admission.server(&places, Some(page), config, environment)?;
-    let server = server.with_search(listen::search_by(&engine, environment));
+    let server = server.with_search(listen::search_by(engine, environment));
     let Some(address) = server.url() else { return Ok(FOUND) };
     // Other users can see the browser's command line, so the address that is opened must not have the token.
     let (mut printed, mut opened) = (address.clone(), address);
