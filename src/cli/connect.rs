@@ -137,7 +137,6 @@ pub enum Error {
     Write(#[from] io::Error),
 }
 
-/// Connects a client, or lists the clients. `config` holds the paths that the server uses.
 impl CommandArgs for ConnectArgs {
     fn facts(&self) -> Facts {
         // The client's configuration gets the paths that the server uses.
@@ -161,6 +160,7 @@ impl CommandArgs for ConnectArgs {
     }
 }
 
+/// Connects a client, or lists the clients. `config` holds the paths that the server uses.
 fn connect(args: &ConnectArgs, config: &Config, terminal: Terminal<'_>) -> Result<u8> {
     let Terminal { environment, out } = terminal;
     let Some(id) = &args.client else {

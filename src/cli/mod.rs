@@ -197,9 +197,10 @@ pub fn run(
         Ok(mut parsed) => {
             parsed.places.expand(environment);
             let environment = &environment.with_settings()?;
-            match environment.terminal {
-                true => execute_on_terminal(parsed, environment, out),
-                false => execute(parsed, environment, &mut EndsWaiting(out)),
+            if environment.terminal {
+                execute_on_terminal(parsed, environment, out)
+            } else {
+                execute(parsed, environment, &mut EndsWaiting(out))
             }
         }
         Err(error)
@@ -264,19 +265,19 @@ fn execute(parsed: Parsed, environment: &Environment, out: &mut dyn Write) -> Re
         args.run(Call { engine: &engine, places: &places, no_provider, parse_serve, terminal })?;
     // The answer is written before the memory of the engine is freed.
     out.flush()?;
-    match facts.may_be_torn {
-        true => untorn(code, &engine),
-        false => Ok(code),
+    if facts.may_be_torn {
+        refuse_torn(&engine)?;
     }
+    Ok(code)
 }
 
-/// Returns an exit code, unless what was printed may be torn.
-fn untorn(code: u8, engine: &Engine) -> Result<u8> {
+/// Returns an error if what was printed may be torn.
+fn refuse_torn(engine: &Engine) -> Result<()> {
     if map_faults::count() > 0 {
         let folder = engine.config().index_folder();
         return Err(engine::Error::Torn { folder }.into());
     }
-    Ok(code)
+    Ok(())
 }
 
 /// Sets the model of vectors and their share. Returns why the model is unknown, if it is and the command does
@@ -387,7 +388,8 @@ fn show_picked(
         return Ok(NOTHING);
     };
     let code = show::run(&args, engine, terminal, Some(found))?;
-    untorn(code, engine)
+    refuse_torn(engine)?;
+    Ok(code)
 }
 
 /// Parses the arguments with which a client starts the program; `None` if the command is not `serve`.

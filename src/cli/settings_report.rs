@@ -38,11 +38,11 @@ impl<'a> SettingsReport<'a> {
         engine: &Engine,
         environment: &'a Environment,
     ) -> SettingsReport<'a> {
-        let reported = |setting: &&'static Setting| {
+        let settings = settings_file::ALL.iter().map(|setting| {
             let given = given(setting, places, environment);
             ReportedSetting { setting, values: values(setting, &given, engine), by: given.by }
-        };
-        SettingsReport { environment, settings: settings_file::ALL.iter().map(reported).collect() }
+        });
+        SettingsReport { environment, settings: settings.collect() }
     }
 
     fn file(&self) -> Option<&'a Path> {
@@ -101,10 +101,10 @@ fn given(setting: &Setting, places: &PlaceArgs, environment: &Environment) -> Se
 
 fn values(setting: &Setting, given: &SettingValue, engine: &Engine) -> Vec<String> {
     if given.by != SetBy::Default {
-        return match setting.is_secret() {
-            true => vec!["set".to_owned()],
-            false => given.values.iter().map(|it| it.to_string_lossy().into_owned()).collect(),
-        };
+        if setting.is_secret() {
+            return vec!["set".to_owned()];
+        }
+        return given.values.iter().map(|it| it.to_string_lossy().into_owned()).collect();
     }
     if let Some(default) = setting.default {
         return vec![default.to_owned()];

@@ -112,7 +112,6 @@ fn lines(text: &str) -> Result<RangeInclusive<u32>, String> {
     }
 }
 
-/// Prints a conversation; `found` is the message that it begins at, as the picker shows it.
 impl CommandArgs for Args {
     fn facts(&self) -> Facts {
         let is_paged = !self.json && !self.no_pager;
@@ -139,6 +138,7 @@ impl CommandArgs for Args {
     }
 }
 
+/// Prints a conversation; `found` is the message that it begins at, as the picker shows it.
 pub(super) fn run(
     args: &Args,
     engine: &Engine,

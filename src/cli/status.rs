@@ -53,11 +53,13 @@ pub(super) struct Args {
 
 impl CommandArgs for Args {
     fn facts(&self) -> Facts {
-        let is_status = !self.token && !self.settings;
-        let form = match is_status {
-            true if !self.json => OutputForm::Sentences(0),
-            false if self.settings => OutputForm::Sentences(settings_report::NAMES),
-            _ => OutputForm::AsItIs,
+        let counts = !self.token && !self.settings;
+        let form = if self.settings {
+            OutputForm::Sentences(settings_report::NAMES)
+        } else if self.token || self.json {
+            OutputForm::AsItIs
+        } else {
+            OutputForm::Sentences(0)
         };
         Facts {
             // The token is made where there is no home yet.
@@ -67,7 +69,7 @@ impl CommandArgs for Args {
             makes_vectors: false,
             may_be_torn: false,
             move_home: (!self.token).then_some(Consent::Missing),
-            waits_for: is_status.then_some("counting messages"),
+            waits_for: counts.then_some("counting messages"),
             form,
         }
     }

@@ -84,7 +84,7 @@ pub(super) fn with_tip(
         }
         (ErrorKind::MissingRequiredArgument, _) => match error.get(ContextKind::InvalidArg) {
             Some(ContextValue::Strings(missing)) => {
-                missing.iter().find_map(|it| example_of(it)).into_iter().collect()
+                missing.iter().find_map(|name| example_of(name)).into_iter().collect()
             }
             _ => Vec::new(),
         },
