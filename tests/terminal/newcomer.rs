@@ -27,7 +27,7 @@ fn the_short_help_has_examples_and_few_options() {
     let commands = help.split("\nSearch:\n").nth(1).unwrap().split("\nOptions:\n").next().unwrap();
     let names = commands.lines().filter(|line| line.starts_with("  ") && !line.starts_with("   "));
     let names: Vec<&str> = names.map(|line| line.split_whitespace().next().unwrap()).collect();
-    assert!(names.len() > 20, "{names:?}");
+    assert!(names.len() > 15, "{names:?}");
     for name in names.into_iter().filter(|name| *name != "verbatim") {
         let [short, long] = ["-h", "--help"].map(|flag| run(&[name, flag]));
         let examples = |help: &str| -> Vec<String> {
@@ -511,9 +511,9 @@ fn the_commands_of_every_day_come_first() {
         assert!(help.find("  show ") < help.find("  import "), "{help}");
         assert!(help.find("  connect ") < help.find("  doctor "), "{help}");
     }
-    assert!(!short.contains("Measure ranked search") && short.contains("  eval, "), "{short}");
     for command in cli::command().get_subcommands() {
-        assert!(long.contains(&format!("\n  {} ", command.get_name())), "{}", command.get_name());
+        let line = format!("\n  {} ", command.get_name());
+        assert!(short.contains(&line) && long.contains(&line), "{line}");
     }
 }
 
