@@ -50,7 +50,7 @@ pub(super) struct ConnectArgs {
     /// The client to connect
     #[arg(value_parser = PossibleValuesParser::new(ids()))]
     client: Option<String>,
-    /// Let the client reach a server that runs already (`verbatim serve --http`), with its token
+    /// Let the client reach a running server (`verbatim serve --http`), with its token
     #[arg(long, value_name = "URL", num_args = 0..=1, default_missing_value = DEFAULT_URL, requires = "client")]
     http: Option<String>,
     /// Take the token of that server from this file, not from VERBATIM_TOKEN or the home
