@@ -32,7 +32,7 @@ const DEPTH: usize = 10;
 
 /// What is measured of the ranking.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct EvaluationArgs {
     /// Measure how good the ranking is, on these questions with known answers, and nothing else: an object of JSON
     /// a line, {"text", "conversation", "relevant": [ids]}; or a file of LongMemEval or LoCoMo, or a folder of BEAM
     /// or REALTALK, which need no CORPUS
@@ -65,7 +65,7 @@ pub(crate) struct Args {
     json: bool,
 }
 
-pub(crate) fn run(args: &Args, queries: &Path) -> Result<()> {
+pub(crate) fn run(args: &EvaluationArgs, queries: &Path) -> Result<()> {
     let set = match &args.corpus {
         Some(messages) => lines::read(queries, messages)?,
         None => published::read(queries)?,
@@ -97,7 +97,7 @@ struct Evaluation {
 
 impl Evaluation {
     /// Stores the messages in a folder or a cluster, with everything that ranking needs.
-    fn prepare(set: EvalSet, args: &Args, folder: &Path) -> Result<Evaluation> {
+    fn prepare(set: EvalSet, args: &EvaluationArgs, folder: &Path) -> Result<Evaluation> {
         let EvalSet { mut corpus, mut queries } = set;
         queries.retain(|query| !query.relevant.is_empty());
         ensure!(!queries.is_empty(), "no question names its relevant messages");

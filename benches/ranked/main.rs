@@ -64,7 +64,7 @@ struct Args {
     work: Option<PathBuf>,
 
     #[command(flatten)]
-    evaluation: evaluation::Args,
+    evaluation: evaluation::EvaluationArgs,
 
     /// Given by cargo bench; without it, all is run once at a tiny size
     #[arg(long, hide = true)]

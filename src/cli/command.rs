@@ -24,7 +24,7 @@ pub(super) trait CommandArgs {
     fn take(&mut self, _config: &mut Config, _environment: &Environment) {}
 
     /// Runs the command; returns the exit code.
-    fn run(&self, call: Call<'_>) -> Result<u8>;
+    fn run(&self, call: Invocation<'_>) -> Result<u8>;
 }
 
 /// What the program needs to know of a command before it runs. Every command states all of it.
@@ -69,7 +69,7 @@ pub(super) enum OutputForm {
 }
 
 /// What a command runs with.
-pub(super) struct Call<'a> {
+pub(super) struct Invocation<'a> {
     pub(super) engine: &'a Arc<Engine>,
     pub(super) places: &'a PlaceArgs,
     /// Why the model of vectors is unknown, if it is and the command does without it.

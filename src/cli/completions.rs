@@ -11,7 +11,7 @@ use std::{
 use clap_complete::{CompleteEnv, CompletionCandidate, env::Shells};
 
 use super::{
-    command::{Call, CommandArgs, Facts, OutputForm, Reads},
+    command::{CommandArgs, Facts, Invocation, OutputForm, Reads},
     engine_config,
     environment::{COMPLETED_SHELL, Environment},
     error::{Error, Result},
@@ -64,7 +64,7 @@ impl CommandArgs for Args {
         }
     }
 
-    fn run(&self, call: Call<'_>) -> Result<u8> {
+    fn run(&self, call: Invocation<'_>) -> Result<u8> {
         print(self, call.terminal.out)
     }
 }

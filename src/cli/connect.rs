@@ -1,5 +1,7 @@
 //! `verbatim connect` and `verbatim disconnect`: the configurations of AI clients.
 
+pub(super) mod error;
+
 use std::{
     io::{self, Write},
     path::PathBuf,
@@ -8,12 +10,13 @@ use std::{
 use clap::builder::PossibleValuesParser;
 use serde_json::{Value, json};
 
+use self::error::Error;
 use super::{
     clients::{
         self, AiClient, CLIENTS, ConfigFile, NOT_TAKEN, OFF, PROFILE, RemoteEntry, SERVER,
         TOKEN_VARIABLE, answers, is_of_this_computer, known_clients, probe,
     },
-    command::{Call, CommandArgs, Facts, OutputForm, Reads},
+    command::{CommandArgs, Facts, Invocation, OutputForm, Reads},
     engine_config::{agents_folders, default_home},
     environment::{Environment, Terminal},
     output::{FOUND, NOTHING, confirm, harmless, json_line},
@@ -96,46 +99,7 @@ enum ChangeOutcome {
     Made(Option<PathBuf>),
 }
 
-pub(super) type Result<T, E = Error> = std::result::Result<T, E>;
-
-/// An error of changing a client's configuration.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    #[error("{0}: this machine has no folder for its configuration (is HOME set?)")]
-    NoFolder(String),
-    #[error("{}: {source}", path.display())]
-    File { path: PathBuf, source: io::Error },
-    #[error(
-        "{}: the client cannot read this file: {reason}; {remedy} (nothing was changed)",
-        path.display()
-    )]
-    Syntax { path: PathBuf, reason: String, remedy: &'static str },
-    #[error("{0} has no servers over HTTP in its configuration; leave out --http")]
-    NoHttp(&'static str),
-    #[error(
-        "{0:?} is not the address of a server; it must begin with http:// or https:// and end \
-         with /mcp"
-    )]
-    NoUrl(String),
-    #[error(
-        "{path:?} is not UTF-8, so no configuration can name it; rename it, or use another one"
-    )]
-    NoText {
-        /// The path of the program, or of a database or folder that the server uses.
-        path: PathBuf,
-    },
-    #[error(
-        "{0} is not on this computer, so it does not get the token of this computer's home; give its \
-         own token with --token-file FILE, or in {TOKEN_VARIABLE}"
-    )]
-    ForeignServer(String),
-    #[error(transparent)]
-    Token(#[from] verbatim_server::http::Error),
-    #[error("nothing was changed, because there is no terminal to ask; --yes makes the change")]
-    NoTerminal,
-    #[error("cannot write the output: {0}")]
-    Write(#[from] io::Error),
-}
+type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl CommandArgs for ConnectArgs {
     fn facts(&self) -> Facts {
@@ -155,7 +119,7 @@ impl CommandArgs for ConnectArgs {
         }
     }
 
-    fn run(&self, call: Call<'_>) -> super::error::Result<u8> {
+    fn run(&self, call: Invocation<'_>) -> super::error::Result<u8> {
         Ok(connect(self, call.engine.config(), call.terminal)?)
     }
 }
@@ -263,7 +227,7 @@ impl CommandArgs for DisconnectArgs {
         }
     }
 
-    fn run(&self, call: Call<'_>) -> super::error::Result<u8> {
+    fn run(&self, call: Invocation<'_>) -> super::error::Result<u8> {
         Ok(disconnect(self, call.terminal)?)
     }
 }

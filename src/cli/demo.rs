@@ -8,11 +8,11 @@ use std::{
 use serde_json::json;
 
 use super::{
-    command::{Call, CommandArgs, Facts, OutputForm, Reads},
+    command::{CommandArgs, Facts, Invocation, OutputForm, Reads},
     engine_config::{self, PlaceArgs},
     environment::{Environment, Terminal},
     error::Result,
-    import as import_command,
+    import::{error::Error as ImportError, write_report},
     output::{FOUND, json_line},
     search,
     wrap::wrapped,
@@ -60,7 +60,7 @@ impl CommandArgs for Args {
         }
     }
 
-    fn run(&self, call: Call<'_>) -> Result<u8> {
+    fn run(&self, call: Invocation<'_>) -> Result<u8> {
         run(self, &call.engine.config().home, call.terminal)
     }
 }
@@ -71,9 +71,9 @@ fn run(args: &Args, home: &Path, terminal: Terminal<'_>) -> Result<u8> {
     let config = Config { home: home.clone(), ..Config::default() };
     let database = config.db_folder().join("verbatim.db");
     let exports = write_exports(&home.join("exports"))
-        .map_err(|(path, source)| import_command::Error::Sample { path, source })?;
-    let report = import::import(&exports, &database, Branches::Shown, &|_| {})
-        .map_err(import_command::Error::from)?;
+        .map_err(|(path, source)| ImportError::Sample { path, source })?;
+    let report =
+        import::import(&exports, &database, Branches::Shown, &|_| {}).map_err(ImportError::from)?;
     if args.json {
         let (conversations, messages) = (report.tally.conversations, report.tally.messages);
         let counts = json!({
@@ -122,7 +122,7 @@ fn introduce(
         writeln!(out, "  {}", engine_config::short(export, environment))?;
     }
     writeln!(out, "\nverbatim import:")?;
-    import_command::write_report(report, out)?;
+    write_report(report, out)?;
     writeln!(out, "Database: {}", engine_config::short(database, environment))
 }
 

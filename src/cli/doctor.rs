@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::{
     clients,
-    command::{Call, CommandArgs, Facts, OutputForm, Reads},
+    command::{CommandArgs, Facts, Invocation, OutputForm, Reads},
     engine_config,
     environment::Terminal,
     error::Result,
@@ -56,13 +56,13 @@ impl CommandArgs for Args {
         }
     }
 
-    fn run(&self, call: Call<'_>) -> Result<u8> {
+    fn run(&self, call: Invocation<'_>) -> Result<u8> {
         run(self, call)
     }
 }
 
-fn run(args: &Args, call: Call<'_>) -> Result<u8> {
-    let Call { engine, places, no_provider, parse_serve, terminal } = call;
+fn run(args: &Args, call: Invocation<'_>) -> Result<u8> {
+    let Invocation { engine, places, no_provider, parse_serve, terminal } = call;
     let Terminal { environment, out } = terminal;
     let mut findings = Vec::new();
     let user = engine_config::user_prefix(environment);

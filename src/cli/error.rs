@@ -3,9 +3,10 @@
 use std::{io, path::PathBuf};
 
 use super::{
-    connect,
+    connect::error::Error as ConnectError,
     engine_config::{NoHome, WrongLogin, WrongProvider, WrongShare},
-    import, settings_file,
+    import::error::Error as ImportError,
+    settings_file,
 };
 use verbatim_answer::hint::Explained;
 use verbatim_engine::{self as engine, WriterError};
@@ -55,7 +56,7 @@ pub enum Error {
     #[error("{0}")]
     Forget(String),
     #[error(transparent)]
-    Import(#[from] import::Error),
+    Import(#[from] ImportError),
     #[error("cannot start to watch: {0}")]
     Watch(#[source] io::Error),
     #[error(transparent)]
@@ -71,7 +72,7 @@ pub enum Error {
     #[error("the chats of an older version could not be moved: {0}")]
     Move(#[from] WriterError),
     #[error(transparent)]
-    Connect(#[from] connect::Error),
+    Connect(#[from] ConnectError),
     /// A part of the program that was left out when it was built.
     #[cfg(not(all(feature = "page", feature = "picker")))]
     #[error("this program was built without {what}; build it with the feature `{feature}`")]

@@ -14,7 +14,7 @@ use unicode_normalization::UnicodeNormalization;
 
 use super::{
     clock::Clock,
-    command::{Call, CommandArgs, Facts, OutputForm, Reads},
+    command::{CommandArgs, Facts, Invocation, OutputForm, Reads},
     environment::Terminal,
     error::{Error, Result},
     filters::FilterArgs,
@@ -92,7 +92,7 @@ impl CommandArgs for Args {
         }
     }
 
-    fn run(&self, call: Call<'_>) -> Result<u8> {
+    fn run(&self, call: Invocation<'_>) -> Result<u8> {
         run(self, call.engine, call.terminal)
     }
 }

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::{
     archives,
-    command::{Call, CommandArgs, Facts, OutputForm, Reads},
+    command::{CommandArgs, Facts, Invocation, OutputForm, Reads},
     completions::conversations,
     environment::{Environment, Terminal},
     error::{Error, Result},
@@ -76,7 +76,7 @@ impl CommandArgs for Args {
         }
     }
 
-    fn run(&self, call: Call<'_>) -> Result<u8> {
+    fn run(&self, call: Invocation<'_>) -> Result<u8> {
         run(self, call.engine, call.terminal)
     }
 }

@@ -1,5 +1,6 @@
 //! `verbatim import`: imports exports into a canonical database.
 
+pub(super) mod error;
 mod exports;
 
 use std::{
@@ -14,11 +15,11 @@ use clap::{Args, ValueEnum};
 use serde_json::json;
 use unicode_width::UnicodeWidthStr;
 
-use exports::FoundChoice;
+use self::{error::Error, exports::FoundChoice};
 
 use super::{
     archives, background,
-    command::{Call, CommandArgs, Facts, OutputForm, Reads},
+    command::{CommandArgs, Facts, Invocation, OutputForm, Reads},
     engine_config::{self, PlaceArgs},
     environment::{Environment, Terminal},
     indexing::{self, AllIndexed, Limits},
@@ -31,8 +32,8 @@ use super::{
 use verbatim_answer::import_report::{Remedies, left_out, left_out_in_brief};
 use verbatim_base::model::{Hit, Matching, Request, Stop};
 use verbatim_engine::{
-    self as engine, About, Branches, Config, Decisions, Encoded, Engine, Forgetter, ListOptions,
-    Make, Scope, Source, SourceKind, StoreAddress,
+    About, Branches, Config, Decisions, Encoded, Engine, Forgetter, ListOptions, Make, Scope,
+    Source, SourceKind, StoreAddress,
     import::{self, ImportProgress, Report, SourceProgress},
 };
 use verbatim_text::shell::quoted;
@@ -107,29 +108,7 @@ pub(super) enum BranchesArg {
     All,
 }
 
-pub(super) type Result<T, E = Error> = std::result::Result<T, E>;
-
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    #[error(transparent)]
-    Import(#[from] import::Error),
-    /// The user named standard input, but an import must read its input twice.
-    #[error("-: an export is read from files, not from standard input; save it, and name the file")]
-    Stdin,
-    #[error(
-        "{}: not written to, because another program made it; leave out {named}, or write into it \
-         with --out {}",
-        path.display(),
-        quoted(&path.to_string_lossy())
-    )]
-    Foreign { path: PathBuf, named: &'static str },
-    #[error(transparent)]
-    Database(#[from] engine::Error),
-    #[error("{}: cannot write the sample: {source}; name another folder with --home", path.display())]
-    Sample { path: PathBuf, source: io::Error },
-    #[error("cannot write the report: {0}")]
-    Output(#[from] io::Error),
-}
+type Result<T, E = Error> = std::result::Result<T, E>;
 
 const UNTIL_INDEXED: &str =
     "; searches find everything, but are slow until `verbatim reindex` succeeds";
@@ -150,8 +129,8 @@ impl CommandArgs for ImportArgs {
         }
     }
 
-    fn run(&self, call: Call<'_>) -> super::error::Result<u8> {
-        let Call { engine, places, terminal, .. } = call;
+    fn run(&self, call: Invocation<'_>) -> super::error::Result<u8> {
+        let Invocation { engine, places, terminal, .. } = call;
         Ok(run(self, engine, places, terminal)?)
     }
 }

@@ -8,7 +8,7 @@ use unicode_width::UnicodeWidthStr;
 use super::{
     arguments,
     clock::Clock,
-    command::{Call, CommandArgs, Facts, OutputForm, Reads},
+    command::{CommandArgs, Facts, Invocation, OutputForm, Reads},
     environment::Terminal,
     error::Result,
     filters::FilterArgs,
@@ -82,7 +82,7 @@ impl CommandArgs for Args {
         }
     }
 
-    fn run(&self, call: Call<'_>) -> Result<u8> {
+    fn run(&self, call: Invocation<'_>) -> Result<u8> {
         run(self, call.engine, call.terminal)
     }
 }

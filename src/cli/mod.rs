@@ -63,7 +63,7 @@ use std::{ffi::OsString, io::Write, sync::Arc};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, error::ErrorKind};
 
 use self::{
-    command::{Call, CommandArgs, Facts, OutputForm, Reads},
+    command::{CommandArgs, Facts, Invocation, OutputForm, Reads},
     engine_config::{PlaceArgs, WrongProvider},
     environment::Terminal,
     output::{FOUND, NOTHING, TROUBLE, TerminalWriter},
@@ -159,22 +159,22 @@ impl Command {
 }
 
 /// A command with what is to be known of it; `None` stands for the search as one types.
-struct Parsed {
+struct ParsedCommand {
     places: PlaceArgs,
     command: Option<(Box<dyn CommandArgs>, Facts)>,
 }
 
-impl Parsed {
-    fn of(cli: Cli) -> Result<Parsed, clap::Error> {
+impl ParsedCommand {
+    fn of(cli: Cli) -> Result<ParsedCommand, clap::Error> {
         let Some(args) = cli.command.map(Command::into_args) else {
-            return Ok(Parsed { places: cli.places, command: None });
+            return Ok(ParsedCommand { places: cli.places, command: None });
         };
         let facts = args.facts();
         if cli.places.db.is_some() && !facts.takes_db {
             let text = "this command reads no database, so leave out --db\n";
             return Err(clap::Error::raw(ErrorKind::ArgumentConflict, text));
         }
-        Ok(Parsed { places: cli.places, command: Some((args, facts)) })
+        Ok(ParsedCommand { places: cli.places, command: Some((args, facts)) })
     }
 
     fn form(&self) -> OutputForm {
@@ -192,7 +192,7 @@ pub fn run(
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     let parsed = command
         .try_get_matches_from(&arguments)
-        .and_then(|mut matches| Parsed::of(Cli::from_arg_matches_mut(&mut matches)?));
+        .and_then(|mut matches| ParsedCommand::of(Cli::from_arg_matches_mut(&mut matches)?));
     match parsed {
         Ok(mut parsed) => {
             parsed.places.expand(environment);
@@ -219,7 +219,7 @@ pub fn run(
 }
 
 fn execute_on_terminal(
-    parsed: Parsed,
+    parsed: ParsedCommand,
     environment: &Environment,
     out: &mut dyn Write,
 ) -> Result<u8> {
@@ -238,8 +238,8 @@ fn execute_on_terminal(
     code
 }
 
-fn execute(parsed: Parsed, environment: &Environment, out: &mut dyn Write) -> Result<u8> {
-    let Parsed { places, command } = parsed;
+fn execute(parsed: ParsedCommand, environment: &Environment, out: &mut dyn Write) -> Result<u8> {
+    let ParsedCommand { places, command } = parsed;
     let Some((mut args, facts)) = command else { return pick(&places, environment, out) };
     if facts.reads != Reads::Nothing {
         engine_config::check_home(&places, environment)?;
@@ -261,8 +261,13 @@ fn execute(parsed: Parsed, environment: &Environment, out: &mut dyn Write) -> Re
     }
     let _waiting = facts.waits_for.map(|what| Waiting::begin(environment, what));
     let terminal = Terminal { environment, out };
-    let code =
-        args.run(Call { engine: &engine, places: &places, no_provider, parse_serve, terminal })?;
+    let code = args.run(Invocation {
+        engine: &engine,
+        places: &places,
+        no_provider,
+        parse_serve,
+        terminal,
+    })?;
     // The answer is written before the memory of the engine is freed.
     out.flush()?;
     if facts.may_be_torn {

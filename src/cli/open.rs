@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::{
     clock::Clock,
-    command::{Call, CommandArgs, Facts, OutputForm, Reads},
+    command::{CommandArgs, Facts, Invocation, OutputForm, Reads},
     completions,
     environment::Terminal,
     error::{Error, Result},
@@ -92,7 +92,7 @@ impl CommandArgs for OpenArgs {
         }
     }
 
-    fn run(&self, call: Call<'_>) -> Result<u8> {
+    fn run(&self, call: Invocation<'_>) -> Result<u8> {
         open(self, call.engine, call.terminal.out)
     }
 }
@@ -146,7 +146,7 @@ impl CommandArgs for ResumeArgs {
         }
     }
 
-    fn run(&self, call: Call<'_>) -> Result<u8> {
+    fn run(&self, call: Invocation<'_>) -> Result<u8> {
         let Terminal { environment, out } = call.terminal;
         resume(self, call.engine, environment.clock(false), out)
     }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{
     archives,
-    command::{Call, CommandArgs, Facts, OutputForm, Reads},
+    command::{CommandArgs, Facts, Invocation, OutputForm, Reads},
     environment::Terminal,
     error::Result,
     indexing::{self, Limits},
@@ -79,7 +79,7 @@ impl CommandArgs for Args {
         self.model.as_deref()
     }
 
-    fn run(&self, call: Call<'_>) -> Result<u8> {
+    fn run(&self, call: Invocation<'_>) -> Result<u8> {
         run(self, call.engine, call.terminal)
     }
 }

@@ -14,7 +14,7 @@ use serde_json::json;
 use super::{
     arguments,
     clock::Clock,
-    command::{Call, CommandArgs, Facts, OutputForm, Reads},
+    command::{CommandArgs, Facts, Invocation, OutputForm, Reads},
     engine_config::{PlaceArgs, passed_over_note},
     environment::{Environment, Terminal},
     error::{Error, Result},
@@ -239,7 +239,7 @@ impl CommandArgs for Args {
         self.take_settings(environment);
     }
 
-    fn run(&self, call: Call<'_>) -> Result<u8> {
+    fn run(&self, call: Invocation<'_>) -> Result<u8> {
         run(self, call.places, call.engine, call.terminal)
     }
 }

@@ -3,7 +3,7 @@
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use super::{
-    command::{Call, CommandArgs, Facts, OutputForm, Reads},
+    command::{CommandArgs, Facts, Invocation, OutputForm, Reads},
     engine_config,
     environment::{Environment, is_off},
     error::{Error, Result},
@@ -107,7 +107,7 @@ impl CommandArgs for Args {
         config.workspaces = workspaces.paths().unwrap_or_default();
     }
 
-    fn run(&self, call: Call<'_>) -> Result<u8> {
+    fn run(&self, call: Invocation<'_>) -> Result<u8> {
         run(self, call.engine, call.terminal.environment)
     }
 }

@@ -13,7 +13,7 @@ use serde_json::json;
 
 use super::{
     clock::Clock,
-    command::{Call, CommandArgs, Facts, OutputForm, Reads},
+    command::{CommandArgs, Facts, Invocation, OutputForm, Reads},
     completions::conversations,
     environment::{Environment, Terminal},
     error::Result,
@@ -133,7 +133,7 @@ impl CommandArgs for Args {
         self.raw_content = Some(is_raw);
     }
 
-    fn run(&self, call: Call<'_>) -> Result<u8> {
+    fn run(&self, call: Invocation<'_>) -> Result<u8> {
         run(self, call.engine, call.terminal, None)
     }
 }

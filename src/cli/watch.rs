@@ -9,7 +9,7 @@ use std::{
 use chrono::Local;
 
 use super::{
-    command::{Call, CommandArgs, Facts, OutputForm, Reads},
+    command::{CommandArgs, Facts, Invocation, OutputForm, Reads},
     environment::Terminal,
     error::{Error, Result},
     output::{FOUND, complain, counted, harmless},
@@ -50,7 +50,7 @@ impl CommandArgs for Args {
         }
     }
 
-    fn run(&self, call: Call<'_>) -> Result<u8> {
+    fn run(&self, call: Invocation<'_>) -> Result<u8> {
         run(call.engine, call.terminal)
     }
 }

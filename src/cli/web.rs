@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{
-    command::{Call, CommandArgs, Facts, OutputForm, Reads},
+    command::{CommandArgs, Facts, Invocation, OutputForm, Reads},
     environment::{Environment, Terminal},
     error::Result,
     exclude,
@@ -55,7 +55,7 @@ impl CommandArgs for Args {
         self.serving.take(config, environment);
     }
 
-    fn run(&self, call: Call<'_>) -> Result<u8> {
+    fn run(&self, call: Invocation<'_>) -> Result<u8> {
         run(self, call.engine, call.terminal)
     }
 }
