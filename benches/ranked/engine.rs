@@ -4,8 +4,7 @@ use std::{fs, path::Path};
 
 use anyhow::{Result, ensure};
 use verbatim_base::model::Stop;
-use verbatim_engine::{Config, Engine, Mode, Question, Reindex};
-use verbatim_index::Resources;
+use verbatim_engine::{Config, Engine, Mode, Question, Reindex, Resources};
 
 /// The memory that `verbatim reindex` uses unless told otherwise.
 const MEMORY: usize = 1 << 30;
@@ -24,14 +23,8 @@ impl Ours {
     /// Opens the engine with everything that ranking needs, built in `home` by one thread.
     pub(crate) fn build(database: &Path, home: &Path) -> Result<Ours> {
         let db = Some(database.into());
-        let engine = Engine::new(Config { db, home: home.to_owned(), ..Config::default() });
-        let resources = Resources { memory: MEMORY, threads: 1 };
-        let (options, never) = (Reindex { resources, full: false }, Stop::never());
-        engine.upkeep().reindex(options, &never, &mut |_| ())?;
-        for source in engine.sources() {
-            source.enrich(resources, &never, &mut |_, _| ())?;
-        }
-        Ok(Ours { engine })
+        let config = Config { db, home: home.to_owned(), ..Config::default() };
+        Ok(Ours { engine: index(config, Resources { memory: MEMORY, threads: 1 })? })
     }
 
     /// Answers a question; returns how many messages that took.
@@ -42,6 +35,17 @@ impl Ours {
         ensure!(ranking.notes().is_empty(), "{text}: {:?}", ranking.notes());
         Ok(ranking.items.len())
     }
+}
+
+/// Builds the indexes of a database, with words and the vectors of the built-in model.
+pub(crate) fn index(config: Config, resources: Resources) -> Result<Engine> {
+    let engine = Engine::new(config);
+    let never = Stop::never();
+    engine.upkeep().reindex(Reindex { resources, full: false }, &never, &mut |_| ())?;
+    for source in engine.sources() {
+        source.enrich(resources, &never, &mut |_, _| ())?;
+    }
+    Ok(engine)
 }
 
 /// Returns the bytes of all files below a folder that are in folders whose names begin with `name`.

@@ -2,13 +2,17 @@
 //!
 //! Generates the corpus of the other benchmark, embeds and indexes it on one core, puts the same
 //! questions to each side by turns, and writes `benches/results/ranked.md`. See `cargo bench -- --help`.
+//!
+//! With questions whose answers are known, measures how good the ranking is instead (docs/evaluation.md).
 
 #[path = "../search/corpus/mod.rs"]
 mod corpus;
 mod engine;
+mod evaluation;
 #[allow(dead_code)]
 #[path = "../search/measure.rs"]
 mod measure;
+mod quality;
 mod questions;
 mod report;
 mod sqlite;
@@ -39,7 +43,7 @@ const K: usize = 200;
 /// The longest of short messages, in bytes.
 const SHORT: usize = 200;
 
-/// Measures embedding and ranking beside sqlite-vec and FTS5
+/// Measures embedding and ranking beside sqlite-vec and FTS5, or how good the ranking is
 #[derive(Parser)]
 #[command(name = "ranked")]
 struct Args {
@@ -58,6 +62,9 @@ struct Args {
     /// Where to keep databases between runs [default: target/bench]
     #[arg(long, value_name = "DIR")]
     work: Option<PathBuf>,
+
+    #[command(flatten)]
+    evaluation: evaluation::EvaluationArgs,
 
     /// Given by cargo bench; without it, all is run once at a tiny size
     #[arg(long, hide = true)]
@@ -88,6 +95,9 @@ const SIDES: [&str; 6] =
 
 fn main() -> Result<()> {
     let args = Args::parse();
+    if let Some(queries) = &args.evaluation.queries {
+        return evaluation::run(&args.evaluation, queries);
+    }
     let work = args.work.clone().unwrap_or_else(|| {
         let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
         let usual = || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/target"));

@@ -14,8 +14,8 @@ use std::{
 use rusqlite::{Connection, types::Value};
 use tempfile::TempDir;
 use verbatim_base::model::{Instant, Request, Stop};
-use verbatim_chats::db::threads::{Save, Start};
-use verbatim_engine::{Config, Engine, Scope};
+use verbatim_chats::db::threads::{Save, Start, Thread};
+use verbatim_engine::{Config, Engine, Memory, Scope};
 
 const CLAUDE: &str = include_str!(
     "../../tests/golden/archives/claude/-home-ann-code-parser/5f0c9a52-0000-4000-8000-000000000001.jsonl"
@@ -88,10 +88,16 @@ fn set_back(config: &Config) {
     }
 }
 
+/// Returns the threads whose ids begin with a digit, as all that are recorded do.
+fn threads(memory: &Memory) -> Vec<Thread> {
+    let digits = (0..16).map(|digit| format!("{digit:x}"));
+    digits.flat_map(|digit| memory.threads_named(&digit).unwrap_or_default()).collect()
+}
+
 fn ask(engine: &Engine) {
     set_back(engine.config());
     let memory = engine.memory();
-    for thread in memory.threads(None, LIMIT).unwrap_or_default() {
+    for thread in threads(memory) {
         if let Ok((turns, _)) = memory.thread_history(&thread.id, LIMIT) {
             assert!(turns.len() <= LIMIT);
         }
@@ -161,7 +167,7 @@ pub(super) fn run(data: &[u8]) {
         ask(&engine);
         go_on(&engine);
         ask(&engine);
-        for thread in engine.memory().threads(None, LIMIT).unwrap_or_default() {
+        for thread in threads(engine.memory()) {
             drop(engine.memory().delete_thread(&thread.id));
         }
     });

@@ -1,10 +1,5 @@
 //! Values of flags that several commands take.
 
-/// Returns a count as a limit; 0 stands for no limit.
-pub(super) fn limit(count: usize) -> usize {
-    if count == 0 { usize::MAX } else { count }
-}
-
 pub(super) fn count(text: &str) -> Result<usize, String> {
     text.parse().map_err(|_| "write a whole number, such as 20".to_owned())
 }

@@ -1,11 +1,9 @@
-//! `verbatim completions` and `verbatim man`: shell completion and manual pages.
+//! The command `verbatim completions`.
 
 use std::{
     collections::HashSet,
     ffi::{OsStr, OsString},
-    fs,
     io::Write,
-    path::PathBuf,
     sync::OnceLock,
     time::Duration,
 };
@@ -13,6 +11,7 @@ use std::{
 use clap_complete::{CompleteEnv, CompletionCandidate, env::Shells};
 
 use super::{
+    command::{CommandArgs, Facts, Invocation, OutputForm, Reads},
     engine_config,
     environment::{COMPLETED_SHELL, Environment},
     error::{Error, Result},
@@ -51,34 +50,31 @@ pub(super) struct Args {
     shell: String,
 }
 
-/// Write the manual pages to a folder
-///
-///     verbatim man ~/.local/share/man/man1
-#[derive(Debug, clap::Args)]
-#[command(verbatim_doc_comment)]
-pub(super) struct ManArgs {
-    /// The folder; it is created if it does not exist
-    folder: PathBuf,
+impl CommandArgs for Args {
+    fn facts(&self) -> Facts {
+        Facts {
+            reads: Reads::Nothing,
+            writes: false,
+            takes_db: false,
+            makes_vectors: false,
+            may_be_torn: false,
+            move_home: None,
+            waits_for: None,
+            form: OutputForm::AsItIs,
+        }
+    }
+
+    fn run(&self, call: Invocation<'_>) -> Result<u8> {
+        print(self, call.terminal.out)
+    }
 }
 
-pub(super) fn print(args: &Args, out: &mut dyn Write) -> Result<u8> {
+fn print(args: &Args, out: &mut dyn Write) -> Result<u8> {
     let shells = Shells::builtins();
     let shell = shells.completer(&args.shell).expect("clap has every shell of the argument");
     let mut script = Vec::new();
     shell.write_registration(COMPLETED_SHELL, PROGRAM, PROGRAM, PROGRAM, &mut script)?;
     out.write_all(&script)?;
-    Ok(FOUND)
-}
-
-pub(super) fn write_pages(
-    args: &ManArgs,
-    command: clap::Command,
-    out: &mut dyn Write,
-) -> Result<u8> {
-    let failed = |source| Error::Pages { folder: args.folder.clone(), source };
-    fs::create_dir_all(&args.folder).map_err(failed)?;
-    clap_mangen::generate_to(command, &args.folder).map_err(failed)?;
-    writeln!(out, "The manual pages are in {}", args.folder.display())?;
     Ok(FOUND)
 }
 

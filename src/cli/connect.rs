@@ -1,5 +1,7 @@
 //! `verbatim connect` and `verbatim disconnect`: the configurations of AI clients.
 
+pub(super) mod error;
+
 use std::{
     io::{self, Write},
     path::PathBuf,
@@ -8,11 +10,13 @@ use std::{
 use clap::builder::PossibleValuesParser;
 use serde_json::{Value, json};
 
+use self::error::Error;
 use super::{
     clients::{
         self, AiClient, CLIENTS, ConfigFile, NOT_TAKEN, OFF, PROFILE, RemoteEntry, SERVER,
         TOKEN_VARIABLE, answers, is_of_this_computer, known_clients, probe,
     },
+    command::{CommandArgs, Facts, Invocation, OutputForm, Reads},
     engine_config::{agents_folders, default_home},
     environment::{Environment, Terminal},
     output::{FOUND, NOTHING, confirm, harmless, json_line},
@@ -49,8 +53,7 @@ pub(super) struct ConnectArgs {
     /// The client to connect
     #[arg(value_parser = PossibleValuesParser::new(ids()))]
     client: Option<String>,
-    /// Let the client reach a server that runs already (`verbatim serve --http`, `verbatim service`), with
-    /// its token
+    /// Let the client reach a running server (`verbatim serve --http`), with its token
     #[arg(long, value_name = "URL", num_args = 0..=1, default_missing_value = DEFAULT_URL, requires = "client")]
     http: Option<String>,
     /// Take the token of that server from this file, not from VERBATIM_TOKEN or the home
@@ -88,17 +91,6 @@ struct How {
     json: bool,
 }
 
-impl ConnectArgs {
-    pub(super) fn is_list(&self) -> bool {
-        self.client.is_none() && !self.how.json
-    }
-
-    /// Returns whether the client's configuration gets the paths that the server uses.
-    pub(super) fn passes_places_on(&self) -> bool {
-        self.client.is_some() && self.http.is_none()
-    }
-}
-
 enum ChangeOutcome {
     Same,
     Shown,
@@ -107,49 +99,33 @@ enum ChangeOutcome {
     Made(Option<PathBuf>),
 }
 
-pub(super) type Result<T, E = Error> = std::result::Result<T, E>;
+type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// An error of changing a client's configuration.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    #[error("{0}: this machine has no folder for its configuration (is HOME set?)")]
-    NoFolder(String),
-    #[error("{}: {source}", path.display())]
-    File { path: PathBuf, source: io::Error },
-    #[error(
-        "{}: the client cannot read this file: {reason}; {remedy} (nothing was changed)",
-        path.display()
-    )]
-    Syntax { path: PathBuf, reason: String, remedy: &'static str },
-    #[error("{0} has no servers over HTTP in its configuration; leave out --http")]
-    NoHttp(&'static str),
-    #[error(
-        "{0:?} is not the address of a server; it must begin with http:// or https:// and end \
-         with /mcp"
-    )]
-    NoUrl(String),
-    #[error(
-        "{path:?} is not UTF-8, so no configuration can name it; rename it, or use another one"
-    )]
-    NoText {
-        /// The path of the program, or of a database or folder that the server uses.
-        path: PathBuf,
-    },
-    #[error(
-        "{0} is not on this computer, so it does not get the token of this computer's home; give its \
-         own token with --token-file FILE, or in {TOKEN_VARIABLE}"
-    )]
-    ForeignServer(String),
-    #[error(transparent)]
-    Token(#[from] verbatim_server::http::Error),
-    #[error("nothing was changed, because there is no terminal to ask; --yes makes the change")]
-    NoTerminal,
-    #[error("cannot write the output: {0}")]
-    Write(#[from] io::Error),
+impl CommandArgs for ConnectArgs {
+    fn facts(&self) -> Facts {
+        // The client's configuration gets the paths that the server uses.
+        let passes_places_on = self.client.is_some() && self.http.is_none();
+        let is_list = self.client.is_none() && !self.how.json;
+        let form = if is_list { OutputForm::Sentences(0) } else { OutputForm::AsItIs };
+        Facts {
+            reads: Reads::Nothing,
+            writes: false,
+            takes_db: passes_places_on,
+            makes_vectors: false,
+            may_be_torn: false,
+            move_home: None,
+            waits_for: None,
+            form,
+        }
+    }
+
+    fn run(&self, call: Invocation<'_>) -> super::error::Result<u8> {
+        Ok(connect(self, call.engine.config(), call.terminal)?)
+    }
 }
 
 /// Connects a client, or lists the clients. `config` holds the paths that the server uses.
-pub(super) fn connect(args: &ConnectArgs, config: &Config, terminal: Terminal<'_>) -> Result<u8> {
+fn connect(args: &ConnectArgs, config: &Config, terminal: Terminal<'_>) -> Result<u8> {
     let Terminal { environment, out } = terminal;
     let Some(id) = &args.client else {
         return if args.how.json { list_json(environment, out) } else { list(environment, out) };
@@ -206,7 +182,11 @@ pub(super) fn connect(args: &ConnectArgs, config: &Config, terminal: Terminal<'_
         )?;
     }
     if let Some(remote) = remote.as_ref().filter(|remote| !remote.holds_token) {
-        let token = if remote.is_here { "$(verbatim token)" } else { "TOKEN (that of the server)" };
+        let token = if remote.is_here {
+            "$(verbatim status --token)"
+        } else {
+            "TOKEN (that of the server)"
+        };
         writeln!(
             out,
             "{} reads the token from a variable; set it where you start it: \
@@ -224,10 +204,7 @@ pub(super) fn connect(args: &ConnectArgs, config: &Config, terminal: Terminal<'_
             writeln!(out, "The server {}", harmless(&what))?;
             match remote {
                 _ if what.starts_with(NOT_TAKEN) => {}
-                Some(_) => writeln!(
-                    out,
-                    "Start it: verbatim serve --http, or let the system do so: verbatim service install"
-                )?,
+                Some(_) => writeln!(out, "Start it: verbatim serve --http")?,
                 None => writeln!(out, "If no chats are imported yet: verbatim import")?,
             }
         }
@@ -236,7 +213,26 @@ pub(super) fn connect(args: &ConnectArgs, config: &Config, terminal: Terminal<'_
     Ok(FOUND)
 }
 
-pub(super) fn disconnect(args: &DisconnectArgs, terminal: Terminal<'_>) -> Result<u8> {
+impl CommandArgs for DisconnectArgs {
+    fn facts(&self) -> Facts {
+        Facts {
+            reads: Reads::Nothing,
+            writes: false,
+            takes_db: false,
+            makes_vectors: false,
+            may_be_torn: false,
+            move_home: None,
+            waits_for: None,
+            form: OutputForm::AsItIs,
+        }
+    }
+
+    fn run(&self, call: Invocation<'_>) -> super::error::Result<u8> {
+        Ok(disconnect(self, call.terminal)?)
+    }
+}
+
+fn disconnect(args: &DisconnectArgs, terminal: Terminal<'_>) -> Result<u8> {
     let Terminal { environment, out } = terminal;
     let client = client(&args.client, environment)?;
     let (file, config) = read(&client)?;
@@ -462,7 +458,7 @@ fn change(
     if how.print {
         return Ok(ChangeOutcome::Shown);
     }
-    if !confirm_change(how.yes, "Make this change?", environment, out)? {
+    if !confirm_change(how.yes, environment, out)? {
         writeln!(out, "Nothing was changed.")?;
         return Ok(ChangeOutcome::Refused);
     }
@@ -474,7 +470,8 @@ fn change(
         if holds_token(file) {
             writeln!(
                 out,
-                "It still holds the token: delete it, or make a new token with `verbatim token --new`."
+                "It still holds the token: delete it. For a new token, delete the file `token` of the home \
+                 folder, and start the server again."
             )?;
         }
     }
@@ -482,12 +479,7 @@ fn change(
 }
 
 /// Returns whether the user agrees: by a flag, or else on the terminal.
-pub(super) fn confirm_change(
-    yes: bool,
-    question: &str,
-    environment: &Environment,
-    out: &mut dyn Write,
-) -> Result<bool> {
+fn confirm_change(yes: bool, environment: &Environment, out: &mut dyn Write) -> Result<bool> {
     if yes {
         return Ok(true);
     }
@@ -495,7 +487,7 @@ pub(super) fn confirm_change(
         return Err(Error::NoTerminal);
     }
     out.flush()?;
-    Ok(confirm(question)?)
+    Ok(confirm("Make this change?")?)
 }
 
 fn write_change(out: &mut dyn Write, before: &str, after: &str) -> io::Result<()> {
@@ -525,7 +517,7 @@ fn write_change(out: &mut dyn Write, before: &str, after: &str) -> io::Result<()
 }
 
 /// Returns the flags for the paths of a server that differ from the default paths.
-pub(super) fn server_places(config: &Config, environment: &Environment) -> Result<Vec<String>> {
+fn server_places(config: &Config, environment: &Environment) -> Result<Vec<String>> {
     let mut places = Vec::new();
     let path = |path: &PathBuf| StoreAddress::Database(path.clone());
     if environment.data_folder.is_none() || config.home != default_home(environment) {

@@ -8,10 +8,11 @@ use std::{
 use serde_json::json;
 
 use super::{
+    command::{CommandArgs, Facts, Invocation, OutputForm, Reads},
     engine_config::{self, PlaceArgs},
     environment::{Environment, Terminal},
     error::Result,
-    import as import_command,
+    import::{error::Error as ImportError, write_report},
     output::{FOUND, json_line},
     search,
     wrap::wrapped,
@@ -45,15 +46,34 @@ const EXPORTS: [(&str, &str); 2] = [
 
 const QUERIES: [&str; 5] = ["borrow", "posting list", "京都", "падеж", "🍵"];
 
-pub(super) fn run(args: &Args, home: &Path, terminal: Terminal<'_>) -> Result<u8> {
+impl CommandArgs for Args {
+    fn facts(&self) -> Facts {
+        Facts {
+            reads: Reads::Nothing,
+            writes: true,
+            takes_db: false,
+            makes_vectors: true,
+            may_be_torn: false,
+            move_home: None,
+            waits_for: None,
+            form: OutputForm::AsItIs,
+        }
+    }
+
+    fn run(&self, call: Invocation<'_>) -> Result<u8> {
+        run(self, &call.engine.config().home, call.terminal)
+    }
+}
+
+fn run(args: &Args, home: &Path, terminal: Terminal<'_>) -> Result<u8> {
     let Terminal { environment, out } = terminal;
     let home = home.join("demo");
     let config = Config { home: home.clone(), ..Config::default() };
     let database = config.db_folder().join("verbatim.db");
     let exports = write_exports(&home.join("exports"))
-        .map_err(|(path, source)| import_command::Error::Sample { path, source })?;
-    let report = import::import(&exports, &database, Branches::Shown, &|_| {})
-        .map_err(import_command::Error::from)?;
+        .map_err(|(path, source)| ImportError::Sample { path, source })?;
+    let report =
+        import::import(&exports, &database, Branches::Shown, &|_| {}).map_err(ImportError::from)?;
     if args.json {
         let (conversations, messages) = (report.tally.conversations, report.tally.messages);
         let counts = json!({
@@ -102,7 +122,7 @@ fn introduce(
         writeln!(out, "  {}", engine_config::short(export, environment))?;
     }
     writeln!(out, "\nverbatim import:")?;
-    import_command::write_report(report, out)?;
+    write_report(report, out)?;
     writeln!(out, "Database: {}", engine_config::short(database, environment))
 }
 

@@ -5,8 +5,9 @@ use std::{fs, io::Write, path::Path};
 use serde_json::json;
 
 use super::{
-    clients::{self, ParseServe},
-    engine_config::{self, PlaceArgs},
+    clients,
+    command::{CommandArgs, Facts, Invocation, OutputForm, Reads},
+    engine_config,
     environment::Terminal,
     error::Result,
     output::{FOUND, NOTHING, harmless},
@@ -14,10 +15,10 @@ use super::{
     wrap::shortened,
 };
 use verbatim_base::model::Stop;
-use verbatim_engine::{self as engine, Engine, Finding, Verdict};
+use verbatim_engine::{self as engine, Finding, Verdict};
 
 /// The width of a verdict and the space after it.
-pub(super) const VERDICT: usize = 7;
+const VERDICT: usize = 7;
 
 /// The setting of Claude Code that says how long it keeps transcripts, and the number of days without it.
 const CLEANUP: &str = "cleanupPeriodDays";
@@ -37,16 +38,31 @@ pub(super) struct Args {
     full: bool,
     /// Print JSON
     #[arg(long)]
-    pub(super) json: bool,
+    json: bool,
 }
 
-pub(super) fn run(
-    args: &Args,
-    engine: &Engine,
-    (no_provider, places): (Option<String>, &PlaceArgs),
-    parse: ParseServe,
-    terminal: Terminal<'_>,
-) -> Result<u8> {
+impl CommandArgs for Args {
+    fn facts(&self) -> Facts {
+        let form = if self.json { OutputForm::AsItIs } else { OutputForm::Sentences(VERDICT) };
+        Facts {
+            reads: Reads::Nothing,
+            writes: false,
+            takes_db: true,
+            makes_vectors: false,
+            may_be_torn: false,
+            move_home: None,
+            waits_for: Some("examining"),
+            form,
+        }
+    }
+
+    fn run(&self, call: Invocation<'_>) -> Result<u8> {
+        run(self, call)
+    }
+}
+
+fn run(args: &Args, call: Invocation<'_>) -> Result<u8> {
+    let Invocation { engine, places, no_provider, parse_serve, terminal } = call;
     let Terminal { environment, out } = terminal;
     let mut findings = Vec::new();
     let user = engine_config::user_prefix(environment);
@@ -60,8 +76,8 @@ pub(super) fn run(
         findings.push(finding);
     };
     if let Some(error) = no_provider {
-        let mend = "`verbatim config` shows where that is set, and docs/ranking.md what it can be";
-        report(Finding::wrong("embeddings", error, mend));
+        let mend = "`verbatim status --settings` shows where that is set, and docs/ranking.md what it can be";
+        report(Finding::wrong("embeddings", error.to_string(), mend));
     }
     let mut begin = |what: &str| {
         if environment.progress {
@@ -77,7 +93,7 @@ pub(super) fn run(
     }
     engine::examine(engine.all_sources(), args.full, &Stop::never(), &mut begin, &mut report);
     begin("starting AI clients' servers");
-    clients::examine(environment, parse, &mut report);
+    clients::examine(environment, parse_serve, &mut report);
     written?;
     let wrong = findings.iter().filter(|finding| finding.verdict == Verdict::Wrong).count();
     if args.json {

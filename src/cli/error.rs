@@ -3,9 +3,10 @@
 use std::{io, path::PathBuf};
 
 use super::{
-    connect,
+    connect::error::Error as ConnectError,
     engine_config::{NoHome, WrongLogin, WrongProvider, WrongShare},
-    eval, import, settings_file,
+    import::error::Error as ImportError,
+    settings_file,
 };
 use verbatim_answer::hint::Explained;
 use verbatim_engine::{self as engine, WriterError};
@@ -47,9 +48,6 @@ pub enum Error {
     Serve(#[from] mcp::Error),
     #[error(transparent)]
     Http(#[from] http::Error),
-    /// The named thread does not exist, or the turns to record cannot be read.
-    #[error("{0}")]
-    Threads(String),
     #[error("{by}: {source}")]
     Tools { by: String, source: tools::OfferError },
     #[error(transparent)]
@@ -58,7 +56,7 @@ pub enum Error {
     #[error("{0}")]
     Forget(String),
     #[error(transparent)]
-    Import(#[from] import::Error),
+    Import(#[from] ImportError),
     #[error("cannot start to watch: {0}")]
     Watch(#[source] io::Error),
     #[error(transparent)]
@@ -69,18 +67,12 @@ pub enum Error {
     Share(#[from] WrongShare),
     #[error(transparent)]
     Login(#[from] WrongLogin),
-    #[error("{}: cannot write the chart: {source}", path.display())]
-    Drawing { path: PathBuf, source: io::Error },
-    #[error(transparent)]
-    Eval(#[from] eval::Error),
     #[error("{}: cannot be written: {source}", path.display())]
     Export { path: PathBuf, source: io::Error },
-    #[error("{}: cannot write the manual pages: {source}", folder.display())]
-    Pages { folder: PathBuf, source: io::Error },
     #[error("the chats of an older version could not be moved: {0}")]
     Move(#[from] WriterError),
     #[error(transparent)]
-    Connect(#[from] connect::Error),
+    Connect(#[from] ConnectError),
     /// A part of the program that was left out when it was built.
     #[cfg(not(all(feature = "page", feature = "picker")))]
     #[error("this program was built without {what}; build it with the feature `{feature}`")]

@@ -7,6 +7,7 @@ use serde_json::json;
 
 use super::{
     archives,
+    command::{CommandArgs, Facts, Invocation, OutputForm, Reads},
     completions::conversations,
     environment::{Environment, Terminal},
     error::{Error, Result},
@@ -61,7 +62,26 @@ pub(super) struct Args {
     json: bool,
 }
 
-pub(super) fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Result<u8> {
+impl CommandArgs for Args {
+    fn facts(&self) -> Facts {
+        Facts {
+            reads: Reads::EverySource,
+            writes: true,
+            takes_db: true,
+            makes_vectors: true,
+            may_be_torn: false,
+            move_home: None,
+            waits_for: Some("looking up conversations"),
+            form: OutputForm::AsItIs,
+        }
+    }
+
+    fn run(&self, call: Invocation<'_>) -> Result<u8> {
+        run(self, call.engine, call.terminal)
+    }
+}
+
+fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Result<u8> {
     let Terminal { environment, out } = terminal;
     if args.list {
         return list(args, engine, Terminal { environment, out });

@@ -36,7 +36,7 @@ const GROUPS: [(&str, &[&str]); 4] = [
     ("Search", &["search", "list", "show", "open", "resume", "stats"]),
     ("Import", &["import", "export", "forget", "demo"]),
     ("Connect", &["connect", "web", "disconnect", "serve"]),
-    ("Maintain", &["status", "doctor", "reindex", "config"]),
+    ("Maintain", &["status", "doctor", "reindex"]),
 ];
 
 const MORE: &str = "More";
@@ -50,9 +50,8 @@ pub(super) fn with_help(command: Command, environment: &Environment) -> Command 
     let width = environment.columns.or_else(exported).unwrap_or(WIDTH).clamp(MIN_WIDTH, WIDTH);
     let flags = command.get_arguments().filter(|flag| flag.is_global_set());
     let flags: Vec<Arg> = flags.cloned().map(|flag| flag.hide(true)).collect();
-    let [short, long] = [false, true].map(|is_long| groups(&command, is_long, width));
-    let command = command.term_width(width).help_template(PROGRAM_HELP);
-    let command = command.before_help(short).before_long_help(long);
+    let groups = groups(&command, width);
+    let command = command.term_width(width).help_template(PROGRAM_HELP).before_help(groups);
     // The groups list the commands, so clap must not list them again.
     let command = command.override_usage("verbatim [OPTIONS] [COMMAND]");
     let command = with_left_out(command, "verbatim", "");
@@ -66,8 +65,8 @@ pub(super) fn with_help(command: Command, environment: &Environment) -> Command 
     })
 }
 
-/// Returns the list of the commands in groups. The short help only names those of no group.
-fn groups(command: &Command, is_long: bool, width: usize) -> String {
+/// Returns the list of the commands in groups; those of no group come last.
+fn groups(command: &Command, width: usize) -> String {
     let names = || command.get_subcommands().map(Command::get_name);
     let column = names().map(str::len).max().unwrap_or(0) + 4;
     let (header, literal) = (command.get_styles().get_header(), command.get_styles().get_literal());
@@ -100,13 +99,7 @@ fn groups(command: &Command, is_long: bool, width: usize) -> String {
         .collect();
     let is_grouped = |name: &&str| GROUPS.iter().any(|(_, commands)| commands.contains(name));
     let others: Vec<&str> = names().filter(|name| !is_grouped(name)).collect();
-    sections.push(match is_long {
-        true => section(MORE, others.iter().map(described).collect()),
-        false => {
-            let line = format!("  {} (`verbatim --help` describes them)", others.join(", "));
-            section(MORE, vec![wrapped(&line, Some(width), 2)])
-        }
-    });
+    sections.push(section(MORE, others.iter().map(described).collect()));
     sections.join("\n\n")
 }
 

@@ -1,5 +1,6 @@
 //! `verbatim import`: imports exports into a canonical database.
 
+pub(super) mod error;
 mod exports;
 
 use std::{
@@ -14,14 +15,16 @@ use clap::{Args, ValueEnum};
 use serde_json::json;
 use unicode_width::UnicodeWidthStr;
 
-use exports::FoundChoice;
+use self::{error::Error, exports::FoundChoice};
 
 use super::{
     archives, background,
+    command::{CommandArgs, Facts, Invocation, OutputForm, Reads},
     engine_config::{self, PlaceArgs},
     environment::{Environment, Terminal},
     indexing::{self, AllIndexed, Limits},
     interrupt,
+    old_home::Consent,
     output::{FOUND, complain, counted, grouped, harmless},
     progress::{Step, bytes, duration},
     wrap::wrapped,
@@ -29,8 +32,8 @@ use super::{
 use verbatim_answer::import_report::{Remedies, left_out, left_out_in_brief};
 use verbatim_base::model::{Hit, Matching, Request, Stop};
 use verbatim_engine::{
-    self as engine, About, Branches, Config, Decisions, Encoded, Engine, Forgetter, ListOptions,
-    Make, Scope, Source, SourceKind, StoreAddress,
+    About, Branches, Config, Decisions, Encoded, Engine, Forgetter, ListOptions, Make, Scope,
+    Source, SourceKind, StoreAddress,
     import::{self, ImportProgress, Report, SourceProgress},
 };
 use verbatim_text::shell::quoted;
@@ -105,45 +108,45 @@ pub(super) enum BranchesArg {
     All,
 }
 
-pub(super) type Result<T, E = Error> = std::result::Result<T, E>;
-
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    #[error(transparent)]
-    Import(#[from] import::Error),
-    /// The user named standard input, but an import must read its input twice.
-    #[error("-: an export is read from files, not from standard input; save it, and name the file")]
-    Stdin,
-    #[error(
-        "{}: not written to, because another program made it; leave out {named}, or write into it \
-         with --out {}",
-        path.display(),
-        quoted(&path.to_string_lossy())
-    )]
-    Foreign { path: PathBuf, named: &'static str },
-    #[error(transparent)]
-    Database(#[from] engine::Error),
-    #[error("{}: cannot write the sample: {source}; name another folder with --home", path.display())]
-    Sample { path: PathBuf, source: io::Error },
-    #[error("cannot write the report: {0}")]
-    Output(#[from] io::Error),
-}
+type Result<T, E = Error> = std::result::Result<T, E>;
 
 const UNTIL_INDEXED: &str =
     "; searches find everything, but are slow until `verbatim reindex` succeeds";
 
-/// Imports the exports, indexes them and writes a report to `out`. `named` is the flag or variable
-/// that names the database.
-pub(super) fn run(
+impl CommandArgs for ImportArgs {
+    fn facts(&self) -> Facts {
+        // The flag `--yes` of an import does not agree to moving the home of an older version.
+        let consent = if self.yes { Consent::Missing } else { Consent::Asked };
+        Facts {
+            reads: Reads::Nothing,
+            writes: true,
+            takes_db: true,
+            makes_vectors: true,
+            may_be_torn: false,
+            move_home: Some(consent),
+            waits_for: None,
+            form: OutputForm::AsItIs,
+        }
+    }
+
+    fn run(&self, call: Invocation<'_>) -> super::error::Result<u8> {
+        let Invocation { engine, places, terminal, .. } = call;
+        Ok(run(self, engine, places, terminal)?)
+    }
+}
+
+/// Imports the exports, indexes them and writes a report to `out`.
+fn run(
     args: &ImportArgs,
     engine: &Engine,
-    (named, places): (Option<&'static str>, &PlaceArgs),
+    places: &PlaceArgs,
     terminal: Terminal<'_>,
 ) -> Result<u8> {
     let Terminal { environment, out } = terminal;
     if args.sources.iter().any(|source| source.as_os_str() == "-") {
         return Err(Error::Stdin);
     }
+    let named = engine_config::named_by(places, environment);
     let target = target(args, engine.config(), named)?;
     let sources = match find_sources(args, (engine.config(), &target), environment, out)? {
         FoundChoice::Import(sources) => sources,

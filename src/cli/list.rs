@@ -8,6 +8,7 @@ use unicode_width::UnicodeWidthStr;
 use super::{
     arguments,
     clock::Clock,
+    command::{CommandArgs, Facts, Invocation, OutputForm, Reads},
     environment::Terminal,
     error::Result,
     filters::FilterArgs,
@@ -65,7 +66,28 @@ pub(super) struct Args {
     color: Color,
 }
 
-pub(super) fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Result<u8> {
+impl CommandArgs for Args {
+    fn facts(&self) -> Facts {
+        let is_paged = !self.json && !self.no_pager;
+        let form = if is_paged { OutputForm::Pages } else { OutputForm::AsItIs };
+        Facts {
+            reads: Reads::EverySource,
+            writes: false,
+            takes_db: true,
+            makes_vectors: false,
+            may_be_torn: true,
+            move_home: None,
+            waits_for: Some("looking up conversations"),
+            form,
+        }
+    }
+
+    fn run(&self, call: Invocation<'_>) -> Result<u8> {
+        run(self, call.engine, call.terminal)
+    }
+}
+
+fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Result<u8> {
     let Terminal { environment, out } = terminal;
     let stop = Stop::never();
     let clock = environment.clock(args.filters.utc);

@@ -115,7 +115,7 @@ impl Admission {
         match &self.token_file {
             _ if self.no_token => String::new(),
             Some(path) => format!("; the token is in {}", path.display()),
-            None => "; `verbatim token` prints the token".to_owned(),
+            None => "; `verbatim status --token` prints the token".to_owned(),
         }
     }
 }
@@ -162,7 +162,7 @@ fn bind_tcp(named: &str, may_move: bool) -> Result<TcpListener> {
 }
 
 /// Parses an address: a port, a host, or both.
-pub(super) fn parse_address(text: &str) -> Result<SocketAddr, String> {
+fn parse_address(text: &str) -> Result<SocketAddr, String> {
     if let Ok(port) = text.parse() {
         return Ok(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port));
     }

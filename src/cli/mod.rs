@@ -4,8 +4,8 @@ mod archives;
 mod arguments;
 mod background;
 pub mod clients;
+mod command;
 mod completions;
-mod config;
 mod connect;
 mod demo;
 mod doctor;
@@ -13,7 +13,6 @@ mod echo;
 mod engine_config;
 mod environment;
 mod error;
-mod eval;
 mod exclude;
 mod explain;
 mod export;
@@ -46,20 +45,17 @@ mod ranked;
 mod reindex;
 mod search;
 mod serve;
-mod service;
 mod settings;
 mod settings_file;
+mod settings_report;
 mod show;
 mod stats;
 mod status;
-mod threads;
 mod tips;
 mod token;
-mod version;
 mod waiting;
 mod watch;
 mod web;
-mod workspace;
 mod wrap;
 
 use std::{ffi::OsString, io::Write, sync::Arc};
@@ -67,9 +63,9 @@ use std::{ffi::OsString, io::Write, sync::Arc};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, error::ErrorKind};
 
 use self::{
+    command::{CommandArgs, Facts, Invocation, OutputForm, Reads},
     engine_config::{PlaceArgs, WrongProvider},
     environment::Terminal,
-    old_home::Consent,
     output::{FOUND, NOTHING, TROUBLE, TerminalWriter},
     pager::Paged,
     waiting::{EndsWaiting, Waiting},
@@ -111,21 +107,9 @@ struct Cli {
     command: Option<Command>,
 }
 
-impl Cli {
-    fn refuse_useless_db(self) -> Result<Cli, clap::Error> {
-        if self.places.db.is_some() && self.command.as_ref().is_some_and(Command::has_no_use_for_db)
-        {
-            let text = "this command reads no database, so leave out --db\n";
-            return Err(clap::Error::raw(ErrorKind::ArgumentConflict, text));
-        }
-        Ok(self)
-    }
-}
-
 #[derive(Debug, Subcommand)]
 enum Command {
     Demo(demo::Args),
-    Eval(eval::Args),
     Import(import::ImportArgs),
     Reindex(reindex::Args),
     #[command(visible_aliases = ["find", "grep"])]
@@ -142,124 +126,59 @@ enum Command {
     Disconnect(connect::DisconnectArgs),
     Web(web::Args),
     Serve(serve::Args),
-    Token(web::TokenArgs),
-    Service(service::ServiceArgs),
-    Threads(threads::Args),
     Watch(watch::Args),
-    Workspace(workspace::Args),
-    Config(config::Args),
     Status(status::Args),
     Doctor(doctor::Args),
     Completions(completions::Args),
-    Man(completions::ManArgs),
-    Version(version::Args),
 }
 
 impl Command {
-    /// Returns whether the command may write to the databases of the home folder.
-    fn writes(&self) -> bool {
-        matches!(
-            self,
-            Command::Demo(_)
-                | Command::Import(_)
-                | Command::Forget(_)
-                | Command::Reindex(_)
-                | Command::Serve(_)
-                | Command::Threads(_)
-                | Command::Watch(_)
-                | Command::Web(_)
-        )
-    }
-
-    /// Returns whether the command reads every source, the transcripts of coding agents included.
-    fn reads_every_source(&self) -> bool {
+    fn into_args(self) -> Box<dyn CommandArgs> {
         match self {
-            Command::List(_)
-            | Command::Show(_)
-            | Command::Stats(_)
-            | Command::Export(_)
-            | Command::Open(_)
-            | Command::Resume(_)
-            | Command::Forget(_) => true,
-            Command::Search(args) => args.takes_transcripts(),
-            _ => false,
+            Command::Demo(args) => Box::new(args),
+            Command::Import(args) => Box::new(args),
+            Command::Reindex(args) => Box::new(args),
+            Command::Search(args) => Box::new(args),
+            Command::List(args) => Box::new(args),
+            Command::Show(args) => Box::new(args),
+            Command::Open(args) => Box::new(args),
+            Command::Resume(args) => Box::new(args),
+            Command::Stats(args) => Box::new(args),
+            Command::Export(args) => Box::new(args),
+            Command::Forget(args) => Box::new(args),
+            Command::Connect(args) => Box::new(args),
+            Command::Disconnect(args) => Box::new(args),
+            Command::Web(args) => Box::new(args),
+            Command::Serve(args) => Box::new(args),
+            Command::Watch(args) => Box::new(args),
+            Command::Status(args) => Box::new(args),
+            Command::Doctor(args) => Box::new(args),
+            Command::Completions(args) => Box::new(args),
         }
     }
+}
 
-    /// Returns whether the command reads the home. It must not make a home that the user named by mistake.
-    fn needs_home(&self) -> bool {
-        let searches =
-            matches!(self, Command::Search(_) | Command::Status(_) | Command::Workspace(_));
-        self.reads_every_source() || searches
-    }
+/// A command with what is to be known of it; `None` stands for the search as one types.
+struct ParsedCommand {
+    places: PlaceArgs,
+    command: Option<(Box<dyn CommandArgs>, Facts)>,
+}
 
-    /// Returns whether the command neither reads the database that `--db` names nor passes it on.
-    fn has_no_use_for_db(&self) -> bool {
-        match self {
-            Command::Demo(_)
-            | Command::Disconnect(_)
-            | Command::Token(_)
-            | Command::Threads(_)
-            | Command::Workspace(_)
-            | Command::Completions(_)
-            | Command::Man(_)
-            | Command::Version(_) => true,
-            Command::Connect(args) => !args.passes_places_on(),
-            Command::Service(args) => !args.passes_places_on(),
-            _ => false,
+impl ParsedCommand {
+    fn of(cli: Cli) -> Result<ParsedCommand, clap::Error> {
+        let Some(args) = cli.command.map(Command::into_args) else {
+            return Ok(ParsedCommand { places: cli.places, command: None });
+        };
+        let facts = args.facts();
+        if cli.places.db.is_some() && !facts.takes_db {
+            let text = "this command reads no database, so leave out --db\n";
+            return Err(clap::Error::raw(ErrorKind::ArgumentConflict, text));
         }
+        Ok(ParsedCommand { places: cli.places, command: Some((args, facts)) })
     }
 
-    /// Returns whether the command may compute vectors, of messages or of a question.
-    fn makes_vectors(&self) -> bool {
-        self.writes() || matches!(self, Command::Search(_) | Command::Eval(_))
-    }
-
-    /// Returns whether the command prints from mapped files and does not try again after a fault.
-    fn may_be_torn(&self) -> bool {
-        match self {
-            Command::List(_) | Command::Show(_) | Command::Stats(_) | Command::Export(_) => true,
-            Command::Search(args) => args.ranks() || args.has_context(),
-            _ => false,
-        }
-    }
-
-    /// Returns the text of the line that the user sees while the command has no output yet. Without an
-    /// index, some commands take seconds.
-    fn waits_for(&self) -> Option<&'static str> {
-        match self {
-            Command::Search(_) => Some("searching"),
-            Command::List(_)
-            | Command::Show(_)
-            | Command::Open(_)
-            | Command::Resume(_)
-            | Command::Export(_)
-            | Command::Forget(_) => Some("looking up conversations"),
-            Command::Stats(_) | Command::Status(_) => Some("counting messages"),
-            Command::Doctor(_) => Some("examining"),
-            _ => None,
-        }
-    }
-
-    /// Returns the indentation of wrapped lines if the output is sentences for a person.
-    fn wrap_indent(&self) -> Option<usize> {
-        match self {
-            Command::Status(args) if !args.json => Some(0),
-            Command::Doctor(args) if !args.json => Some(doctor::VERDICT),
-            Command::Config(args) if !args.json => Some(config::NAMES),
-            Command::Connect(args) if args.is_list() => Some(0),
-            _ => None,
-        }
-    }
-
-    /// Returns whether the answer is for a person, and may be so long that it needs a pager.
-    fn is_paged(&self) -> bool {
-        match self {
-            Command::List(args) => !args.json && !args.no_pager,
-            Command::Show(args) => !args.json && !args.no_pager,
-            Command::Search(args) => args.is_paged(),
-            _ => false,
-        }
+    fn form(&self) -> OutputForm {
+        self.command.as_ref().map_or(OutputForm::AsItIs, |(_, facts)| facts.form)
     }
 }
 
@@ -273,27 +192,16 @@ pub fn run(
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     let parsed = command
         .try_get_matches_from(&arguments)
-        .and_then(|mut matches| Cli::from_arg_matches_mut(&mut matches)?.refuse_useless_db());
+        .and_then(|mut matches| ParsedCommand::of(Cli::from_arg_matches_mut(&mut matches)?));
     match parsed {
-        Ok(mut cli) if environment.terminal => {
-            cli.places.expand(environment);
+        Ok(mut parsed) => {
+            parsed.places.expand(environment);
             let environment = &environment.with_settings()?;
-            let is_paged = cli.command.as_ref().is_some_and(Command::is_paged);
-            let mut out = Paged::new(out, environment, is_paged);
-            let mut out_on_terminal = TerminalWriter::new(&mut out);
-            let indent = cli.command.as_ref().and_then(Command::wrap_indent);
-            let columns = environment.columns.filter(|_| indent.is_some());
-            let user = engine_config::user_prefix(environment);
-            let mut wrapped =
-                Wrapped::new(&mut out_on_terminal, columns, indent.unwrap_or(0), user);
-            let code = execute(cli, environment, &mut EndsWaiting(&mut wrapped));
-            wrapped.flush()?;
-            out.finish()?;
-            code
-        }
-        Ok(mut cli) => {
-            cli.places.expand(environment);
-            execute(cli, &environment.with_settings()?, &mut EndsWaiting(out))
+            if environment.terminal {
+                execute_on_terminal(parsed, environment, out)
+            } else {
+                execute(parsed, environment, &mut EndsWaiting(out))
+            }
         }
         Err(error)
             if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) =>
@@ -310,107 +218,81 @@ pub fn run(
     }
 }
 
-fn execute(cli: Cli, environment: &Environment, out: &mut dyn Write) -> Result<u8> {
-    let Some(mut command) = cli.command else { return pick(&cli.places, environment, out) };
-    if command.needs_home() {
-        engine_config::check_home(&cli.places, environment)?;
+fn execute_on_terminal(
+    parsed: ParsedCommand,
+    environment: &Environment,
+    out: &mut dyn Write,
+) -> Result<u8> {
+    let form = parsed.form();
+    let mut out = Paged::new(out, environment, matches!(form, OutputForm::Pages));
+    let mut out_on_terminal = TerminalWriter::new(&mut out);
+    let (columns, indent) = match form {
+        OutputForm::Sentences(indent) => (environment.columns, indent),
+        OutputForm::AsItIs | OutputForm::Pages => (None, 0),
+    };
+    let user = engine_config::user_prefix(environment);
+    let mut wrapped = Wrapped::new(&mut out_on_terminal, columns, indent, user);
+    let code = execute(parsed, environment, &mut EndsWaiting(&mut wrapped));
+    wrapped.flush()?;
+    out.finish()?;
+    code
+}
+
+fn execute(parsed: ParsedCommand, environment: &Environment, out: &mut dyn Write) -> Result<u8> {
+    let ParsedCommand { places, command } = parsed;
+    let Some((mut args, facts)) = command else { return pick(&places, environment, out) };
+    if facts.reads != Reads::Nothing {
+        engine_config::check_home(&places, environment)?;
     }
-    let named = engine_config::named_by(&cli.places, environment);
-    let mut config = engine_config::config(&cli.places, environment);
-    let no_provider = choose_model(&mut config, &command, environment)?;
+    let mut config = engine_config::config(&places, environment);
+    let no_provider = choose_model(&mut config, args.model(), facts.makes_vectors, environment)?;
     config.cluster_login = engine_config::cluster_login(environment)?;
-    config.workspaces = match &command {
-        Command::Serve(args) => args.workspaces.folders_or_setting(environment),
-        Command::Web(args) => args.serving.workspaces.folders_or_setting(environment),
-        Command::Workspace(args) => args.workspaces.folders_or_setting(environment),
-        _ => Vec::new(),
-    };
-    match &mut command {
-        Command::Search(args) => args.take(environment),
-        Command::Show(args) => args.take(environment),
-        Command::Serve(args) => args.take(environment),
-        Command::Web(args) => args.serving.take(environment),
-        _ => {}
+    args.take(&mut config, environment);
+    if let Some(consent) = facts.move_home {
+        old_home::offer(&config, consent, environment)?;
     }
-    let ask = |has_yes: bool, with_yes: Consent| if has_yes { with_yes } else { Consent::Asked };
-    match &command {
-        // The flag `--yes` of an import does not agree to moving the home of an older version.
-        Command::Import(args) => {
-            old_home::offer(&config, ask(args.yes, Consent::Missing), environment)?;
-        }
-        Command::Reindex(args) => {
-            old_home::offer(&config, ask(args.yes, Consent::Given), environment)?;
-        }
-        Command::Status(_) => old_home::offer(&config, Consent::Missing, environment)?,
-        _ => {}
-    }
-    engine::prepare_home(&config, command.writes());
-    config.leave_indexes |= match &command {
-        Command::Serve(args) => args.leaves_indexes(),
-        Command::Web(args) => args.serving.leaves_indexes(),
-        _ => false,
-    };
-    let engine = Engine::new(config);
-    let may_be_torn = command.may_be_torn();
-    if command.reads_every_source() {
+    engine::prepare_home(&config, facts.writes);
+    let engine = Arc::new(Engine::new(config));
+    if matches!(facts.reads, Reads::EverySource | Reads::EverySourceExactly) {
         archives::sync_for_reading(&engine, environment);
     }
-    if let Command::Search(args) = &command
-        && args.reads_transcripts_exactly()
-    {
+    if facts.reads == Reads::EverySourceExactly {
         indexing::index_in_passing(&engine, environment);
     }
-    let _waiting = command.waits_for().map(|what| Waiting::begin(environment, what));
-    let torn = engine::Error::Torn { folder: engine.config().index_folder() };
+    let _waiting = facts.waits_for.map(|what| Waiting::begin(environment, what));
     let terminal = Terminal { environment, out };
-    let code = match command {
-        Command::Demo(args) => demo::run(&args, &engine.config().home, terminal),
-        Command::Eval(args) => Ok(eval::run(&args, engine.config(), terminal)?),
-        Command::Import(args) => Ok(import::run(&args, &engine, (named, &cli.places), terminal)?),
-        Command::Reindex(args) => reindex::run(&args, &engine, terminal),
-        Command::Search(args) => search::run(&args, &cli.places, &engine, terminal),
-        Command::List(args) => list::run(&args, &engine, terminal),
-        Command::Show(args) => show::run(&args, &engine, terminal, None),
-        Command::Open(args) => open::open(&args, &engine, out),
-        Command::Resume(args) => open::resume(&args, &engine, environment.clock(false), out),
-        Command::Export(args) => export::run(&args, &engine, terminal),
-        Command::Forget(args) => forget::run(&args, &engine, terminal),
-        Command::Stats(args) => stats::run(&args, &engine, terminal),
-        Command::Connect(args) => Ok(connect::connect(&args, engine.config(), terminal)?),
-        Command::Disconnect(args) => Ok(connect::disconnect(&args, terminal)?),
-        Command::Web(args) => web::run(&args, engine, terminal),
-        Command::Service(args) => Ok(service::run(&args, engine.config(), terminal)?),
-        Command::Token(args) => web::token(&args, &engine, terminal),
-        Command::Serve(args) => serve::run(&args, engine, environment),
-        Command::Threads(args) => threads::run(&args, &engine, terminal),
-        Command::Watch(args) => watch::run(&args, engine, terminal),
-        Command::Workspace(args) => workspace::run(&args, &engine, terminal),
-        Command::Doctor(args) => {
-            let no_provider = no_provider.map(|error| error.to_string());
-            doctor::run(&args, &engine, (no_provider, &cli.places), parse_serve, terminal)
-        }
-        Command::Completions(args) => completions::print(&args, out),
-        Command::Version(args) => version::run(&args, out),
-        Command::Man(args) => completions::write_pages(&args, Cli::command(), out),
-        Command::Config(args) => config::run(&args, &cli.places, &engine, terminal),
-        Command::Status(args) => status::run(&args, &engine, (named, &cli.places), out),
-    }?;
+    let code = args.run(Invocation {
+        engine: &engine,
+        places: &places,
+        no_provider,
+        parse_serve,
+        terminal,
+    })?;
     // The answer is written before the memory of the engine is freed.
     out.flush()?;
-    if may_be_torn && map_faults::count() > 0 { Err(torn.into()) } else { Ok(code) }
+    if facts.may_be_torn {
+        refuse_torn(&engine)?;
+    }
+    Ok(code)
+}
+
+/// Returns an error if what was printed may be torn.
+fn refuse_torn(engine: &Engine) -> Result<()> {
+    if map_faults::count() > 0 {
+        let folder = engine.config().index_folder();
+        return Err(engine::Error::Torn { folder }.into());
+    }
+    Ok(())
 }
 
 /// Sets the model of vectors and their share. Returns why the model is unknown, if it is and the command does
 /// without it.
 fn choose_model(
     config: &mut Config,
-    command: &Command,
+    model: Option<&str>,
+    makes_vectors: bool,
     environment: &Environment,
 ) -> Result<Option<WrongProvider>> {
-    let model = match command {
-        Command::Reindex(args) => args.model.as_deref(),
-        _ => None,
-    };
     config.vector_share = engine_config::vector_share(environment)?;
     let provider = engine_config::embeddings(model, environment);
     // If the provider is unknown, the indexes are not changed, because vectors of another model
@@ -421,7 +303,7 @@ fn choose_model(
             config.embeddings = provider;
             Ok(None)
         }
-        Err(error) if command.makes_vectors() => Err(error.into()),
+        Err(error) if makes_vectors => Err(error.into()),
         Err(error) => Ok(Some(error)),
     }
 }
@@ -511,8 +393,8 @@ fn show_picked(
         return Ok(NOTHING);
     };
     let code = show::run(&args, engine, terminal, Some(found))?;
-    let folder = engine.config().index_folder();
-    if map_faults::count() > 0 { Err(engine::Error::Torn { folder }.into()) } else { Ok(code) }
+    refuse_torn(engine)?;
+    Ok(code)
 }
 
 /// Parses the arguments with which a client starts the program; `None` if the command is not `serve`.

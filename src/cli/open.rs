@@ -11,7 +11,9 @@ use serde::Serialize;
 
 use super::{
     clock::Clock,
+    command::{CommandArgs, Facts, Invocation, OutputForm, Reads},
     completions,
+    environment::Terminal,
     error::{Error, Result},
     found::{ConversationJson, DescribedConversation, conversation, place, target},
     output::{FOUND, NOTHING, TROUBLE, complain, harmless, json_line},
@@ -76,7 +78,26 @@ struct JsonResumed<'a> {
     command: Option<String>,
 }
 
-pub(super) fn open(args: &OpenArgs, engine: &Engine, out: &mut dyn Write) -> Result<u8> {
+impl CommandArgs for OpenArgs {
+    fn facts(&self) -> Facts {
+        Facts {
+            reads: Reads::EverySource,
+            writes: false,
+            takes_db: true,
+            makes_vectors: false,
+            may_be_torn: false,
+            move_home: None,
+            waits_for: Some("looking up conversations"),
+            form: OutputForm::AsItIs,
+        }
+    }
+
+    fn run(&self, call: Invocation<'_>) -> Result<u8> {
+        open(self, call.engine, call.terminal.out)
+    }
+}
+
+fn open(args: &OpenArgs, engine: &Engine, out: &mut dyn Write) -> Result<u8> {
     let (about, found) = find(engine, &args.conversation)?;
     if args.json {
         json_line(out, &JsonFound { id: &about.id, origin: found.json(), resumed: None })?;
@@ -111,12 +132,27 @@ pub(super) fn browse(link: &str) -> Result<()> {
     open::that_detached(link).map_err(failed)
 }
 
-pub(super) fn resume(
-    args: &ResumeArgs,
-    engine: &Engine,
-    clock: Clock,
-    out: &mut dyn Write,
-) -> Result<u8> {
+impl CommandArgs for ResumeArgs {
+    fn facts(&self) -> Facts {
+        Facts {
+            reads: Reads::EverySource,
+            writes: false,
+            takes_db: true,
+            makes_vectors: false,
+            may_be_torn: false,
+            move_home: None,
+            waits_for: Some("looking up conversations"),
+            form: OutputForm::AsItIs,
+        }
+    }
+
+    fn run(&self, call: Invocation<'_>) -> Result<u8> {
+        let Terminal { environment, out } = call.terminal;
+        resume(self, call.engine, environment.clock(false), out)
+    }
+}
+
+fn resume(args: &ResumeArgs, engine: &Engine, clock: Clock, out: &mut dyn Write) -> Result<u8> {
     let (about, found) = find(engine, &args.conversation)?;
     if args.json {
         let resumed = found.resume();

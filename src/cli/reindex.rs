@@ -6,10 +6,12 @@ use serde_json::{Value, json};
 
 use super::{
     archives,
+    command::{CommandArgs, Facts, Invocation, OutputForm, Reads},
     environment::Terminal,
     error::Result,
     indexing::{self, Limits},
     interrupt,
+    old_home::Consent,
     output::{FOUND, complain, grouped},
 };
 use verbatim_engine::{Engine, Reindex, SourceKind};
@@ -58,7 +60,31 @@ pub(super) struct Args {
 const ELSEWHERE: &str =
     "another process makes the vectors of the sentence model; `verbatim status` says how far it is";
 
-pub(super) fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Result<u8> {
+impl CommandArgs for Args {
+    fn facts(&self) -> Facts {
+        let consent = if self.yes { Consent::Given } else { Consent::Asked };
+        Facts {
+            reads: Reads::Nothing,
+            writes: true,
+            takes_db: true,
+            makes_vectors: true,
+            may_be_torn: false,
+            move_home: Some(consent),
+            waits_for: None,
+            form: OutputForm::AsItIs,
+        }
+    }
+
+    fn model(&self) -> Option<&str> {
+        self.model.as_deref()
+    }
+
+    fn run(&self, call: Invocation<'_>) -> Result<u8> {
+        run(self, call.engine, call.terminal)
+    }
+}
+
+fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Result<u8> {
     let Terminal { environment, out } = terminal;
     let stop = interrupt::stop_on_interrupt(environment);
     let sources = engine.sources();

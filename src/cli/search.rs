@@ -14,6 +14,7 @@ use serde_json::json;
 use super::{
     arguments,
     clock::Clock,
+    command::{CommandArgs, Facts, Invocation, OutputForm, Reads},
     engine_config::{PlaceArgs, passed_over_note},
     environment::{Environment, Terminal},
     error::{Error, Result},
@@ -36,8 +37,8 @@ use verbatim_answer::{
 };
 use verbatim_base::model::{Hit, Request, Stop};
 use verbatim_engine::{
-    self as engine, Count, Engine, Make, Note, Question, Scope, SearchPlan, Searched, SourceKind,
-    StoreAddress,
+    self as engine, Config, Count, Engine, Make, Note, Question, Scope, SearchPlan, Searched,
+    SourceKind, StoreAddress,
 };
 use verbatim_text::snippet;
 
@@ -129,7 +130,7 @@ pub(super) struct Args {
 
 impl Args {
     /// Applies the settings of the configuration file.
-    pub(super) fn take(&mut self, environment: &Environment) {
+    pub(super) fn take_settings(&mut self, environment: &Environment) {
         // Ranked search supports none of these settings.
         if self.ranks() {
             return;
@@ -175,11 +176,6 @@ impl Args {
         Question { concepts, mode, scope, limit, ..Question::default() }
     }
 
-    /// Returns whether the transcripts of coding agents are searched too.
-    pub(super) fn takes_transcripts(&self) -> bool {
-        self.filters.takes_transcripts()
-    }
-
     pub(super) fn ranks(&self) -> bool {
         self.mode != SearchMode::Exact
     }
@@ -187,11 +183,6 @@ impl Args {
     fn context(&self) -> Context {
         let or_both = |count: Option<usize>| count.unwrap_or(self.context);
         Context { before: or_both(self.before_context), after: or_both(self.after_context) }
-    }
-
-    /// Returns whether this is an exact search of the transcripts of coding agents.
-    pub(super) fn reads_transcripts_exactly(&self) -> bool {
-        self.takes_transcripts() && !self.ranks()
     }
 
     /// Returns the maximum number of messages to show.
@@ -203,12 +194,12 @@ impl Args {
     }
 
     /// Returns whether the messages around each match are shown.
-    pub(super) fn has_context(&self) -> bool {
+    fn has_context(&self) -> bool {
         !self.context().is_empty()
     }
 
     /// Returns whether the answer is for a person and may be long.
-    pub(super) fn is_paged(&self) -> bool {
+    fn is_paged(&self) -> bool {
         let is_for_programs = self.json || self.explain || self.count || self.null || self.quiet;
         !is_for_programs && !self.no_pager
     }
@@ -222,6 +213,35 @@ enum SearchMode {
     Words,
     Vector,
     Both,
+}
+
+impl CommandArgs for Args {
+    fn facts(&self) -> Facts {
+        let reads = match (self.filters.takes_transcripts(), self.ranks()) {
+            (false, _) => Reads::Home,
+            (true, true) => Reads::EverySource,
+            (true, false) => Reads::EverySourceExactly,
+        };
+        let form = if self.is_paged() { OutputForm::Pages } else { OutputForm::AsItIs };
+        Facts {
+            reads,
+            writes: false,
+            takes_db: true,
+            makes_vectors: true,
+            may_be_torn: self.ranks() || self.has_context(),
+            move_home: None,
+            waits_for: Some("searching"),
+            form,
+        }
+    }
+
+    fn take(&mut self, _: &mut Config, environment: &Environment) {
+        self.take_settings(environment);
+    }
+
+    fn run(&self, call: Invocation<'_>) -> Result<u8> {
+        run(self, call.places, call.engine, call.terminal)
+    }
 }
 
 pub(super) fn run(
@@ -347,7 +367,7 @@ pub(super) fn answer(
     out: &mut dyn Write,
 ) -> Result<()> {
     let mut args = parse(asked).map_err(Error::Usage)?;
-    args.take(environment);
+    args.take_settings(environment);
     let clock = environment.clock(args.filters.utc);
     let mode = rank_by(&args)?;
     let (scope, notes) = args.filters.scope(engine, clock, stop)?;

@@ -3,6 +3,7 @@
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use super::{
+    command::{CommandArgs, Facts, Invocation, OutputForm, Reads},
     engine_config,
     environment::{Environment, is_off},
     error::{Error, Result},
@@ -12,9 +13,8 @@ use super::{
     output::{FOUND, complain},
     settings, settings_file,
     watch::{event_text, interrupted},
-    workspace::Workspaces,
 };
-use verbatim_engine::{Engine, UpkeepEvent};
+use verbatim_engine::{Config, Engine, UpkeepEvent};
 use verbatim_server::{
     http::HttpServer,
     mcp,
@@ -34,7 +34,7 @@ const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(2);
 /// Speaks MCP on standard input and output until the input ends; the log goes to
 /// standard error. Clients start this command themselves; `verbatim connect` writes
 /// their configuration. With --http or --socket, speaks MCP over HTTP at /mcp until Ctrl-C;
-/// clients send the token that `verbatim token` prints.
+/// clients send the token that `verbatim status --token` prints.
 ///
 ///     verbatim serve --tools agent
 ///     verbatim serve --http 8377 --page
@@ -47,8 +47,10 @@ pub(super) struct Args {
     /// [default: VERBATIM_TOOLS, then all but those that save and delete conversations]
     #[arg(long, value_name = "NAMES")]
     tools: Option<String>,
-    #[command(flatten)]
-    pub(super) workspaces: Workspaces,
+    /// A folder of dated conversations that may be searched (repeatable) [default: VERBATIM_WORKSPACE,
+    /// several separated as in PATH]
+    #[arg(long = "workspace", value_name = "FOLDER")]
+    workspaces: Vec<PathBuf>,
     /// Do not ignore the case of the letters A to Z
     #[arg(long, hide_short_help = true, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     case_sensitive: Option<bool>,
@@ -73,16 +75,40 @@ pub(super) struct Args {
 }
 
 impl Args {
-    pub(super) fn take(&mut self, environment: &Environment) {
+    fn leaves_indexes(&self) -> bool {
+        self.no_watch == Some(true)
+    }
+}
+
+impl CommandArgs for Args {
+    fn facts(&self) -> Facts {
+        Facts {
+            reads: Reads::Nothing,
+            writes: true,
+            takes_db: true,
+            makes_vectors: true,
+            may_be_torn: false,
+            move_home: None,
+            waits_for: None,
+            form: OutputForm::AsItIs,
+        }
+    }
+
+    fn take(&mut self, config: &mut Config, environment: &Environment) {
         let is_on = |setting, flag| Some(settings::is_on(setting, flag, environment));
         self.case_sensitive = is_on(&settings_file::CASE_SENSITIVE, self.case_sensitive);
         self.raw_content = is_on(&settings_file::RAW_CONTENT, self.raw_content);
         let watches = environment.setting(&settings_file::WATCH).switch();
         self.no_watch = self.no_watch.or(watches.map(|watches| !watches));
+        config.leave_indexes |= self.leaves_indexes();
+        let flag = self.workspaces.iter().map(|folder| folder.clone().into_os_string()).collect();
+        let flag = Some(flag).filter(|_| !self.workspaces.is_empty());
+        let workspaces = settings::resolve(&settings_file::WORKSPACES, flag, environment);
+        config.workspaces = workspaces.paths().unwrap_or_default();
     }
 
-    pub(super) fn leaves_indexes(&self) -> bool {
-        self.no_watch == Some(true)
+    fn run(&self, call: Invocation<'_>) -> Result<u8> {
+        run(self, call.engine, call.terminal.environment)
     }
 }
 
@@ -106,29 +132,28 @@ pub(super) fn select_tools(
     Ok((options, offer))
 }
 
-pub(super) fn run(args: &Args, engine: Engine, environment: &Environment) -> Result<u8> {
-    let (mut options, offer) = select_tools(args, &engine, environment)?;
+fn run(args: &Args, engine: &Arc<Engine>, environment: &Environment) -> Result<u8> {
+    let (mut options, offer) = select_tools(args, engine, environment)?;
     if let Some(note) = engine_config::local_note(engine.config()) {
         complain(&note);
     }
     let (address, socket) = (args.http.as_deref(), args.socket.as_deref());
     let places = ListenAt { address, socket, may_move: false };
     args.admission.refuse_idle(&places)?;
-    exclude::follow(&engine, environment);
-    let engine = Arc::new(engine);
+    exclude::follow(engine, environment);
     if args.http.is_none() && args.socket.is_none() {
         if environment.can_ask {
             complain(BY_HAND);
         }
-        let watch = start_watch(&engine, args.leaves_indexes());
-        let served = mcp::serve(engine, options, offer);
+        let watch = start_watch(engine, args.leaves_indexes());
+        let served = mcp::serve(Arc::clone(engine), options, offer);
         end_watch(watch);
         served?;
         return Ok(FOUND);
     }
-    let page = args.page.then(|| page(&engine, environment)).transpose()?;
+    let page = args.page.then(|| page(engine, environment)).transpose()?;
     let mut server = args.admission.server(&places, page, engine.config(), environment)?;
-    server = server.with_search(listen::search_by(&engine, environment));
+    server = server.with_search(listen::search_by(engine, environment));
     server.logs = true;
     options.page_url = args.admission.outer_url(server.url()).filter(|_| args.page);
     if let Some(url) = server.url() {
@@ -146,11 +171,12 @@ pub(super) fn run(args: &Args, engine: Engine, environment: &Environment) -> Res
 pub(super) fn over_http(
     args: &Args,
     server: HttpServer,
-    engine: Arc<Engine>,
+    engine: &Arc<Engine>,
     (options, offer): (Options, Offer),
 ) -> Result<u8> {
-    let watch = start_watch(&engine, args.leaves_indexes());
+    let watch = start_watch(engine, args.leaves_indexes());
     let signal = async { drop(interrupted().await) };
+    let engine = Arc::clone(engine);
     let served = server.serve(|is_over| mcp::http::router(engine, options, offer, is_over), signal);
     end_watch(watch);
     served?;

@@ -13,6 +13,7 @@ use serde_json::json;
 
 use super::{
     clock::Clock,
+    command::{CommandArgs, Facts, Invocation, OutputForm, Reads},
     completions::conversations,
     environment::{Environment, Terminal},
     error::Result,
@@ -27,7 +28,9 @@ use super::{
     wrap::wrapped,
 };
 use verbatim_base::model::{Hit, Stop};
-use verbatim_engine::{self as engine, Attachment, AttachmentFiles, Engine, Session, SourceKind};
+use verbatim_engine::{
+    self as engine, Attachment, AttachmentFiles, Config, Engine, Session, SourceKind,
+};
 use verbatim_text::{
     literal::LiteralPattern,
     parts::{Part, parts},
@@ -80,13 +83,6 @@ pub(super) struct Args {
     pub(super) no_pager: bool,
 }
 
-impl Args {
-    pub(super) fn take(&mut self, environment: &Environment) {
-        let is_raw = settings::is_on(&settings_file::RAW_CONTENT, self.raw_content, environment);
-        self.raw_content = Some(is_raw);
-    }
-}
-
 const BEFORE: usize = 2;
 
 /// The maximum size on a terminal of each message before the requested message, in lines and in
@@ -113,6 +109,32 @@ fn lines(text: &str) -> Result<RangeInclusive<u32>, String> {
     match (from, to) {
         (Some(from), Some(to)) if from <= to => Ok(from..=to),
         _ => Err("takes lines from 1 on, the smaller number first: 10, 10-20 or 10-".to_owned()),
+    }
+}
+
+impl CommandArgs for Args {
+    fn facts(&self) -> Facts {
+        let is_paged = !self.json && !self.no_pager;
+        let form = if is_paged { OutputForm::Pages } else { OutputForm::AsItIs };
+        Facts {
+            reads: Reads::EverySource,
+            writes: false,
+            takes_db: true,
+            makes_vectors: false,
+            may_be_torn: true,
+            move_home: None,
+            waits_for: Some("looking up conversations"),
+            form,
+        }
+    }
+
+    fn take(&mut self, _: &mut Config, environment: &Environment) {
+        let is_raw = settings::is_on(&settings_file::RAW_CONTENT, self.raw_content, environment);
+        self.raw_content = Some(is_raw);
+    }
+
+    fn run(&self, call: Invocation<'_>) -> Result<u8> {
+        run(self, call.engine, call.terminal, None)
     }
 }
 

@@ -2,9 +2,7 @@
 
 use std::{
     collections::BTreeMap,
-    fmt::Write as _,
     io::{self, Write},
-    path::PathBuf,
 };
 
 use anstyle::AnsiColor;
@@ -13,15 +11,16 @@ use unicode_width::UnicodeWidthStr;
 
 use super::{
     clock::Clock,
+    command::{CommandArgs, Facts, Invocation, OutputForm, Reads},
     environment::Terminal,
-    error::{Error, Result},
+    error::Result,
     filters::FilterArgs,
     look::{Color, Look, Piece, fitted},
     notes,
     output::{FOUND, NOTHING, complain, counted, grouped, harmless},
     wrap::wrapped,
 };
-use verbatim_base::{model::Stop, private};
+use verbatim_base::model::Stop;
 use verbatim_engine::{Engine, Scope, Tally};
 use verbatim_text::months;
 
@@ -35,7 +34,6 @@ const MOST_BARS: usize = 15;
 
 /// Count messages by month, role, service and model
 ///
-///     verbatim stats --svg messages.svg
 ///     verbatim stats --since 2025 --role user
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
@@ -45,15 +43,31 @@ pub(super) struct Args {
     /// Print one JSON object
     #[arg(long)]
     json: bool,
-    /// Also draw the messages by month into this file; - draws them to the output, and nothing else
-    #[arg(long, value_name = "FILE")]
-    svg: Option<PathBuf>,
     /// Colour the output
     #[arg(long, hide_short_help = true, value_name = "WHEN", default_value = "auto")]
     color: Color,
 }
 
-pub(super) fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Result<u8> {
+impl CommandArgs for Args {
+    fn facts(&self) -> Facts {
+        Facts {
+            reads: Reads::EverySource,
+            writes: false,
+            takes_db: true,
+            makes_vectors: false,
+            may_be_torn: true,
+            move_home: None,
+            waits_for: Some("counting messages"),
+            form: OutputForm::AsItIs,
+        }
+    }
+
+    fn run(&self, call: Invocation<'_>) -> Result<u8> {
+        run(self, call.engine, call.terminal)
+    }
+}
+
+fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Result<u8> {
     let Terminal { environment, out } = terminal;
     let stop = Stop::never();
     let clock = environment.clock(args.filters.utc);
@@ -69,16 +83,6 @@ pub(super) fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Resul
             true => "no message found",
             false => "no message found; without filters, `verbatim stats` counts all",
         });
-    }
-    let drawing = args.svg.as_ref().map(|path| (path, svg(&months::fill_gaps(&tally.months))));
-    if let Some((_, svg)) = drawing.as_ref().filter(|(path, _)| path.as_os_str() == "-") {
-        write!(out, "{svg}")?;
-        return Ok(if tally.messages > 0 { FOUND } else { NOTHING });
-    }
-    if let Some((path, svg)) = drawing {
-        private::write(path, svg.as_bytes())
-            .map_err(|source| Error::Drawing { path: path.clone(), source })?;
-        complain(&format!("the chart is in {}", path.display()));
     }
     if args.json {
         writeln!(out, "{}", as_json(&tally, &services, clock))?;
@@ -178,68 +182,6 @@ fn bar(count: u64, most: u64, longest: usize) -> String {
     let eighths = u128::from(count) * longest as u128 * 8 / u128::from(most.max(1));
     let eighths = if count > 0 { eighths.max(1) as usize } else { 0 };
     format!("{}{}", "█".repeat(eighths / 8), EIGHTHS[eighths % 8])
-}
-
-fn svg(months: &[(String, u64)]) -> String {
-    const COLUMN: usize = 12;
-    const HEIGHT: u64 = 160;
-    const LEFT: usize = 64;
-    const RIGHT: usize = 48;
-    const TOP: u64 = 24;
-    const BELOW: u64 = 40;
-    /// The number of empty columns before the column of the messages without a time.
-    const GAP: usize = 2;
-    let most = months.iter().map(|(_, count)| *count).max().unwrap_or(0).max(1);
-    // The label of the last year begins at the last column, so there is room to its right.
-    let width = LEFT + COLUMN * (months.len() + GAP).max(20) + RIGHT;
-    let height = TOP + HEIGHT + BELOW;
-    let floor = TOP + HEIGHT;
-    let mut svg = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {width} {height}\" \
-         font-family=\"system-ui, sans-serif\" font-size=\"11\">\n<title>Messages by month</title>\n\
-         <style>text {{ fill: #555 }} rect {{ fill: #2a7 }} line {{ stroke: #999 }} \
-         @media (prefers-color-scheme: dark) {{ text {{ fill: #bbb }} }}</style>\n"
-    );
-    let mut line = |text: String| {
-        svg.push_str(&text);
-        svg.push('\n');
-    };
-    line(format!("<text x=\"{LEFT}\" y=\"14\">Messages by month</text>"));
-    let edge = LEFT - 8;
-    line(format!(
-        "<text x=\"{edge}\" y=\"{}\" text-anchor=\"end\">{}</text>",
-        TOP + 4,
-        grouped(most)
-    ));
-    line(format!("<text x=\"{edge}\" y=\"{floor}\" text-anchor=\"end\">0</text>"));
-    line(format!("<line x1=\"{LEFT}\" y1=\"{floor}\" x2=\"{}\" y2=\"{floor}\"/>", width - RIGHT));
-    let mut year = String::new();
-    for (at, (month, count)) in months.iter().enumerate() {
-        let gap = if at > 0 && months::month_number(month).is_none() { GAP } else { 0 };
-        let x = LEFT + COLUMN * (at + gap);
-        let tall = (u128::from(*count) * u128::from(HEIGHT) / u128::from(most)) as u64;
-        let tall = if *count > 0 { tall.max(1) } else { 0 };
-        if tall > 0 {
-            let (name, number) = (escaped(month), grouped(*count));
-            line(format!(
-                "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{tall}\"><title>{name}: {number}</title></rect>",
-                x + 1,
-                floor - tall,
-                COLUMN - 2
-            ));
-        }
-        let this = month.split('-').next().unwrap_or_default();
-        if this != year {
-            line(format!("<text x=\"{x}\" y=\"{}\">{}</text>", floor + 16, escaped(this)));
-            year = this.to_owned();
-        }
-    }
-    let _ = writeln!(svg, "</svg>");
-    svg
-}
-
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;")
 }
 
 #[cfg(test)]

@@ -1,19 +1,28 @@
 //! The command `verbatim status`.
 
-use std::{io::Write, time::Duration};
+use std::{
+    io::{self, Write},
+    time::Duration,
+};
 
 use serde_json::{Value, json};
 
 use super::{
-    engine_config::PlaceArgs,
+    command::{CommandArgs, Facts, Invocation, OutputForm, Reads},
+    engine_config::{self, PlaceArgs},
+    environment::Terminal,
     error::Result,
+    old_home::Consent,
     output::{FOUND, counted, harmless},
     progress::bytes,
+    settings_report::{self, SettingsReport},
+    token::token_of,
 };
 use verbatim_answer::hint::because;
 use verbatim_base::model::Stop;
 use verbatim_engine::{
-    self as engine, Engine, FallbackReason, IndexNeed, SourceKind, SourceStatus, StoreAddress, ago,
+    self as engine, Engine, FallbackReason, IndexNeed, SourceKind, SourceStatus, Status,
+    StoreAddress, ago,
 };
 use verbatim_text::shell::quoted;
 
@@ -23,29 +32,86 @@ use verbatim_text::shell::quoted;
 /// that is refreshing the index, if any.
 ///
 ///     verbatim status
+///     verbatim status --settings
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(super) struct Args {
-    /// Print JSON
+    /// Show each setting, its value, and what set it: a flag, an environment variable, the configuration
+    /// file or nothing
+    #[arg(long, conflicts_with = "json")]
+    settings: bool,
+    /// Print only the token that lets clients in over HTTP
+    ///
+    /// It is made if there is none. It is in the file `token` of the home folder; without that file, the next
+    /// start of the server makes another one.
+    #[arg(long, conflicts_with_all = ["json", "settings"])]
+    token: bool,
+    /// Print JSON, with the settings
     #[arg(long)]
-    pub(super) json: bool,
+    json: bool,
 }
 
-/// Writes the status of every source; `named` is the flag or variable that names the database.
-pub(super) fn run(
-    args: &Args,
-    engine: &Engine,
-    (named, places): (Option<&'static str>, &PlaceArgs),
-    out: &mut dyn Write,
-) -> Result<u8> {
+impl CommandArgs for Args {
+    fn facts(&self) -> Facts {
+        let counts = !self.token && !self.settings;
+        let form = if self.settings {
+            OutputForm::Sentences(settings_report::NAMES)
+        } else if self.token || self.json {
+            OutputForm::AsItIs
+        } else {
+            OutputForm::Sentences(0)
+        };
+        Facts {
+            // The token is made where there is no home yet.
+            reads: if self.token { Reads::Nothing } else { Reads::Home },
+            writes: false,
+            takes_db: true,
+            makes_vectors: false,
+            may_be_torn: false,
+            move_home: (!self.token).then_some(Consent::Missing),
+            waits_for: counts.then_some("counting messages"),
+            form,
+        }
+    }
+
+    fn run(&self, call: Invocation<'_>) -> Result<u8> {
+        run(self, call.engine, call.places, call.terminal)
+    }
+}
+
+fn run(args: &Args, engine: &Engine, places: &PlaceArgs, terminal: Terminal<'_>) -> Result<u8> {
+    let Terminal { environment, out } = terminal;
+    if args.token {
+        writeln!(out, "{}", token_of(None, engine.config(), environment)?.as_str())?;
+        return Ok(FOUND);
+    }
+    let settings = SettingsReport::new(places, engine, environment);
+    if args.settings {
+        settings.write(out)?;
+        return Ok(FOUND);
+    }
+    let named = engine_config::named_by(places, environment);
     let status = engine::status(engine.all_sources(), &Stop::never());
     if args.json {
         let mut json = serde_json::to_value(&status).map_err(std::io::Error::from)?;
         json["named_by"] = named.map_or(Value::Null, Value::from);
         json["version"] = json!(env!("CARGO_PKG_VERSION"));
+        settings.add_to(&mut json);
         writeln!(out, "{json:#}")?;
         return Ok(FOUND);
     }
+    write(&status, named, places, engine, out)?;
+    Ok(FOUND)
+}
+
+/// Writes the status of every source; `named` is the flag or variable that names the database.
+fn write(
+    status: &Status,
+    named: Option<&'static str>,
+    places: &PlaceArgs,
+    engine: &Engine,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     if let Some(missing) = &status.missing {
         writeln!(
             out,
@@ -87,8 +153,7 @@ pub(super) fn run(
             harmless(&format!("not imported: {path}\n  `{command}` brings it in"))
         )?;
     }
-    writeln!(out, "home: {}\nindexes: {}", status.home.display(), status.index.display())?;
-    Ok(FOUND)
+    writeln!(out, "home: {}\nindexes: {}", status.home.display(), status.index.display())
 }
 
 /// Returns the reason why a source's database was chosen, and the databases that were not chosen.

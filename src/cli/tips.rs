@@ -10,8 +10,8 @@ use clap::{
 use verbatim_text::shell::quoted;
 
 /// The hint that says how to remove the program and all its data.
-const UNINSTALL: &str = "to remove Verbatim: `verbatim disconnect CLIENT` for each client, `verbatim \
-     service remove` if it runs as a service; then delete the home folder, which `verbatim status` names, \
+const UNINSTALL: &str = "to remove Verbatim: `verbatim disconnect CLIENT` for each client, stop \
+     its service if you made one; then delete the home folder, which `verbatim status` names, \
      and the program (after an installation with Cargo: cargo uninstall verbatim-search)";
 
 /// Flags of other programs, and what to type here.
@@ -45,7 +45,7 @@ const FLAGS: [(&[&str], &str); 18] = [
 ];
 
 /// Commands of other programs, and the commands of the same meaning here.
-const COMMANDS: [(&[&str], &[&str]); 15] = [
+const COMMANDS: [(&[&str], &[&str]); 14] = [
     (&["index", "rebuild", "build", "refresh"], &["reindex"]),
     (&["ls", "dir", "title", "titles", "history", "sessions", "conversations"], &["list"]),
     (&["query", "ask", "rg", "look"], &["search"]),
@@ -59,8 +59,7 @@ const COMMANDS: [(&[&str], &[&str]); 15] = [
     (&["continue"], &["resume"]),
     (&["goto", "link", "url"], &["open"]),
     (&["check", "diagnose", "health", "verify", "fsck"], &["doctor"]),
-    (&["info"], &["status"]),
-    (&["settings", "set", "get", "configure"], &["config"]),
+    (&["info", "config", "configure", "settings", "set", "get", "token"], &["status"]),
 ];
 
 /// Adds a tip to an error: a command to type in place of an unknown command, or an example of a
@@ -85,8 +84,7 @@ pub(super) fn with_tip(
         }
         (ErrorKind::MissingRequiredArgument, _) => match error.get(ContextKind::InvalidArg) {
             Some(ContextValue::Strings(missing)) => {
-                let is_man = words.iter().any(|word| word == "man");
-                missing.iter().find_map(|it| example_of(it, is_man)).into_iter().collect()
+                missing.iter().find_map(|name| example_of(name)).into_iter().collect()
             }
             _ => Vec::new(),
         },
@@ -265,14 +263,13 @@ fn nearest<'a>(given: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a 
 }
 
 /// Returns a sentence about where to find the value of a missing argument, or an example.
-fn example_of(missing: &str, is_man: bool) -> Option<String> {
+fn example_of(missing: &str) -> Option<String> {
     let example = match missing {
         "<WORDS>..." => "for example: verbatim search borrow checker",
         "<CONVERSATION>" | "<CONVERSATION>..." => {
             "`verbatim list` and `verbatim search` print the ids of conversations"
         }
         "<CLIENT>" => "`verbatim connect` lists the AI clients, and says which are connected",
-        "<FOLDER>" if is_man => "for example: verbatim man ~/.local/share/man/man1",
         "<FOLDER>" => "for example: verbatim export my-chats",
         _ => return None,
     };

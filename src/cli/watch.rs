@@ -9,6 +9,7 @@ use std::{
 use chrono::Local;
 
 use super::{
+    command::{CommandArgs, Facts, Invocation, OutputForm, Reads},
     environment::Terminal,
     error::{Error, Result},
     output::{FOUND, complain, counted, harmless},
@@ -35,10 +36,29 @@ enum Wake {
     Interrupted,
 }
 
-pub(super) fn run(_: &Args, engine: Engine, terminal: Terminal<'_>) -> Result<u8> {
+impl CommandArgs for Args {
+    fn facts(&self) -> Facts {
+        Facts {
+            reads: Reads::Nothing,
+            writes: true,
+            takes_db: true,
+            makes_vectors: true,
+            may_be_torn: false,
+            move_home: None,
+            waits_for: None,
+            form: OutputForm::AsItIs,
+        }
+    }
+
+    fn run(&self, call: Invocation<'_>) -> Result<u8> {
+        run(call.engine, call.terminal)
+    }
+}
+
+fn run(engine: &Arc<Engine>, terminal: Terminal<'_>) -> Result<u8> {
     let Terminal { environment, out } = terminal;
     if environment.progress {
-        complain(&format!("following {}; Ctrl-C ends it", followed(&engine)));
+        complain(&format!("following {}; Ctrl-C ends it", followed(engine)));
     }
     if matches!(engine.config().db, Some(StoreAddress::Cluster(_))) {
         complain("the cluster keeps its own index; only transcripts are followed");
@@ -52,7 +72,7 @@ pub(super) fn run(_: &Args, engine: Engine, terminal: Terminal<'_>) -> Result<u8
         drop(interrupt.send(Wake::Interrupted));
     });
     let send = move |event| drop(sender.send(Wake::Event(event)));
-    let watch = watch::start(Arc::new(engine), send).map_err(Error::Watch)?;
+    let watch = watch::start(Arc::clone(engine), send).map_err(Error::Watch)?;
     let write = || -> std::io::Result<()> {
         for message in messages {
             let Wake::Event(event) = message else { break };

@@ -2,18 +2,16 @@
 
 use std::sync::Arc;
 
-use serde_json::json;
-
 use super::{
-    environment::Terminal,
+    command::{CommandArgs, Facts, Invocation, OutputForm, Reads},
+    environment::{Environment, Terminal},
     error::Result,
     exclude,
     listen::{self, ADDRESS, Admission, ListenAt},
-    output::{FOUND, complain, json_line},
+    output::{FOUND, complain},
     serve,
-    token::token_of,
 };
-use verbatim_engine::Engine;
+use verbatim_engine::{Config, Engine};
 
 /// Search and read your chats in the browser
 ///
@@ -36,22 +34,44 @@ pub(super) struct Args {
     admission: Admission,
     /// Options of the server that have no flags here, so that only the settings set them.
     #[arg(skip)]
-    pub(super) serving: serve::Args,
+    serving: serve::Args,
 }
 
-pub(super) fn run(args: &Args, engine: Engine, terminal: Terminal<'_>) -> Result<u8> {
+impl CommandArgs for Args {
+    fn facts(&self) -> Facts {
+        Facts {
+            reads: Reads::Nothing,
+            writes: true,
+            takes_db: true,
+            makes_vectors: true,
+            may_be_torn: false,
+            move_home: None,
+            waits_for: None,
+            form: OutputForm::AsItIs,
+        }
+    }
+
+    fn take(&mut self, config: &mut Config, environment: &Environment) {
+        self.serving.take(config, environment);
+    }
+
+    fn run(&self, call: Invocation<'_>) -> Result<u8> {
+        run(self, call.engine, call.terminal)
+    }
+}
+
+fn run(args: &Args, engine: &Arc<Engine>, terminal: Terminal<'_>) -> Result<u8> {
     let Terminal { environment, out } = terminal;
-    exclude::follow(&engine, environment);
-    let engine = Arc::new(engine);
-    let (mut options, offer) = serve::select_tools(&args.serving, &engine, environment)?;
+    exclude::follow(engine, environment);
+    let (mut options, offer) = serve::select_tools(&args.serving, engine, environment)?;
     let address = args.address.as_deref();
     // If the default port is taken, the server uses another port, and the browser opens that address.
     let places =
         ListenAt { address: address.or(Some(ADDRESS)), socket: None, may_move: address.is_none() };
-    let page = serve::page(&engine, environment)?;
+    let page = serve::page(engine, environment)?;
     let config = engine.config();
     let server = args.admission.server(&places, Some(page), config, environment)?;
-    let server = server.with_search(listen::search_by(&engine, environment));
+    let server = server.with_search(listen::search_by(engine, environment));
     let Some(address) = server.url() else { return Ok(FOUND) };
     // Other users can see the browser's command line, so the address that is opened must not have the token.
     let (mut printed, mut opened) = (address.clone(), address);
@@ -68,42 +88,4 @@ pub(super) fn run(args: &Args, engine: Engine, terminal: Terminal<'_>) -> Result
     }
     options.page_url = args.admission.outer_url(server.url());
     serve::over_http(&args.serving, server, engine, (options, offer))
-}
-
-/// Print the token that lets clients in over HTTP
-///
-///     verbatim token
-///
-/// The first server over HTTP makes it; so does this command. Clients send it as
-/// `Authorization: Bearer TOKEN`, and the page asks for it once.
-#[derive(Debug, clap::Args)]
-#[command(verbatim_doc_comment)]
-pub(super) struct TokenArgs {
-    /// Make a new token; clients with the old one are let in until the server starts again
-    #[arg(long)]
-    new: bool,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
-}
-
-pub(super) fn token(args: &TokenArgs, engine: &Engine, terminal: Terminal<'_>) -> Result<u8> {
-    let Terminal { environment, out } = terminal;
-    let config = engine.config();
-    let token = match args.new {
-        true => verbatim_server::http::token::AccessToken::renewed(&config.home)
-            .map_err(verbatim_server::http::Error::from)?,
-        false => token_of(None, config, environment)?,
-    };
-    match args.json {
-        true => json_line(out, &json!({"token": token.as_str()}))?,
-        false => writeln!(out, "{}", token.as_str())?,
-    }
-    if args.new {
-        complain("clients need the new token as soon as the server is started again");
-        if environment.filled("VERBATIM_TOKEN").is_some() {
-            complain("but VERBATIM_TOKEN is set: a server started with it accepts only that token");
-        }
-    }
-    Ok(FOUND)
 }

@@ -28,6 +28,8 @@ mod program;
 #[path = "../shared/pty.rs"]
 mod pty;
 mod screen;
+#[path = "../shared/threads.rs"]
+mod threads;
 mod transcript_files;
 #[path = "../shared/transcripts.rs"]
 mod transcripts;

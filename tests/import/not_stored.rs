@@ -11,7 +11,7 @@ use rusqlite::Connection;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::{corpus::folder, program::Server, pty::OnTerminal};
+use crate::{corpus::folder, program::Server, pty::OnTerminal, threads};
 
 /// A user with a home, an archive of transcripts and a configuration file.
 struct User(TempDir);
@@ -316,18 +316,16 @@ fn excluded_transcripts_are_not_imported_and_imported_ones_are_hidden() {
 #[test]
 fn no_byte_of_a_deleted_thread_is_left() {
     let user = User::new();
-    user.done(&["threads", "start", "zanzibarish topic"]);
-    let listed = user.done(&["threads", "list"]);
-    let id = listed.split_whitespace().next().unwrap().to_owned();
-    let shown = user.done(&["threads", "show", &id]);
-    let continuation = shown.split_whitespace().find(|word| word.contains("_turn")).unwrap();
-    user.done(&["threads", "continue", continuation, "zanzibarish turn"]);
+    let id = threads::record(&user.path("home"), "zanzibarish topic", Some("zanzibarish turn"));
     user.done(&["reindex"]);
     assert!(user.files_with("zanzibarish turn").len() > 1, "the database and its index");
     let mut server = Server::start(&mut user.command(&["serve"]));
     let query = json!({"query": "zanzibarish", "mode": "text"});
     assert!(server.call("search", &query).to_string().contains("zanzibarish turn"));
-    user.done(&["threads", "delete", &id, "--yes"]);
+    let listed = user.done(&["list", "--service", "threads"]);
+    assert!(listed.contains("zanzibarish topic"), "{listed}");
+    assert!(user.done(&["show", &id]).contains("zanzibarish turn"));
+    user.done(&["forget", "--yes", &id]);
     assert_eq!(user.files_with("zanzibarish"), Vec::<PathBuf>::new());
     let answer = server.call("search", &query).to_string();
     assert!(!answer.contains("zanzibarish turn"), "{answer}");
@@ -353,7 +351,7 @@ fn no_byte_of_what_is_forgotten_is_left_and_it_does_not_come_back() {
     user.done(&["import", &export]);
     user.transcript("s-forgotten", "/w/a", &["zanzibarish prompt", "zanzibarish answer"]);
     user.transcript("s-kept", "/w/b", &["another prompt"]);
-    user.done(&["threads", "start", "zanzibarish topic"]);
+    let saved = threads::record(&user.path("home"), "zanzibarish topic", Some("zanzibarish turn"));
     user.done(&["reindex"]);
     // The home folder was once at another path: its indexes have names from that time.
     for folder in fs::read_dir(user.path("home/index")).unwrap().map(|it| it.unwrap().path()) {
@@ -366,11 +364,6 @@ fn no_byte_of_what_is_forgotten_is_left_and_it_does_not_come_back() {
     user.done(&["search", "zanzibarish", "--mode", "both"]);
     assert_eq!(user.found("common"), 2);
     assert!(!user.files_with("zanzibarish").is_empty());
-    let listed = user.done(&["threads", "list"]);
-    let saved = listed.split_whitespace().next().unwrap().to_owned();
-    let continuation = user.done(&["threads", "show", &saved]);
-    let continuation = continuation.split_whitespace().find(|word| word.contains("_turn")).unwrap();
-    user.done(&["threads", "continue", continuation, "zanzibarish turn"]);
     // A server that runs meanwhile answers right afterwards.
     let mut server = Server::start(&mut user.command(&["serve"]));
     let query = json!({"query": "zanzibarish"});

@@ -1,5 +1,5 @@
 //! A user's folder with everything that the documents name: exports among the downloads, the
-//! transcripts of agents, clients, notes, and programs that do nothing.
+//! transcripts of agents, clients, and programs that do nothing.
 
 use std::{
     fs,
@@ -59,8 +59,6 @@ impl Scene {
         copy(&goldens("codex"), &scene.path(".codex/sessions"));
         scene.write(&format!(".claude/projects/-home-ann-shop/{SESSION}.jsonl"), session());
         scene.write(".cursor/mcp.json", "{}\n");
-        let note = "Authentication by a cookie\nand a second line\n";
-        scene.write("notes/brainstorm/2025-11/001-login/notes.md", note);
         scene
     }
 

@@ -261,8 +261,8 @@ fn a_number_that_means_nothing_is_refused() {
     assert!(within.contains("not one message: --in 6650a1b2-0001"), "{within}");
     let lines = run(&["show", "6650a1b2-0001:2", "--lines", "1"]);
     assert!(lines.contains("give only one of them"), "{lines}");
-    let missing = run(&["man"]);
-    assert!(missing.contains("for example: verbatim man ~/"), "{missing}");
+    let missing = run(&["export"]);
+    assert!(missing.contains("for example: verbatim export my-chats"), "{missing}");
     let negative = run(&["search", "borrow", "--since", "-7d"]);
     assert!(negative.contains("tip: the value has no minus: --since 7d"), "{negative}");
 }

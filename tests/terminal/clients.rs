@@ -113,13 +113,10 @@ fn a_home_that_is_no_text_is_refused() {
     use std::os::unix::ffi::OsStrExt;
     let user = User::new();
     let home = user.0.path().join(std::ffi::OsStr::from_bytes(b"h\xff"));
-    for arguments in
-        [&["connect", "claude-desktop", "--yes"][..], &["service", "install", "--print"]]
-    {
-        let output = user.command(arguments).arg("--home").arg(&home).output().unwrap();
-        let errors = String::from_utf8(output.stderr).unwrap();
-        assert!(output.status.code() == Some(2) && errors.contains("is not UTF-8"), "{errors}");
-    }
+    let mut command = user.command(&["connect", "claude-desktop", "--yes"]);
+    let output = command.arg("--home").arg(&home).output().unwrap();
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.code() == Some(2) && errors.contains("is not UTF-8"), "{errors}");
     assert!(!user.path(CLAUDE_DESKTOP).exists());
 }
 
@@ -289,7 +286,7 @@ fn clients_reach_a_server_over_http() {
     use std::os::unix::fs::PermissionsExt;
 
     let user = User::new();
-    let token = user.says(&["token"], 0).trim().to_owned();
+    let token = user.says(&["status", "--token"], 0).trim().to_owned();
     for (id, file, key) in FILES {
         let path = user.path(file);
         if id == "claude-desktop" {
@@ -308,7 +305,11 @@ fn clients_reach_a_server_over_http() {
         let by_variable = ["codex", "gemini", "opencode"].contains(&id);
         assert_eq!(text.contains(&token), !by_variable, "{id}: {text}");
         assert_eq!(text.contains("VERBATIM_TOKEN"), by_variable, "{id}: {text}");
-        assert_eq!(says.contains("export VERBATIM_TOKEN=$(verbatim token)"), by_variable, "{says}");
+        assert_eq!(
+            says.contains("export VERBATIM_TOKEN=$(verbatim status --token)"),
+            by_variable,
+            "{says}"
+        );
         if !by_variable {
             let mode = fs::metadata(&path).unwrap().permissions().mode() & 0o777;
             assert_eq!(mode, 0o600, "{id}: others must not read the token");
@@ -399,44 +400,6 @@ fn a_check_starts_the_server_without_the_variables_of_the_terminal() {
         let says = String::from_utf8(output.stdout).unwrap();
         assert!(says.contains("connected, and the server answers"), "{name}: {says}");
     }
-}
-
-#[test]
-#[cfg(target_os = "linux")]
-fn a_service_that_cannot_be_stopped_is_not_said_to_be_gone() {
-    use std::os::unix::fs::PermissionsExt;
-
-    let user = User::new();
-    let unit = "config/systemd/user/verbatim.service";
-    user.write(unit, "[Unit]\n");
-    for (code, words) in [(1, "may still run"), (0, "The service is removed.")] {
-        user.write(unit, "[Unit]\n");
-        user.write("bin/systemctl", &format!("#!/bin/sh\nexit {code}\n"));
-        let program = user.path("bin/systemctl");
-        fs::set_permissions(program, fs::Permissions::from_mode(0o755)).unwrap();
-        let mut command = user.command(&["service", "remove", "--yes"]);
-        let output = command.env("PATH", user.path("bin")).output().unwrap();
-        let says = String::from_utf8(output.stdout).unwrap();
-        assert!(says.contains(words) && output.status.code() == Some(code), "{says}");
-        assert!(!user.path(unit).exists());
-    }
-}
-
-#[test]
-#[cfg(target_os = "linux")]
-fn the_service_is_shown_before_it_is_made() {
-    let user = User::new();
-    let unit = user.path("config/systemd/user/verbatim.service");
-    let says = user.says(&["service", "install", "9000", "--page", "--print"], 0);
-    let words = r#""serve" "--http" "9000" "--page""#.replace('\\', "");
-    assert!(says.contains("ExecStart=") && says.contains(&words), "{says}");
-    assert!(says.starts_with("[Unit]\n"), "the file as it is: {says}");
-    assert!(!unit.exists());
-    let says = user.says(&["service", "install", "99999", "--yes"], 2);
-    assert!(says.contains("is not an address of this computer") && !unit.exists(), "{says}");
-    let says = user.says(&["service", "install"], 2);
-    assert!(says.contains("there is no terminal to ask") && !unit.exists(), "{says}");
-    assert!(user.says(&["service", "remove", "--yes"], 0).contains("No service of Verbatim"));
 }
 
 /// The text of a file, if it is there.

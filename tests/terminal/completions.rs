@@ -1,4 +1,4 @@
-//! `verbatim completions` and `verbatim man`.
+//! `verbatim completions`.
 
 use std::{fs, path::Path, process::Command};
 
@@ -39,7 +39,7 @@ fn commands_ids_and_titles_are_completed() {
 }
 
 #[test]
-fn every_shell_has_a_script_and_every_command_a_page() {
+fn every_shell_has_a_script() {
     let folder = folder();
     let home = folder.path();
     for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
@@ -50,11 +50,6 @@ fn every_shell_has_a_script_and_every_command_a_page() {
             "{shell}: {script}"
         );
     }
-    let pages = home.join("man/man1");
-    assert!(program(home).arg("man").arg(&pages).status().unwrap().success());
-    let page = fs::read_to_string(pages.join("verbatim-import.1")).unwrap();
-    assert!(page.contains("verbatim"), "{page}");
-    assert!(pages.join("verbatim.1").is_file() && pages.join("verbatim-show.1").is_file());
 }
 
 #[test]

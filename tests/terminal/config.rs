@@ -1,4 +1,4 @@
-//! The configuration file, and `verbatim config`.
+//! The configuration file, and what `verbatim status` says of the settings.
 
 use std::{
     fs,
@@ -86,17 +86,18 @@ fn flags_come_before_variables_and_these_before_the_file() {
     assert!(found(&mut command).contains("flag"));
 
     let home = |command: &mut Command| {
-        let shown = user.shown(command.args(["config", "--json"]), "home");
+        let shown = user.shown(command.args(["status", "--json"]), "home");
         (shown["from"].clone(), shown["name"].clone(), shown["line"].clone())
     };
     assert_eq!(home(&mut user.command(&[])), ("file".into(), Value::Null, 2.into()));
     let mut command = user.command(&[]);
     let by_variable = home(command.env("VERBATIM_HOME", user.path("variable")));
     assert_eq!(by_variable, ("variable".into(), "VERBATIM_HOME".into(), Value::Null));
-    let mut command = user.command(&["--home", "x"]);
+    let flag = user.path("flag");
+    let mut command = user.command(&["--home", flag.to_str().unwrap()]);
     assert_eq!(home(&mut command), ("flag".into(), "--home".into(), Value::Null));
 
-    let (_, text, _) = user.run(&["config"]);
+    let (_, text, _) = user.run(&["status", "--settings"]);
     let expected = format!("home                {}  (line 2)\n", user.path("filed").display());
     assert!(text.contains("file                ~/config/verbatim/config.toml\n"), "{text}");
     assert!(
@@ -111,7 +112,7 @@ fn the_model_and_its_share_are_settings() {
     let user = User::new("embeddings = 'ollama:filed'\nvector-share = 0.5\n");
     drop(home_with(&user.path("home"), "red"));
     let shown = |key: &str, variables: &[(&'static str, &str)]| {
-        let mut command = user.command(&["config", "--json"]);
+        let mut command = user.command(&["status", "--json"]);
         let shown = user.shown(command.envs(variables.iter().copied()), key);
         (shown["value"].clone(), shown["name"].clone())
     };
@@ -142,7 +143,7 @@ fn the_model_and_its_share_are_settings() {
         told(user.command(&["search", "red"]).env("VERBATIM_MODEL", "nonsense").output().unwrap());
     assert!(code == 2 && errors.contains("VERBATIM_MODEL: \"nonsense\""), "{errors}");
     user.set("\nvector-share = 1.5\n");
-    let (code, _, errors) = user.run(&["config"]);
+    let (code, _, errors) = user.run(&["status", "--settings"]);
     assert!(code == 2 && errors.contains("config.toml:2: vector-share takes a number"), "{errors}");
 }
 
@@ -151,21 +152,21 @@ fn another_file_or_none() {
     let user = User::new("homes = 1");
     let other = user.path("other.toml");
     fs::write(&other, "threads = 3\n").unwrap();
-    let mut command = user.command(&["config", "--json"]);
+    let mut command = user.command(&["status", "--json"]);
     assert_eq!(user.shown(command.env("VERBATIM_CONFIG", &other), "threads")["value"], "3");
-    let mut command = user.command(&["config", "--json"]);
+    let mut command = user.command(&["status", "--json"]);
     let none = user.shown(command.env("VERBATIM_CONFIG", ""), "threads");
     assert_eq!(none["from"], "default");
-    let mut command = user.command(&["config"]);
+    let mut command = user.command(&["status", "--settings"]);
     command.env("VERBATIM_CONFIG", user.path("nowhere.toml"));
     let (code, _, errors) = told(command.output().unwrap());
     assert!(code == 2 && errors.contains("cannot read the configuration file"), "{errors}");
     assert!(errors.contains("VERBATIM_CONFIG names it"), "{errors}");
     // Without HOME and XDG_CONFIG_HOME, the program does not read the configuration of the current user.
     let mut command = Command::new(env!("CARGO_BIN_EXE_verbatim"));
-    command.env_clear().current_dir(user.path("work")).args(["config", "--json"]);
+    command.env_clear().current_dir(user.path("work")).args(["status", "--json"]);
     let (_, out, _) = told(command.output().unwrap());
-    assert_eq!(serde_json::from_str::<Value>(&out).unwrap()["file"], Value::Null);
+    assert_eq!(serde_json::from_str::<Value>(&out).unwrap()["settings_file"], Value::Null);
 }
 
 #[test]
@@ -189,12 +190,12 @@ fn a_mistake_in_the_file_is_said_with_its_line() {
 #[test]
 fn a_secret_is_only_in_a_file_of_ones_own_and_never_shown() {
     let user = User::new("\nembeddings-key = 'hunter2'\n");
-    let (code, _, errors) = user.run(&["config"]);
+    let (code, _, errors) = user.run(&["status", "--settings"]);
     assert!(code == 2 && errors.contains("config.toml:2: embeddings-key is a secret"), "{errors}");
     assert!(errors.contains("chmod 600") && !errors.contains("hunter2"), "{errors}");
     let path = user.path("config/verbatim/config.toml");
     fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
-    for arguments in [&["config"][..], &["config", "--json"]] {
+    for arguments in [&["status", "--settings"][..], &["status", "--json"]] {
         let (code, text, _) = user.run(arguments);
         assert!(code == 0 && text.contains("set") && !text.contains("hunter2"), "{text}");
     }

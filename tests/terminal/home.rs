@@ -16,6 +16,7 @@ use verbatim_search::cli::{self, Environment};
 use crate::{
     corpus::{database, files, folder},
     exports::{chat, zip_of},
+    threads,
 };
 
 /// The user's folder, with a working folder in it.
@@ -524,7 +525,7 @@ fn a_home_of_an_older_version_is_moved() {
     let export = export.to_str().unwrap();
     let make = || {
         assert_eq!(user.run(&["import", export, "--home", "."]).code, Some(0));
-        assert_eq!(user.run(&["threads", "start", "hello", "--home", "."]).code, Some(0));
+        threads::record(&user.path("work"), "hello", Some("Is anybody there?"));
     };
     make();
     let forgotten = user.write("forgotten.json", chat("forgotten", 1.0, &["orange"]));
@@ -544,7 +545,7 @@ fn a_home_of_an_older_version_is_moved() {
     let left: Vec<PathBuf> = tree(&user.path("work")).into_keys().collect();
     assert_eq!(left, [user.path("work/db"), user.path("work/db/notes.txt")]);
     assert_eq!(user.run(&["search", "violet"]).code, Some(0));
-    assert!(user.run(&["threads", "list"]).out.contains("hello"));
+    assert!(user.run(&["list", "--service", "threads"]).out.contains("hello"));
     assert_eq!(user.run(&["status"]).errors, "");
     let again = user.run(&["import", forgotten]);
     assert!(again.out.contains("left out: 1 conversation that you forgot; "), "{}", again.out);

@@ -14,8 +14,7 @@ mod config;
 mod corpus;
 #[cfg(unix)]
 mod docs;
-#[cfg(unix)]
-mod eval;
+mod evaluation;
 #[cfg(unix)]
 mod export;
 #[allow(dead_code, reason = "not every binary needs it")]
@@ -48,6 +47,9 @@ mod program;
 #[cfg(unix)]
 #[path = "../shared/pty.rs"]
 mod pty;
+#[allow(dead_code, reason = "the benchmark needs all of it")]
+#[path = "../../benches/ranked/quality/mod.rs"]
+mod quality;
 mod ranked;
 #[cfg(unix)]
 #[path = "../shared/scene.rs"]
@@ -57,6 +59,8 @@ mod search;
 mod status;
 #[path = "../shared/terminal.rs"]
 mod terminal;
+#[path = "../shared/threads.rs"]
+mod threads;
 #[allow(dead_code, reason = "not every binary needs it")]
 #[path = "../shared/transcripts.rs"]
 mod transcripts;

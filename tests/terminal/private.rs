@@ -11,7 +11,7 @@ use std::{
 
 use serde_json::json;
 
-use crate::{corpus::folder, program::Server};
+use crate::{corpus::folder, program::Server, threads};
 
 const EXPORT: &str = r#"[{"uuid": "c1", "name": "Baking", "chat_messages": [
     {"uuid": "m1", "sender": "human", "created_at": "2025-01-03T10:00:00Z", "text": "How long does bread proof?"},
@@ -108,11 +108,8 @@ fn no_command_lets_others_read_what_it_makes() {
     scene.run(&["search", "bread", "--mode", "both"]);
     scene.run(&["reindex"]);
     scene.run(&["search", "smoke", "--mode", "both"]);
-    let started = scene.run(&["threads", "start", "My bank PIN is 4711"]);
-    let id = started.split_whitespace().find(|word| word.contains("_turn")).expect("an id");
-    scene.run(&["threads", "continue", id.trim_end_matches(['.', '`']), "hunter2"]);
-    for arguments in [&["threads", "list"][..], &["list"], &["stats"], &["status"], &["doctor"]] {
-        scene.run(arguments);
+    for command in ["list", "stats", "status", "doctor"] {
+        scene.run(&[command]);
     }
     let mut server = Server::start(&mut scene.command(&["serve"]));
     scene.check("the start of a server");
@@ -136,14 +133,6 @@ fn no_command_lets_others_read_what_it_makes() {
     scene.run(&["import", "conversations.json", "--out", "home/more/other.db"]);
 }
 
-#[test]
-fn a_chart_is_private_too() {
-    let scene = Scene::new();
-    scene.run(&["import", "conversations.json"]);
-    scene.run(&["stats", "--svg", "chart.svg"]);
-    assert_eq!(fs::metadata(scene.path("chart.svg")).unwrap().mode() & 0o777, 0o600);
-}
-
 /// Gives every file and folder below a path the modes that they have under a umask.
 fn open_up(path: &Path, umask: u32) {
     let is_folder = path.is_dir();
@@ -159,8 +148,8 @@ fn an_older_home_is_tightened_at_the_next_start() {
     let scene = Scene::new();
     scene.run(&["import", "conversations.json"]);
     scene.run(&["reindex"]);
-    scene.run(&["threads", "start", "My bank PIN is 4711"]);
     let home = scene.path("home");
+    threads::record(&home, "My bank PIN is 4711", None);
     // As version 0.1.0 wrote it.
     let old = home.join("index/verbatim-0123456789abcdef/generation-1");
     fs::create_dir_all(old.join("part-1")).unwrap();

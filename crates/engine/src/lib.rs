@@ -78,7 +78,7 @@ pub use report::{
 pub use report::{
     finding::{Finding, Verdict},
     statistics::Tally,
-    status::{MeaningStatus, SourceStatus, ago},
+    status::{MeaningStatus, SourceStatus, Status, ago},
 };
 pub use source::LiveReader;
 pub use source::{

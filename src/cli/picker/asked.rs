@@ -116,7 +116,7 @@ impl Asked {
             false => words.extend(["--".to_owned(), text.clone()]),
         }
         let mut args = Args::parsed(words)?;
-        args.take(environment);
+        args.take_settings(environment);
         let scope = args.scope(engine, environment.clock(false), stop)?;
         let filters = filters.iter().map(|filter| self.typed[filter.place.clone()].to_owned());
         Ok(TypedSearch { args, scope, text, filters: filters.collect(), problem: None })

@@ -97,8 +97,6 @@ pub struct Line {
     /// The name of the conversation's folder, such as `001-brainstorm-feature`, or the name of a
     /// file that lies directly in a date's folder.
     pub conversation: String,
-    /// The month or day of the conversation's folder.
-    pub date: String,
     /// The full path of the file that contains the line.
     pub path: PathBuf,
     /// The number of the line in the file, from 1.

@@ -222,7 +222,6 @@ impl Search<'_> {
         }
         let line = |(number, text)| Line {
             conversation: place.conversation.to_owned(),
-            date: place.date.to_owned(),
             path: path.to_owned(),
             number,
             text,

@@ -90,11 +90,6 @@ impl Memory {
         }
     }
 
-    /// Returns the threads, latest activity first. If a user is given, returns only that user's threads.
-    pub fn threads(&self, user: Option<&str>, limit: usize) -> Result<Vec<Thread>> {
-        Ok(self.reading(|threads| threads.list(user, limit))?.unwrap_or_default())
-    }
-
     /// Returns statistics about the use of threads.
     pub fn thread_analytics(&self) -> Result<Analytics> {
         Ok(self.reading(|threads| threads.analytics())?.unwrap_or_default())

@@ -90,13 +90,6 @@ impl<'a> Ranker<'a> {
         Ranker { in_time: self.stop.within(QUICK_WAIT), is_quick: true, ..self }
     }
 
-    /// Sets the share of vectors in [`Mode::Both`](super::Mode), in percent. It is otherwise that of the
-    /// configuration.
-    #[must_use]
-    pub fn with_vector_share(self, percent: u8) -> Ranker<'a> {
-        Ranker { vector_share: f32::from(percent) / 100.0, ..self }
-    }
-
     /// Returns the concepts of the question that are not empty.
     pub(super) fn concepts(&self) -> Vec<&'a str> {
         let concepts = self.question.concepts.iter().map(|concept| snippet::trim(concept));

@@ -27,7 +27,9 @@ const MAX_WAIT: Duration = Duration::from_secs(5);
 /// The status of the home folder and all sources.
 #[derive(Clone, Debug, Serialize)]
 pub struct Status {
+    /// The home folder.
     pub home: PathBuf,
+    /// The folder of the indexes.
     pub index: PathBuf,
     /// The sources whose databases exist.
     pub sources: Vec<SourceStatus>,

@@ -176,7 +176,7 @@ impl Gate {
             true => login::page("", page_of(request)),
             false => refused(
                 StatusCode::UNAUTHORIZED,
-                "the token is missing or wrong; `verbatim token` prints it, and the header is \
+                "the token is missing or wrong; `verbatim status --token` prints it, and the header is \
                  `Authorization: Bearer TOKEN`",
             ),
         };

@@ -143,7 +143,7 @@ pub(super) fn page(problem: &str, next: &str) -> Response {
     let script = html! { script src=(LOGIN_SCRIPT) defer {} };
     let main = html! {
         @if !problem.is_empty() { p role="alert" { (problem) } }
-        p { "Your chats are private. The command " code { "verbatim token" } " prints the token that opens them." }
+        p { "Your chats are private. The command " code { "verbatim status --token" } " prints the token that opens them." }
         form method="post" action=(LOGIN) {
             input type="hidden" name="next" value=(own_path(next));
             label for="token" { "Token" }

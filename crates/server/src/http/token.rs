@@ -99,32 +99,16 @@ impl AccessToken {
             Err(Error::File { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
             read => return read,
         }
-        let (token, file) = AccessToken::write_new(&path)?;
+        let token = AccessToken(random()?);
+        let failed = |source| Error::File { path: path.clone(), source };
+        private::create_dir_all(home).map_err(failed)?;
+        let mut file = tempfile::NamedTempFile::new_in(home).map_err(failed)?;
+        writeln!(file, "{}", token.0).map_err(failed)?;
         match file.persist_noclobber(&path) {
             Ok(_) => Ok(token),
             // Another process has just made a token, and that token is used.
             Err(_) => AccessToken::read(&path),
         }
-    }
-
-    /// Replaces the token of a home with a new one.
-    pub fn renewed(home: &Path) -> Result<AccessToken, Error> {
-        let path = home.join(TOKEN_FILE);
-        let (token, file) = AccessToken::write_new(&path)?;
-        let failed = |source| Error::File { path: path.clone(), source };
-        private::replace(file.into_temp_path(), &path).map_err(failed)?;
-        Ok(token)
-    }
-
-    /// Makes a token, and writes it to a temporary file beside `path`.
-    fn write_new(path: &Path) -> Result<(AccessToken, tempfile::NamedTempFile), Error> {
-        let token = AccessToken(random()?);
-        let failed = |source| Error::File { path: path.to_owned(), source };
-        let folder = path.parent().unwrap_or(Path::new("."));
-        private::create_dir_all(folder).map_err(failed)?;
-        let mut file = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
-        writeln!(file, "{}", token.0).map_err(failed)?;
-        Ok((token, file))
     }
 
     /// Returns whether a client sent this token. The comparison takes constant time.
@@ -191,13 +175,9 @@ mod tests {
             assert_eq!(mode(&path), 0o600);
             assert!(AccessToken::in_file(&path).is_ok());
         }
-        let other = AccessToken::renewed(&home.path().join("new")).unwrap();
+        fs::remove_file(home.path().join("new").join(TOKEN_FILE)).unwrap();
+        let other = AccessToken::of_home(&home.path().join("new")).unwrap();
         assert!(!token.is_token(other.as_str().as_bytes()) && token.cookie() != other.cookie());
-        assert!(
-            AccessToken::of_home(&home.path().join("new"))
-                .unwrap()
-                .is_token(other.as_str().as_bytes())
-        );
         assert!(!format!("{other:?}").contains(other.as_str()));
     }
 

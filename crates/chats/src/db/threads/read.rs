@@ -69,16 +69,6 @@ impl Threads {
         Ok(turns)
     }
 
-    /// Returns the threads of a user, or of all users, latest activity first.
-    pub fn list(&self, user: Option<&str>, limit: usize) -> Result<Vec<Thread>> {
-        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        let sql = select(
-            "WHERE ?1 IS NULL OR t.user_id = ?1
-             ORDER BY CAST(c.update_time AS REAL) DESC, c.rowid DESC LIMIT ?2",
-        );
-        self.select(&sql, rusqlite::params![user, limit])
-    }
-
     /// Returns the thread whose id is `word`. If there is none, returns the threads whose ids begin with
     /// `word`, in either case of ASCII letters.
     pub fn find_by_id(&self, word: &str) -> Result<Vec<Thread>> {

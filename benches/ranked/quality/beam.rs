@@ -10,12 +10,13 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use anyhow::Result;
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
 
 use super::{
     corpus::{self, EvalMessage, EvalQuery, EvalSet},
-    error::Error,
+    read_text, wrong_form,
 };
 
 const CHAT: &str = "chat.json";
@@ -41,7 +42,7 @@ struct BeamQuestion {
 }
 
 /// Returns the folders of chats: `folder` or folders in it, in the order of their numbers.
-pub(super) fn chats(folder: &Path) -> Vec<PathBuf> {
+pub(crate) fn chats(folder: &Path) -> Vec<PathBuf> {
     if folder.join(CHAT).is_file() {
         return vec![folder.to_owned()];
     }
@@ -57,7 +58,7 @@ fn name(chat: &Path) -> String {
 }
 
 /// Adds a chat and its questions to `set`. The chat is a conversation.
-pub(super) fn read(chat: &Path, set: &mut EvalSet) -> Result<(), Error> {
+pub(crate) fn read(chat: &Path, set: &mut EvalSet) -> Result<()> {
     let name = name(chat);
     let mut known = HashSet::new();
     for batch in read_json::<Vec<BeamBatch>>(&chat.join(CHAT))? {
@@ -95,11 +96,6 @@ fn collect_numbers(value: &Value, numbers: &mut HashSet<u64>) {
     }
 }
 
-fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, Error> {
-    let text = fs::read(path).map_err(|error| Error::Read { path: path.to_owned(), error })?;
-    serde_json::from_slice(&text).map_err(|error| Error::Form {
-        path: path.to_owned(),
-        form: "BEAM",
-        reason: error.to_string(),
-    })
+fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T> {
+    serde_json::from_str(&read_text(path)?).map_err(|error| wrong_form(path, "BEAM", error))
 }

@@ -6,17 +6,15 @@ use std::{
     path::Path,
 };
 
+use anyhow::{Context, Result, anyhow, bail};
 use serde_json::{Map, Value};
 
-use super::{
-    corpus::{self, EvalMessage, EvalQuery, EvalSet},
-    error::Error,
-};
+use super::corpus::{self, EvalMessage, EvalQuery, EvalSet};
 
-pub(super) fn read(queries: &Path, messages: &Path) -> Result<EvalSet, Error> {
+pub(crate) fn read(queries: &Path, messages: &Path) -> Result<EvalSet> {
     let mut set = EvalSet::default();
     lines(queries, |object| {
-        let text = field(&object, &["text", "query"]).ok_or("no \"text\"")?;
+        let text = field(&object, &["text", "query"]).context("no \"text\"")?;
         let ids = object.get("relevant").and_then(Value::as_array).into_iter().flatten();
         let relevant = ids.filter_map(self::text).collect();
         let conversations = field(&object, &["conversation"]).into_iter().collect();
@@ -25,7 +23,7 @@ pub(super) fn read(queries: &Path, messages: &Path) -> Result<EvalSet, Error> {
     })?;
     lines(messages, |object| {
         let message = EvalMessage {
-            id: field(&object, &["id"]).ok_or("no \"id\"")?,
+            id: field(&object, &["id"]).context("no \"id\"")?,
             speaker: field(&object, &["speaker", "role"]).unwrap_or_default(),
             text: field(&object, &["text", "content"]).unwrap_or_default(),
             time: object.get("time").and_then(corpus::time),
@@ -34,23 +32,20 @@ pub(super) fn read(queries: &Path, messages: &Path) -> Result<EvalSet, Error> {
         Ok(())
     })?;
     if set.corpus.messages() == 0 {
-        return Err(Error::Empty { path: messages.to_owned(), what: "no messages" });
+        bail!("{}: no messages", messages.display());
     }
     Ok(set)
 }
 
 /// Calls `each` with the JSON object of every line. Skips blank lines.
-fn lines(
-    path: &Path,
-    mut each: impl FnMut(Map<String, Value>) -> Result<(), &'static str>,
-) -> Result<(), Error> {
-    let failed = |error| Error::Read { path: path.to_owned(), error };
-    let mut input = BufReader::new(File::open(path).map_err(failed)?);
+fn lines(path: &Path, mut each: impl FnMut(Map<String, Value>) -> Result<()>) -> Result<()> {
+    let file = File::open(path).with_context(|| path.display().to_string())?;
+    let mut input = BufReader::new(file);
     let mut bytes = Vec::new();
     let mut number = 0;
     loop {
         bytes.clear();
-        if input.read_until(b'\n', &mut bytes).map_err(failed)? == 0 {
+        if input.read_until(b'\n', &mut bytes).with_context(|| path.display().to_string())? == 0 {
             return Ok(());
         }
         number += 1;
@@ -59,12 +54,8 @@ fn lines(
         if text.is_empty() {
             continue;
         }
-        let read = match serde_json::from_str(text) {
-            Ok(Value::Object(object)) => each(object).map_err(str::to_owned),
-            Ok(_) => Err("not a JSON object".to_owned()),
-            Err(error) => Err(error.to_string()),
-        };
-        read.map_err(|reason| Error::Line { path: path.to_owned(), line: number, reason })?;
+        let read = serde_json::from_str(text).map_err(anyhow::Error::from).and_then(&mut each);
+        read.map_err(|reason| anyhow!("{}:{number}: {reason}", path.display()))?;
     }
 }
 

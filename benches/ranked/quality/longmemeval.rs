@@ -4,20 +4,18 @@
 //! The file is a list of questions. Each has a history of its own: `haystack_sessions`, lists of turns, with
 //! their `haystack_session_ids` and `haystack_dates`. The turns that answer have `has_answer`.
 
-use std::{
-    collections::HashSet,
-    fs::File,
-    io::{self, BufReader},
-    path::Path,
-};
+use std::{collections::HashSet, fs::File, io::BufReader, path::Path};
 
+use anyhow::{Context, Result};
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::{
     corpus::{self, EvalMessage, EvalQuery, EvalSet},
-    error::Error,
+    wrong_form,
 };
+
+const FORM: &str = "LongMemEval";
 
 #[derive(Deserialize)]
 struct LongMemEvalQuestion {
@@ -38,22 +36,21 @@ struct LongMemEvalTurn {
 
 /// Adds the questions of a file to `set`. Each session is a conversation, and stored once if several
 /// histories have it. A question is ranked within its history.
-pub(super) fn read(path: &Path, set: &mut EvalSet) -> Result<(), Error> {
-    let failed = |error| Error::Read { path: path.to_owned(), error };
-    let wrong = |reason| Error::Form { path: path.to_owned(), form: "LongMemEval", reason };
-    let input = BufReader::with_capacity(1 << 20, File::open(path).map_err(failed)?);
+pub(crate) fn read(path: &Path, set: &mut EvalSet) -> Result<()> {
+    let file = File::open(path).with_context(|| path.display().to_string())?;
     // The largest file has 2.7 GB, so its text is not kept.
-    let questions: Vec<LongMemEvalQuestion> =
-        serde_json::from_reader(input).map_err(|error| match error.is_io() {
-            true => failed(io::Error::from(error)),
-            false => wrong(error.to_string()),
-        })?;
-    for question in questions {
+    let questions: serde_json::Result<Vec<LongMemEvalQuestion>> =
+        serde_json::from_reader(BufReader::with_capacity(1 << 20, file));
+    for question in questions.map_err(|error| wrong_form(path, FORM, error))? {
         let LongMemEvalQuestion { haystack_session_ids: names, haystack_sessions, .. } = question;
-        let (ids, sessions) = (names.len(), haystack_sessions.len());
-        if ids != sessions {
-            let reason = format!("{}: {sessions} sessions with {ids} ids", question.question_id);
-            return Err(wrong(reason));
+        if names.len() != haystack_sessions.len() {
+            let question = question.question_id;
+            let reason = format!(
+                "{question}: {} sessions with {} ids",
+                haystack_sessions.len(),
+                names.len()
+            );
+            return Err(wrong_form(path, FORM, reason));
         }
         let mut relevant = HashSet::new();
         let mut dates = question.haystack_dates.iter();

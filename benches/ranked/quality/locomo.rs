@@ -7,13 +7,16 @@
 
 use std::{collections::HashSet, path::Path};
 
+use anyhow::Result;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::{
     corpus::{self, EvalMessage, EvalQuery, EvalSet},
-    error::Error,
+    read_text, wrong_form,
 };
+
+const FORM: &str = "LoCoMo";
 
 #[derive(Deserialize)]
 struct LocomoSample {
@@ -40,24 +43,13 @@ struct LocomoTurn {
 }
 
 /// Adds the samples of a file to `set`. Each sample is a conversation.
-pub(super) fn read(path: &Path, text: &str, set: &mut EvalSet) -> Result<(), Error> {
-    let wrong = |error: serde_json::Error| Error::Form {
-        path: path.to_owned(),
-        form: "LoCoMo",
-        reason: error.to_string(),
-    };
-    let is_list = text.trim_start().starts_with('[');
-    let samples: Vec<LocomoSample> = match is_list {
-        true => serde_json::from_str(text).map_err(wrong)?,
-        false => vec![serde_json::from_str(text).map_err(wrong)?],
-    };
+pub(crate) fn read(path: &Path, set: &mut EvalSet) -> Result<()> {
+    let samples = read_samples(&read_text(path)?);
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-    for (number, sample) in (1..).zip(samples) {
-        let unnamed =
-            || if is_list { format!("{stem}-{number}") } else { stem.clone().into_owned() };
-        let name = sample.sample_id.unwrap_or_else(unnamed);
+    for (number, sample) in (1..).zip(samples.map_err(|error| wrong_form(path, FORM, error))?) {
+        let name = sample.sample_id.unwrap_or_else(|| format!("{stem}-{number}"));
         let known = read_sessions(&name, sample.conversation.unwrap_or(sample.others), set);
-        let known = known.map_err(wrong)?;
+        let known = known.map_err(|error| wrong_form(path, FORM, error))?;
         for LocomoQuestion { question, evidence } in sample.qa {
             let evidence = evidence.iter().flatten().flat_map(|text| turns_in(text));
             let relevant = evidence.filter(|turn| known.contains(turn));
@@ -69,6 +61,13 @@ pub(super) fn read(path: &Path, text: &str, set: &mut EvalSet) -> Result<(), Err
         }
     }
     Ok(())
+}
+
+fn read_samples(text: &str) -> serde_json::Result<Vec<LocomoSample>> {
+    if text.trim_start().starts_with('[') {
+        return serde_json::from_str(text);
+    }
+    Ok(vec![serde_json::from_str(text)?])
 }
 
 /// Adds the turns of all sessions to the conversation `name`. Returns the turns' ids.
@@ -104,33 +103,10 @@ fn id(name: &str, turn: &str) -> String {
 
 /// Returns the ids of turns in a piece of evidence. It is meant to be one, such as `D1:3`, but some have
 /// several (`D8:6; D9:17`), zeros (`D30:05`) or stops.
-fn turns_in(evidence: &str) -> impl Iterator<Item = String> {
-    let number = |text: &str| {
-        let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-        text[..end].parse::<u32>().ok()
-    };
-    evidence.split('D').skip(1).filter_map(move |id| {
+pub(crate) fn turns_in(evidence: &str) -> impl Iterator<Item = String> {
+    evidence.split('D').skip(1).filter_map(|id| {
         let (session, turn) = id.split_once(':')?;
-        Some(format!("D{}:{}", session.parse::<u32>().ok()?, number(turn)?))
+        let end = turn.find(|c: char| !c.is_ascii_digit()).unwrap_or(turn.len());
+        Some(format!("D{}:{}", session.parse::<u32>().ok()?, turn[..end].parse::<u32>().ok()?))
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn evidence_is_read_as_it_is_written() {
-        for (evidence, expected) in [
-            ("D1:3", &["D1:3"][..]),
-            ("D8:6; D9:17", &["D8:6", "D9:17"]),
-            ("D30:05", &["D30:5"]),
-            ("D20:6.", &["D20:6"]),
-            ("D13:45:D20:19", &["D13:45", "D20:19"]),
-            ("D:56", &[]),
-            ("", &[]),
-        ] {
-            assert_eq!(turns_in(evidence).collect::<Vec<_>>(), expected, "{evidence}");
-        }
-    }
 }

@@ -13,19 +13,19 @@ const CONFIDENCE: f64 = 0.95;
 /// bootstrap (Efron and Tibshirani, *An Introduction to the Bootstrap*, 1993): the ends between which the
 /// mean is for most sets of as many questions that are drawn from these, with repetition.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
-pub(super) struct Figures {
-    pub(super) recall_at_5: f64,
-    pub(super) recall_at_10: f64,
-    pub(super) recall_at_10_interval: [f64; 2],
-    pub(super) mrr_at_10: f64,
-    pub(super) mrr_at_10_interval: [f64; 2],
-    pub(super) ndcg_at_10: f64,
-    pub(super) ms_per_query: f64,
+pub(crate) struct Figures {
+    pub(crate) recall_at_5: f64,
+    pub(crate) recall_at_10: f64,
+    pub(crate) recall_at_10_interval: [f64; 2],
+    pub(crate) mrr_at_10: f64,
+    pub(crate) mrr_at_10_interval: [f64; 2],
+    pub(crate) ndcg_at_10: f64,
+    pub(crate) ms_per_query: f64,
 }
 
 impl Figures {
     /// Returns the figures of at least one question.
-    pub(super) fn mean_of(questions: &[QuestionFigures], ms_per_query: f64) -> Figures {
+    pub(crate) fn mean_of(questions: &[QuestionFigures], ms_per_query: f64) -> Figures {
         let each = |figure: fn(&QuestionFigures) -> f64| -> Vec<f64> {
             questions.iter().map(figure).collect()
         };
@@ -45,7 +45,7 @@ impl Figures {
 
 /// The figures of one question, each from 0 to 1.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct QuestionFigures {
+pub(crate) struct QuestionFigures {
     recall_at_5: f64,
     recall_at_10: f64,
     mrr_at_10: f64,
@@ -54,7 +54,7 @@ pub(super) struct QuestionFigures {
 
 impl QuestionFigures {
     /// Returns the figures of a ranking of messages, best first. `relevant` is not empty.
-    pub(super) fn of_ranking(found: &[&str], relevant: &HashSet<String>) -> QuestionFigures {
+    pub(crate) fn of_ranking(found: &[&str], relevant: &HashSet<String>) -> QuestionFigures {
         let is_relevant: Vec<bool> = found.iter().map(|id| relevant.contains(*id)).collect();
         let count = relevant.len() as f64;
         let hits = |most: usize| is_relevant.iter().take(most).filter(|hit| **hit).count() as f64;
@@ -100,38 +100,5 @@ impl SplitMix {
         bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         bits ^= bits >> 31;
         ((u128::from(bits) * end as u128) >> 64) as usize
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn figures_are_those_of_the_definitions() {
-        let relevant: HashSet<String> = ["a", "b"].map(str::to_owned).into();
-        let found = QuestionFigures::of_ranking(&["x", "a", "y", "z", "w", "b"], &relevant);
-        let figures = Figures::mean_of(&[found], 0.0);
-        assert!((figures.recall_at_5 - 0.5).abs() < 1e-9);
-        assert!((figures.recall_at_10 - 1.0).abs() < 1e-9);
-        assert!((figures.mrr_at_10 - 0.5).abs() < 1e-9);
-        let ideal = 1.0 + 1.0 / 3f64.log2();
-        let expected = (1.0 / 3f64.log2() + 1.0 / 7f64.log2()) / ideal;
-        assert!((figures.ndcg_at_10 - expected).abs() < 1e-9);
-        let missed = QuestionFigures::of_ranking(&["x"], &relevant);
-        assert_eq!(format!("{:.3}", Figures::mean_of(&[missed], 0.0).ndcg_at_10), "0.000");
-        let figures = Figures::mean_of(&[found, missed], 0.0);
-        assert!((figures.recall_at_10 - 0.5).abs() < 1e-9);
-    }
-
-    /// A mean of 400 numbers of which half are 1 has a standard error of 0.025.
-    #[test]
-    fn intervals_are_as_wide_as_the_standard_error_says() {
-        let numbers: Vec<f64> = (0..400).map(|at| f64::from(at % 2)).collect();
-        let [low, high] = interval(&numbers);
-        let half = 1.96 * 0.025;
-        assert!((low - (0.5 - half)).abs() < 0.007 && (high - (0.5 + half)).abs() < 0.007);
-        assert_eq!(interval(&numbers), [low, high]);
-        assert_eq!(interval(&[0.25]), [0.25, 0.25]);
     }
 }

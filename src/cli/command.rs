@@ -1,0 +1,79 @@
+//! What the arguments of a command say of it, and what it runs with.
+
+use std::sync::Arc;
+
+use super::{
+    clients::ParseServe,
+    engine_config::{PlaceArgs, WrongProvider},
+    environment::{Environment, Terminal},
+    error::Result,
+    old_home::Consent,
+};
+use verbatim_engine::{Config, Engine};
+
+/// The arguments of a command.
+pub(super) trait CommandArgs {
+    fn facts(&self) -> Facts;
+
+    /// Takes the model of vectors from a flag; `None` stands for that of the settings.
+    fn model(&self) -> Option<&str> {
+        None
+    }
+
+    /// Takes from the settings what the flags leave open, and sets up the engine for the command.
+    fn take(&mut self, _config: &mut Config, _environment: &Environment) {}
+
+    /// Runs the command; returns the exit code.
+    fn run(&self, call: Invocation<'_>) -> Result<u8>;
+}
+
+/// What the program needs to know of a command before it runs. Every command states all of it.
+pub(super) struct Facts {
+    pub(super) reads: Reads,
+    /// Whether the command may write to the databases of the home folder.
+    pub(super) writes: bool,
+    /// Whether the command reads the database that `--db` names, or passes it on.
+    pub(super) takes_db: bool,
+    /// Whether the command may compute vectors, of messages or of a question.
+    pub(super) makes_vectors: bool,
+    /// Whether the command prints from mapped files and does not try again after a fault.
+    pub(super) may_be_torn: bool,
+    /// The consent to move the home of an older version; `None` if the move is not offered.
+    pub(super) move_home: Option<Consent>,
+    /// The text of the line that the user sees while the command has no output yet. Without an index, some
+    /// commands take seconds.
+    pub(super) waits_for: Option<&'static str>,
+    pub(super) form: OutputForm,
+}
+
+/// What a command reads before it does anything else.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reads {
+    Nothing,
+    /// The home. It must not be made if the user named it by mistake.
+    Home,
+    /// Every source, the transcripts of coding agents included.
+    EverySource,
+    /// The same, by the index of the transcripts if it takes only seconds to make.
+    EverySourceExactly,
+}
+
+/// How the output of a command is shown on a terminal.
+#[derive(Clone, Copy)]
+pub(super) enum OutputForm {
+    AsItIs,
+    /// Sentences for a person; the value is the indentation of wrapped lines.
+    Sentences(usize),
+    /// An answer for a person that may be so long that it needs a pager.
+    Pages,
+}
+
+/// What a command runs with.
+pub(super) struct Invocation<'a> {
+    pub(super) engine: &'a Arc<Engine>,
+    pub(super) places: &'a PlaceArgs,
+    /// Why the model of vectors is unknown, if it is and the command does without it.
+    pub(super) no_provider: Option<WrongProvider>,
+    pub(super) parse_serve: ParseServe,
+    pub(super) terminal: Terminal<'a>,
+}
