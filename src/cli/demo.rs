@@ -5,14 +5,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use serde_json::json;
-
 use super::{
     engine_config::{self, PlaceArgs},
     environment::{Environment, Terminal},
     error::Result,
     import as import_command,
-    output::{FOUND, json_line},
+    output::FOUND,
     search,
     wrap::wrapped,
 };
@@ -31,11 +29,7 @@ use verbatim_engine::{
 ///     verbatim demo
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
-pub(super) struct Args {
-    /// Print one JSON object: database, exports, conversations, messages
-    #[arg(long)]
-    json: bool,
-}
+pub(super) struct Args {}
 
 /// The sample exports: file name and content.
 const EXPORTS: [(&str, &str); 2] = [
@@ -45,7 +39,7 @@ const EXPORTS: [(&str, &str); 2] = [
 
 const QUERIES: [&str; 5] = ["borrow", "posting list", "京都", "падеж", "🍵"];
 
-pub(super) fn run(args: &Args, home: &Path, terminal: Terminal<'_>) -> Result<u8> {
+pub(super) fn run(_: &Args, home: &Path, terminal: Terminal<'_>) -> Result<u8> {
     let Terminal { environment, out } = terminal;
     let home = home.join("demo");
     let config = Config { home: home.clone(), ..Config::default() };
@@ -54,14 +48,6 @@ pub(super) fn run(args: &Args, home: &Path, terminal: Terminal<'_>) -> Result<u8
         .map_err(|(path, source)| import_command::Error::Sample { path, source })?;
     let report = import::import(&exports, &database, Branches::Shown, &|_| {})
         .map_err(import_command::Error::from)?;
-    if args.json {
-        let (conversations, messages) = (report.tally.conversations, report.tally.messages);
-        let counts = json!({
-            "database": database, "exports": exports, "conversations": conversations, "messages": messages,
-        });
-        json_line(out, &counts)?;
-        return Ok(FOUND);
-    }
     introduce(&exports, &report, &database, Terminal { environment, out })?;
     let engine = Engine::new(config);
     for query in QUERIES {

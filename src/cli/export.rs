@@ -8,7 +8,6 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use serde_json::json;
 use sha2::{Digest, Sha256};
 use unicode_normalization::UnicodeNormalization;
 
@@ -18,7 +17,7 @@ use super::{
     error::{Error, Result},
     filters::FilterArgs,
     found, notes,
-    output::{FOUND, NOTHING, complain, counted, json_line, plural},
+    output::{FOUND, NOTHING, complain, counted, plural},
     progress::Step,
     show,
 };
@@ -72,15 +71,12 @@ pub(super) struct Args {
     target: PathBuf,
     #[command(flatten)]
     filters: FilterArgs,
-    /// Print one JSON object: folder, conversations, written, unchanged, kept, attachments
-    #[arg(long)]
-    json: bool,
 }
 
 pub(super) fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Result<u8> {
     let Terminal { environment, out } = terminal;
     let stop = Stop::never();
-    let clock = environment.clock(args.filters.utc);
+    let clock = environment.clock();
     let (scope, unknown) = args.filters.scope(engine, clock, &stop)?;
     notes::print(&unknown);
     let listed = engine.all_sources().list(&scope, 0..usize::MAX, ListOptions::BRIEF, &stop)?;
@@ -154,22 +150,14 @@ pub(super) fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Resul
              move it away to have it written"
         ));
     }
-    if args.json {
-        let (folder, conversations) = (&args.target, all);
-        let counts = json!({
-            "folder": folder, "conversations": conversations, "written": written,
-            "unchanged": unchanged, "kept": kept, "attachments": attachments,
-        });
-        json_line(out, &counts)?;
-    } else {
-        let (folder, plural) = (args.target.display(), plural(all));
-        writeln!(
-            out,
-            "{all} conversation{plural} in {folder}: {written} written, {unchanged} unchanged"
-        )?;
-        if attachments > 0 {
-            writeln!(out, "{} with them", counted(attachments, "attachment"))?;
-        }
+    let folder = args.target.display();
+    let plural = plural(all);
+    writeln!(
+        out,
+        "{all} conversation{plural} in {folder}: {written} written, {unchanged} unchanged"
+    )?;
+    if attachments > 0 {
+        writeln!(out, "{} with them", counted(attachments, "attachment"))?;
     }
     Ok(if all > 0 { FOUND } else { NOTHING })
 }

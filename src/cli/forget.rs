@@ -11,7 +11,7 @@ use super::{
     environment::{Environment, Terminal},
     error::{Error, Result},
     found::conversation,
-    indexing::Limits,
+    indexing,
     interrupt,
     output::{FOUND, NOTHING, complain, confirm_deletion, counted, grouped, harmless, json_line},
     progress::Step,
@@ -100,7 +100,7 @@ pub(super) fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Resul
     }
     let stop = interrupt::stop_on_interrupt(environment);
     let step = Step::begin(environment, "Indexing");
-    let resources = Limits::default().resources(environment);
+    let resources = indexing::resources(environment);
     let mut is_told = false;
     let forgetter = Forgetter::new(engine.all_sources());
     let left = forgetter.forget(&found, resources, &stop, &mut |progress| match progress {
@@ -275,7 +275,7 @@ fn write(args: &Args, found: &[Forgettable], out: &mut dyn Write) -> Result<()> 
 fn list(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Result<u8> {
     let Terminal { environment, out } = terminal;
     let forgotten = Forgetter::new(engine.all_sources()).list()?;
-    let clock = environment.clock(false);
+    let clock = environment.clock();
     for one in &forgotten {
         let at = Instant { seconds: one.at.cast_signed(), nanos: 0 };
         if args.json {

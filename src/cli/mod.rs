@@ -15,7 +15,6 @@ mod environment;
 mod error;
 mod eval;
 mod exclude;
-mod explain;
 mod export;
 mod filters;
 mod forget;
@@ -33,7 +32,6 @@ mod look;
 mod markdown;
 mod matching;
 mod notes;
-mod old_home;
 mod open;
 mod output;
 mod pager;
@@ -69,7 +67,6 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, error::ErrorKind}
 use self::{
     engine_config::{PlaceArgs, WrongProvider},
     environment::Terminal,
-    old_home::Consent,
     output::{FOUND, NOTHING, TROUBLE, TerminalWriter},
     pager::Paged,
     waiting::{EndsWaiting, Waiting},
@@ -255,8 +252,8 @@ impl Command {
     /// Returns whether the answer is for a person, and may be so long that it needs a pager.
     fn is_paged(&self) -> bool {
         match self {
-            Command::List(args) => !args.json && !args.no_pager,
-            Command::Show(args) => !args.json && !args.no_pager,
+            Command::List(args) => !args.json,
+            Command::Show(args) => !args.json,
             Command::Search(args) => args.is_paged(),
             _ => false,
         }
@@ -311,7 +308,7 @@ pub fn run(
 }
 
 fn execute(cli: Cli, environment: &Environment, out: &mut dyn Write) -> Result<u8> {
-    let Some(mut command) = cli.command else { return pick(&cli.places, environment, out) };
+    let Some(command) = cli.command else { return pick(&cli.places, environment, out) };
     if command.needs_home() {
         engine_config::check_home(&cli.places, environment)?;
     }
@@ -325,29 +322,10 @@ fn execute(cli: Cli, environment: &Environment, out: &mut dyn Write) -> Result<u
         Command::Workspace(args) => args.workspaces.folders_or_setting(environment),
         _ => Vec::new(),
     };
-    match &mut command {
-        Command::Search(args) => args.take(environment),
-        Command::Show(args) => args.take(environment),
-        Command::Serve(args) => args.take(environment),
-        Command::Web(args) => args.serving.take(environment),
-        _ => {}
-    }
-    let ask = |has_yes: bool, with_yes: Consent| if has_yes { with_yes } else { Consent::Asked };
-    match &command {
-        // The flag `--yes` of an import does not agree to moving the home of an older version.
-        Command::Import(args) => {
-            old_home::offer(&config, ask(args.yes, Consent::Missing), environment)?;
-        }
-        Command::Reindex(args) => {
-            old_home::offer(&config, ask(args.yes, Consent::Given), environment)?;
-        }
-        Command::Status(_) => old_home::offer(&config, Consent::Missing, environment)?,
-        _ => {}
-    }
     engine::prepare_home(&config, command.writes());
     config.leave_indexes |= match &command {
-        Command::Serve(args) => args.leaves_indexes(),
-        Command::Web(args) => args.serving.leaves_indexes(),
+        Command::Serve(args) => args.leaves_indexes(environment),
+        Command::Web(args) => args.serving.leaves_indexes(environment),
         _ => false,
     };
     let engine = Engine::new(config);
@@ -372,7 +350,7 @@ fn execute(cli: Cli, environment: &Environment, out: &mut dyn Write) -> Result<u
         Command::List(args) => list::run(&args, &engine, terminal),
         Command::Show(args) => show::run(&args, &engine, terminal, None),
         Command::Open(args) => open::open(&args, &engine, out),
-        Command::Resume(args) => open::resume(&args, &engine, environment.clock(false), out),
+        Command::Resume(args) => open::resume(&args, &engine, environment.clock(), out),
         Command::Export(args) => export::run(&args, &engine, terminal),
         Command::Forget(args) => forget::run(&args, &engine, terminal),
         Command::Stats(args) => stats::run(&args, &engine, terminal),

@@ -16,7 +16,7 @@ use super::{
     environment::Terminal,
     error::{Error, Result},
     filters::FilterArgs,
-    look::{Color, Look, Piece, fitted},
+    look::{Look, Piece, fitted},
     notes,
     output::{FOUND, NOTHING, complain, counted, grouped, harmless},
     wrap::wrapped,
@@ -48,15 +48,12 @@ pub(super) struct Args {
     /// Also draw the messages by month into this file; - draws them to the output, and nothing else
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
-    /// Colour the output
-    #[arg(long, hide_short_help = true, value_name = "WHEN", default_value = "auto")]
-    color: Color,
 }
 
 pub(super) fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Result<u8> {
     let Terminal { environment, out } = terminal;
     let stop = Stop::never();
-    let clock = environment.clock(args.filters.utc);
+    let clock = environment.clock();
     let (scope, unknown) = args.filters.scope(engine, clock, &stop)?;
     notes::print(&unknown);
     let tally = engine.tally(&scope, &|time| clock.day(time), &stop)?;
@@ -83,7 +80,7 @@ pub(super) fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Resul
     if args.json {
         writeln!(out, "{}", as_json(&tally, &services, clock))?;
     } else {
-        charts(out, (&tally, &services), clock, args.color.applied(Look::of(environment)))?;
+        charts(out, (&tally, &services), clock, Look::of(environment))?;
     }
     Ok(if tally.messages > 0 { FOUND } else { NOTHING })
 }

@@ -8,7 +8,7 @@ use super::{
     environment::Terminal,
     error::Result,
     exclude,
-    listen::{self, ADDRESS, Admission, ListenAt},
+    listen::{self, ADDRESS, ListenAt},
     output::{FOUND, complain, json_line},
     serve,
     token::token_of,
@@ -32,8 +32,6 @@ pub(super) struct Args {
     /// Only print the address, and do not open it
     #[arg(long)]
     no_open: bool,
-    #[command(flatten)]
-    admission: Admission,
     /// Options of the server that have no flags here, so that only the settings set them.
     #[arg(skip)]
     pub(super) serving: serve::Args,
@@ -50,13 +48,13 @@ pub(super) fn run(args: &Args, engine: Engine, terminal: Terminal<'_>) -> Result
         ListenAt { address: address.or(Some(ADDRESS)), socket: None, may_move: address.is_none() };
     let page = serve::page(&engine, environment)?;
     let config = engine.config();
-    let server = args.admission.server(&places, Some(page), config, environment)?;
+    let server = args.serving.admission.server(&places, Some(page), config, environment)?;
     let server = server.with_search(listen::search_by(&engine, environment));
     let Some(address) = server.url() else { return Ok(FOUND) };
     // Other users can see the browser's command line, so the address that is opened must not have the token.
     let (mut printed, mut opened) = (address.clone(), address);
     if let Some(code) = server.login_code()? {
-        let token = args.admission.token(config, environment)?;
+        let token = token_of(None, config, environment)?;
         printed = format!("{printed}/#token={}", token.as_str());
         opened = format!("{opened}/#token={code}");
     }
@@ -66,8 +64,8 @@ pub(super) fn run(args: &Args, engine: Engine, terminal: Terminal<'_>) -> Result
     if !args.no_open && open::that_detached(&opened).is_err() {
         complain("no browser could be started; open the address above");
     }
-    options.page_url = args.admission.outer_url(server.url());
-    serve::over_http(&args.serving, server, engine, (options, offer))
+    options.page_url = server.url();
+    serve::over_http(server, engine, (options, offer))
 }
 
 /// Print the token that lets clients in over HTTP

@@ -176,7 +176,7 @@ fn a_real_cluster_is_reached_over_tls_with_a_password_or_a_key() {
         assert!(is_well && said.contains("dark red"), "{said}");
     }
     for words in
-        [&["status"][..], &["doctor"], &["list"], &["stats"], &["search", "red", "--explain"]]
+        [&["status"][..], &["doctor"], &["list"], &["stats"], &["search", "red"]]
     {
         proxy.run(words, &index, &by_file);
     }
