@@ -88,7 +88,6 @@ impl ConnectArgs {
 enum ChangeOutcome {
     Same,
     Refused,
-    /// The change was made. The value is the path of the backup.
     Made,
 }
 

@@ -11,8 +11,7 @@ use super::{
     environment::{Environment, Terminal},
     error::{Error, Result},
     found::conversation,
-    indexing,
-    interrupt,
+    indexing, interrupt,
     output::{FOUND, NOTHING, complain, confirm_deletion, counted, grouped, harmless, json_line},
     progress::Step,
 };

@@ -47,8 +47,7 @@ pub(super) fn resources(environment: &Environment) -> Resources {
     let memory = memory.and_then(|text| parse_size(&text).ok());
     let threads = environment.setting(&settings_file::THREADS).text();
     let threads = threads.and_then(|text| text.parse().ok());
-    let threads =
-        threads.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from));
+    let threads = threads.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from));
     Resources { memory: memory.unwrap_or(MEMORY), threads }
 }
 

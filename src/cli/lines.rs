@@ -39,11 +39,7 @@ impl<T> LineBatches<T> {
         LineBatches { most, count: 0, size: FIRST_BATCH, held: Vec::new(), outcome: Ok(()) }
     }
 
-    fn take(
-        &mut self,
-        one: T,
-        write: &mut dyn FnMut(Vec<T>) -> Result<()>,
-    ) -> ControlFlow<()> {
+    fn take(&mut self, one: T, write: &mut dyn FnMut(Vec<T>) -> Result<()>) -> ControlFlow<()> {
         self.count += 1;
         self.held.push(one);
         if self.held.len() >= self.size || self.count >= self.most {

@@ -151,11 +151,8 @@ pub(super) fn arguments_of(request: &Request) -> Vec<String> {
         (false, true) => Some("-i"),
         _ => None,
     };
-    let flags = [
-        (*matching == Matching::Word).then_some("-w"),
-        ignore_accents.then_some("--fold"),
-        case,
-    ];
+    let flags =
+        [(*matching == Matching::Word).then_some("-w"), ignore_accents.then_some("--fold"), case];
     let mut first: Vec<String> = flags.into_iter().flatten().map(str::to_owned).collect();
     if !is_regex {
         first.extend(text.starts_with('-').then(|| "--".to_owned()));

@@ -4,8 +4,7 @@ use super::{
     archives,
     environment::Terminal,
     error::Result,
-    indexing,
-    interrupt,
+    indexing, interrupt,
     output::{FOUND, complain},
 };
 use verbatim_engine::{Engine, Reindex, SourceKind};

@@ -6,8 +6,7 @@ use super::{
     engine_config,
     environment::{Environment, is_off},
     error::{Error, Result},
-    exclude,
-    indexing,
+    exclude, indexing,
     listen::{self, ADDRESS, Admission, ListenAt},
     output::{FOUND, complain},
     settings, settings_file,
@@ -102,11 +101,8 @@ pub(super) fn run(args: &Args, engine: Engine, environment: &Environment) -> Res
     if let Some(note) = engine_config::local_note(engine.config()) {
         complain(&note);
     }
-    let places = ListenAt {
-        address: args.http.as_deref(),
-        socket: args.socket.as_deref(),
-        may_move: false,
-    };
+    let places =
+        ListenAt { address: args.http.as_deref(), socket: args.socket.as_deref(), may_move: false };
     args.admission.refuse_idle(&places)?;
     exclude::follow(&engine, environment);
     let engine = Arc::new(engine);

@@ -71,7 +71,7 @@ fn peak(mut child: Child) -> u64 {
 
 fn start(home: &Path, database: &Path, arguments: &[&str]) -> Child {
     let mut command = Command::new(env!("CARGO_BIN_EXE_verbatim"));
-    command.env_clear().env("VERBATIM_CONFIG", home.join("config.toml"));
+    command.env_clear().env("XDG_CONFIG_HOME", home);
     command.arg("--home").arg(home).arg("--db").arg(database).args(arguments);
     command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
 }
@@ -81,13 +81,11 @@ fn holds(kind: &str, bytes: usize, is_json: bool, memory: u64) {
     let (folder, path) = folder_with("long.db");
     drop(long_message(&path, kind, bytes, is_json));
     let settings = format!("memory = '{}M'\n", memory >> 20);
-    fs::write(folder.path().join("config.toml"), settings).unwrap();
+    fs::create_dir(folder.path().join("verbatim")).unwrap();
+    fs::write(folder.path().join("verbatim/config.toml"), settings).unwrap();
     let search = ["search", "needle at the end"];
-    let all: [(&[&str], u64); 3] = [
-        (&["reindex"], memory + BESIDE),
-        (&search, BESIDE),
-        (&["show", "Colours"], BESIDE),
-    ];
+    let all: [(&[&str], u64); 3] =
+        [(&["reindex"], memory + BESIDE), (&search, BESIDE), (&["show", "Colours"], BESIDE)];
     for (arguments, most) in all {
         let peak = peak(start(folder.path(), &path, arguments));
         assert!(peak < most, "{kind}: {arguments:?} takes {} MB", peak >> 20);

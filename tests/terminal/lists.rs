@@ -1,5 +1,7 @@
 //! The commands for whole conversations: `list`, `stats`, `show` of lines.
 
+use std::process::Command;
+
 use serde_json::{Value, json};
 
 use crate::{
