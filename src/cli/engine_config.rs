@@ -29,8 +29,8 @@ pub(super) struct PlaceArgs {
     pub(super) db: Option<PathBuf>,
     /// Use this home folder
     ///
-    /// It holds db/ and index/, unless VERBATIM_INDEX names a folder for the index. By default VERBATIM_HOME names it; else it is verbatim/ in the platform's
-    /// local data folder.
+    /// It holds db/ and index/, unless VERBATIM_INDEX names another folder for the index. By default
+    /// VERBATIM_HOME names it; else it is verbatim/ in the platform's local data folder.
     #[arg(long, global = true, value_name = "FOLDER")]
     pub(super) home: Option<PathBuf>,
     /// Search the transcripts of coding agents in this folder (repeatable)

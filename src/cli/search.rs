@@ -579,7 +579,7 @@ impl<'a> Exact<'a> {
     /// Returns the number of searched messages and the time; empty if SQLite searched, or with filters.
     fn searched(&self, searched: &Searched) -> Result<String> {
         let mut took = Duration::ZERO;
-        for (_, plan, _) in &searched.plans {
+        for plan in &searched.plans {
             match plan {
                 SearchPlan::ByIndex { trace, .. } => took = took.max(trace.lookup + trace.search),
                 SearchPlan::ByCluster { took: one, .. } => took = took.max(*one),

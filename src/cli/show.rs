@@ -37,7 +37,8 @@ use verbatim_text::{
 /// Print one conversation
 ///
 /// A terminal gets its Markdown rendered, with code in colours; a file or another program gets it as it
-/// is, unless CLICOLOR_FORCE is set. Messages of more than 256 KiB, calls of tools and their results are not rendered.
+/// is, unless CLICOLOR_FORCE is set. Messages of more than 256 KiB, calls of tools and their results are
+/// not rendered.
 ///
 /// CONVERSATION is the beginning of an id, a title or a part of one, a link to chatgpt.com or
 /// claude.ai, or a path as `verbatim list --json` prints it. ID:NUMBER begins at a message, as

@@ -427,26 +427,6 @@ fn ranked_search_synchronises_the_transcripts_once() {
 }
 
 #[test]
-fn the_plan_counts_the_grams_of_every_part_of_the_index() {
-    let (home, db) = folder_with("a.db");
-    let connection = crate::corpus::database(&db, &["red", "green"]);
-    let places = ["--db", db.to_str().unwrap(), "--home", home.path().to_str().unwrap()];
-    let on = |command: &[&str]| -> Vec<String> {
-        command.iter().chain(&places).map(|it| (*it).to_owned()).collect()
-    };
-    let output =
-        |command: &[&str]| output(&on(command).iter().map(String::as_str).collect::<Vec<_>>());
-    output(&["reindex"]);
-    // The first part has none of these grams.
-    crate::corpus::add(&connection, "a zebra");
-    output(&["reindex"]);
-    let plan = output(&["search", "zebra", "--explain"]);
-    assert!(plan.contains("answered by: the index") && plan.contains("hits: 1"), "{plan}");
-    let grams: Vec<&str> = plan.lines().filter(|line| line.contains("\" in ")).collect();
-    assert!(grams.iter().any(|line| line.ends_with("in 1 messages")), "{plan}");
-}
-
-#[test]
 fn a_terminal_gets_a_conversation_rendered() {
     let (_home, db) = folder_with("a.db");
     drop(sample(&db));
@@ -480,8 +460,9 @@ fn a_terminal_gets_a_conversation_rendered() {
     assert_eq!(piped, fs::read_to_string("tests/golden/cli/show/rust.md").unwrap());
     let raw = show(&["--raw"], &terminal);
     assert_eq!(raw, piped);
-    let forced = show(&["--color", "always"], &Environment::default());
+    let coloured = Environment { colours: true, ..Environment::default() };
+    let forced = show(&[], &coloured);
     assert!(forced.contains("\u{1b}[36my\u{1b}[0m is gone"), "{forced}");
-    let colourless = show(&["--color", "never"], &terminal);
+    let colourless = show(&[], &Environment { colours: false, ..terminal });
     assert!(!colourless.contains('\u{1b}') && colourless.contains("`y` is gone"), "{colourless}");
 }

@@ -35,10 +35,10 @@ fn listing() {
             lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         assert_eq!(lines.len(), 3);
         assert_eq!(
-            (&lines[0]["id"], &lines[0]["source"], &lines[0]["messages"]),
+            (&lines[1]["id"], &lines[1]["source"], &lines[1]["messages"]),
             (&json!("7000ffff"), &json!("export"), &json!(1))
         );
-        assert_eq!(lines[0]["path"], format!("{db}#7000ffff"));
+        assert_eq!(lines[1]["path"], format!("{db}#7000ffff"));
         assert_eq!(run(&list(&["--source", "archive"])), (Ok(0), String::new()));
         assert_eq!(run(&list(&["--until", "1999", "--json"])), (Ok(0), String::new()));
         assert!(

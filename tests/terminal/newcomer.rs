@@ -375,7 +375,7 @@ fn an_import_accounts_for_every_conversation() {
         "{out}"
     );
     let (code, out, _) =
-        told(&mut scene.command(&["import", "--verbose", "--out", "other.db", export]));
+        told(&mut scene.command(&["import", "--verbose", "--db", "other.db", export]));
     assert_eq!(code, Some(0), "{out}");
     assert!(out.contains("Imported 2 conversations, 1 message\n"), "{out}");
     assert!(out.contains("found more than once, and stored once: 1 conversation\n"), "{out}");
