@@ -102,7 +102,7 @@ impl Bench {
             Command::new(program.unwrap_or_else(|| env!("CARGO_BIN_EXE_verbatim").into()));
         command.env_clear().args(words).arg("--no-archive");
         command.arg("--db").arg(&self.database).arg("--home").arg(self.folder.join("home"));
-        command.arg("--index").arg(self.folder.join("index"));
+        command.env("VERBATIM_INDEX", self.folder.join("index"));
         command.stdin(Stdio::null()).stderr(Stdio::null());
         command
     }

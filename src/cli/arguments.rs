@@ -4,11 +4,6 @@ pub(super) fn count(text: &str) -> Result<usize, String> {
     text.parse().map_err(|_| "write a whole number, such as 20".to_owned())
 }
 
-pub(super) fn threads(text: &str) -> Result<u16, String> {
-    let number = text.parse().ok().filter(|number| (1..=256).contains(number));
-    number.ok_or_else(|| "write a number from 1 to 256".to_owned())
-}
-
 /// Parses a share as a number from 0 to 1 or as a percentage, such as `0.4` or `40%`. Returns whole percents.
 pub(super) fn parse_share(text: &str) -> Option<u8> {
     let percent = match text.trim().strip_suffix('%') {

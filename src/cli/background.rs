@@ -23,8 +23,7 @@ pub(super) fn reindex(db: Option<&Path>, places: &PlaceArgs, environment: &Envir
     }
     let mut command = Command::new(&environment.program);
     command.arg("reindex");
-    let named =
-        [("--db", db), ("--home", places.home.as_deref()), ("--index", places.index.as_deref())];
+    let named = [("--db", db), ("--home", places.home.as_deref())];
     let archives = places.archive.iter().map(|folder| ("--archive", Some(folder.as_path())));
     for (flag, path) in named.into_iter().chain(archives) {
         command.args(path.map(|path| [flag.as_ref(), path.as_os_str()]).into_iter().flatten());

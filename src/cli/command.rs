@@ -7,7 +7,6 @@ use super::{
     engine_config::{PlaceArgs, WrongProvider},
     environment::{Environment, Terminal},
     error::Result,
-    old_home::Consent,
 };
 use verbatim_engine::{Config, Engine};
 
@@ -38,8 +37,6 @@ pub(super) struct Facts {
     pub(super) makes_vectors: bool,
     /// Whether the command prints from mapped files and does not try again after a fault.
     pub(super) may_be_torn: bool,
-    /// The consent to move the home of an older version; `None` if the move is not offered.
-    pub(super) move_home: Option<Consent>,
     /// The text of the line that the user sees while the command has no output yet. Without an index, some
     /// commands take seconds.
     pub(super) waits_for: Option<&'static str>,

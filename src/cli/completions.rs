@@ -58,7 +58,6 @@ impl CommandArgs for Args {
             takes_db: false,
             makes_vectors: false,
             may_be_torn: false,
-            move_home: None,
             waits_for: None,
             form: OutputForm::AsItIs,
         }

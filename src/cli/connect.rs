@@ -8,7 +8,7 @@ use std::{
 };
 
 use clap::builder::PossibleValuesParser;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use self::error::Error;
 use super::{
@@ -19,7 +19,7 @@ use super::{
     command::{CommandArgs, Facts, Invocation, OutputForm, Reads},
     engine_config::{agents_folders, default_home},
     environment::{Environment, Terminal},
-    output::{FOUND, NOTHING, confirm, harmless, json_line},
+    output::{FOUND, NOTHING, confirm, harmless},
     token::token_of,
     wrap::wrapped,
 };
@@ -56,11 +56,9 @@ pub(super) struct ConnectArgs {
     /// Let the client reach a running server (`verbatim serve --http`), with its token
     #[arg(long, value_name = "URL", num_args = 0..=1, default_missing_value = DEFAULT_URL, requires = "client")]
     http: Option<String>,
-    /// Take the token of that server from this file, not from VERBATIM_TOKEN or the home
-    #[arg(long, value_name = "FILE", requires = "http")]
-    token_file: Option<PathBuf>,
-    #[command(flatten)]
-    how: How,
+    /// Make the change without asking
+    #[arg(long, short)]
+    yes: bool,
 }
 
 /// Remove Verbatim from the configuration of an AI client
@@ -74,29 +72,15 @@ pub(super) struct DisconnectArgs {
     /// The client to disconnect
     #[arg(value_parser = PossibleValuesParser::new(ids()))]
     client: String,
-    #[command(flatten)]
-    how: How,
-}
-
-#[derive(Debug, clap::Args)]
-struct How {
     /// Make the change without asking
     #[arg(long, short)]
     yes: bool,
-    /// Only show the change
-    #[arg(long, conflicts_with = "yes")]
-    print: bool,
-    /// Print JSON: an object for each client, or one for the change
-    #[arg(long)]
-    json: bool,
 }
 
 enum ChangeOutcome {
     Same,
-    Shown,
     Refused,
-    /// The change was made. The value is the path of the backup.
-    Made(Option<PathBuf>),
+    Made,
 }
 
 type Result<T, E = Error> = std::result::Result<T, E>;
@@ -105,7 +89,7 @@ impl CommandArgs for ConnectArgs {
     fn facts(&self) -> Facts {
         // The client's configuration gets the paths that the server uses.
         let passes_places_on = self.client.is_some() && self.http.is_none();
-        let is_list = self.client.is_none() && !self.how.json;
+        let is_list = self.client.is_none();
         let form = if is_list { OutputForm::Sentences(0) } else { OutputForm::AsItIs };
         Facts {
             reads: Reads::Nothing,
@@ -113,7 +97,6 @@ impl CommandArgs for ConnectArgs {
             takes_db: passes_places_on,
             makes_vectors: false,
             may_be_torn: false,
-            move_home: None,
             waits_for: None,
             form,
         }
@@ -127,13 +110,11 @@ impl CommandArgs for ConnectArgs {
 /// Connects a client, or lists the clients. `config` holds the paths that the server uses.
 fn connect(args: &ConnectArgs, config: &Config, terminal: Terminal<'_>) -> Result<u8> {
     let Terminal { environment, out } = terminal;
-    let Some(id) = &args.client else {
-        return if args.how.json { list_json(environment, out) } else { list(environment, out) };
-    };
+    let Some(id) = &args.client else { return list(environment, out) };
     let client = client(id, environment)?;
     let (file, config_now) = read(&client)?;
     let remote = args.http.as_deref();
-    let remote = remote.map(|url| remote_entry(&client, url, args, config, environment));
+    let remote = remote.map(|url| remote_entry(&client, url, config, environment));
     let remote = remote.transpose()?;
     let entry = match &remote {
         Some(remote) => remote.entry.clone(),
@@ -158,14 +139,11 @@ fn connect(args: &ConnectArgs, config: &Config, terminal: Terminal<'_>) -> Resul
     // Other users of the computer must not read the token.
     let holds_token = remote.as_ref().is_some_and(|remote| remote.holds_token);
     let file = if holds_token { file.kept_private() } else { file };
-    let outcome = change(&client, &file, &text, &args.how, Terminal { environment, out })?;
-    if args.how.json {
-        return write_json(&client, &text, &outcome, out);
-    }
+    let outcome = change(&client, &file, &text, args.yes, Terminal { environment, out })?;
     match outcome {
-        ChangeOutcome::Shown | ChangeOutcome::Refused => return Ok(outcome.code()),
+        ChangeOutcome::Refused => return Ok(NOTHING),
         ChangeOutcome::Same => {}
-        ChangeOutcome::Made(_) => {
+        ChangeOutcome::Made => {
             let suits = match remote {
                 Some(_) => String::new(),
                 None => format!(", with the tools that suit it (--tools {PROFILE})"),
@@ -221,7 +199,6 @@ impl CommandArgs for DisconnectArgs {
             takes_db: false,
             makes_vectors: false,
             may_be_torn: false,
-            move_home: None,
             waits_for: None,
             form: OutputForm::AsItIs,
         }
@@ -244,20 +221,15 @@ fn disconnect(args: &DisconnectArgs, terminal: Terminal<'_>) -> Result<u8> {
         false => "does not start Verbatim any more",
     };
     if names.is_empty() {
-        if args.how.json {
-            return write_json(&client, file.text(), &ChangeOutcome::Same, out);
-        }
         writeln!(out, "{} {left}; nothing to do.", client.name)?;
         return Ok(FOUND);
     }
     let text = file.without_servers(client.key, &names);
     let text = text.map_err(|reason| unreadable(&client, &file, reason))?;
-    let outcome = change(&client, &file, &text, &args.how, Terminal { environment, out })?;
-    if args.how.json {
-        return write_json(&client, &text, &outcome, out);
-    }
-    if !matches!(outcome, ChangeOutcome::Made(_)) {
-        return Ok(outcome.code());
+    match change(&client, &file, &text, args.yes, Terminal { environment, out })? {
+        ChangeOutcome::Same => return Ok(FOUND),
+        ChangeOutcome::Refused => return Ok(NOTHING),
+        ChangeOutcome::Made => {}
     }
     if names.len() > 1 {
         let list = names.iter().map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ");
@@ -294,56 +266,6 @@ fn list(environment: &Environment, out: &mut dyn Write) -> Result<u8> {
     Ok(FOUND)
 }
 
-fn list_json(environment: &Environment, out: &mut dyn Write) -> Result<u8> {
-    for client in known_clients(environment) {
-        let is_installed = client.is_installed();
-        let reached = if is_installed { reach(&client, environment) } else { None };
-        let json = json!({
-            "id": client.id,
-            "name": client.name,
-            "path": client.path,
-            "installed": is_installed,
-            "connected": reached.as_ref().is_some_and(|it| !matches!(it, Err(Unreached::Unknown(_)))),
-            "answers": reached.as_ref().map(Result::is_ok),
-            "problem": reached.and_then(Result::err).map(|why| why.to_string()),
-        });
-        json_line(out, &json)?;
-        out.flush()?;
-    }
-    Ok(FOUND)
-}
-
-impl ChangeOutcome {
-    fn code(&self) -> u8 {
-        if matches!(self, ChangeOutcome::Refused) { NOTHING } else { FOUND }
-    }
-}
-
-/// Writes the outcome of a change as JSON. `text` is the configuration with the change.
-fn write_json(
-    client: &AiClient,
-    text: &str,
-    outcome: &ChangeOutcome,
-    out: &mut dyn Write,
-) -> Result<u8> {
-    let (change, backup) = match outcome {
-        ChangeOutcome::Same => ("none", None),
-        ChangeOutcome::Shown => ("shown", None),
-        ChangeOutcome::Refused => ("refused", None),
-        ChangeOutcome::Made(backup) => ("made", backup.as_ref()),
-    };
-    let json = json!({
-        "id": client.id,
-        "name": client.name,
-        "path": client.path,
-        "change": change,
-        "backup": backup,
-        "config": text,
-    });
-    json_line(out, &json)?;
-    Ok(outcome.code())
-}
-
 fn client(id: &str, environment: &Environment) -> Result<AiClient> {
     let client = known_clients(environment).into_iter().find(|client| client.id == id);
     client.ok_or_else(|| Error::NoFolder(id.to_owned()))
@@ -366,7 +288,6 @@ fn read(client: &AiClient) -> Result<(ConfigFile, Value)> {
 fn remote_entry(
     client: &AiClient,
     url: &str,
-    args: &ConnectArgs,
     config: &Config,
     environment: &Environment,
 ) -> Result<RemoteEntry> {
@@ -375,10 +296,9 @@ fn remote_entry(
         return Err(Error::NoUrl(url.to_owned()));
     }
     let is_here = is_of_this_computer(url);
-    let file = args.token_file.as_deref();
     // The token of this home must not be sent to a server on another computer.
-    let is_known = file.is_some() || is_here || environment.filled(TOKEN_VARIABLE).is_some();
-    let token = is_known.then(|| token_of(file, config, environment)).transpose()?;
+    let is_known = is_here || environment.filled(TOKEN_VARIABLE).is_some();
+    let token = is_known.then(|| token_of(None, config, environment)).transpose()?;
     let given = token.as_ref().map_or("", |token| token.as_str());
     let entry = client.remote_entry(url, given).ok_or(Error::NoHttp(client.name))?;
     match entry.holds_token && token.is_none() {
@@ -435,30 +355,20 @@ fn change(
     client: &AiClient,
     file: &ConfigFile,
     text: &str,
-    how: &How,
+    yes: bool,
     terminal: Terminal<'_>,
 ) -> Result<ChangeOutcome> {
     let Terminal { environment, out } = terminal;
-    let mut log = io::stderr();
-    let is_quiet = how.json && (how.print || how.yes);
-    let out: &mut dyn Write = match how.json {
-        true if is_quiet => &mut io::sink(),
-        true => &mut log,
-        false => out,
-    };
     if text == file.text() {
         writeln!(out, "{} is connected already: {}", client.name, client.path.display())?;
-        if !how.print && file.close_to_others() {
+        if file.close_to_others() {
             writeln!(out, "Other users could read the token in it; now only you can.")?;
         }
         return Ok(ChangeOutcome::Same);
     }
     writeln!(out, "{}", client.path.display())?;
     write_change(out, file.text(), text)?;
-    if how.print {
-        return Ok(ChangeOutcome::Shown);
-    }
-    if !confirm_change(how.yes, environment, out)? {
+    if !confirm_change(yes, environment, out)? {
         writeln!(out, "Nothing was changed.")?;
         return Ok(ChangeOutcome::Refused);
     }
@@ -475,7 +385,7 @@ fn change(
             )?;
         }
     }
-    Ok(ChangeOutcome::Made(backup))
+    Ok(ChangeOutcome::Made)
 }
 
 /// Returns whether the user agrees: by a flag, or else on the terminal.
@@ -524,7 +434,6 @@ fn server_places(config: &Config, environment: &Environment) -> Result<Vec<Strin
         places.push(("--home", path(&config.home)));
     }
     places.extend(config.db.clone().map(|db| ("--db", db)));
-    places.extend(config.index.as_ref().map(|index| ("--index", path(index))));
     let other_archives = config.archives != agents_folders(environment);
     if other_archives {
         places.extend(config.archives.iter().map(|folder| ("--archive", path(folder))));

@@ -5,15 +5,13 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use serde_json::json;
-
 use super::{
     command::{CommandArgs, Facts, Invocation, OutputForm, Reads},
     engine_config::{self, PlaceArgs},
     environment::{Environment, Terminal},
     error::Result,
     import::{error::Error as ImportError, write_report},
-    output::{FOUND, json_line},
+    output::FOUND,
     search,
     wrap::wrapped,
 };
@@ -32,11 +30,7 @@ use verbatim_engine::{
 ///     verbatim demo
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
-pub(super) struct Args {
-    /// Print one JSON object: database, exports, conversations, messages
-    #[arg(long)]
-    json: bool,
-}
+pub(super) struct Args {}
 
 /// The sample exports: file name and content.
 const EXPORTS: [(&str, &str); 2] = [
@@ -54,18 +48,17 @@ impl CommandArgs for Args {
             takes_db: false,
             makes_vectors: true,
             may_be_torn: false,
-            move_home: None,
             waits_for: None,
             form: OutputForm::AsItIs,
         }
     }
 
     fn run(&self, call: Invocation<'_>) -> Result<u8> {
-        run(self, &call.engine.config().home, call.terminal)
+        run(&call.engine.config().home, call.terminal)
     }
 }
 
-fn run(args: &Args, home: &Path, terminal: Terminal<'_>) -> Result<u8> {
+fn run(home: &Path, terminal: Terminal<'_>) -> Result<u8> {
     let Terminal { environment, out } = terminal;
     let home = home.join("demo");
     let config = Config { home: home.clone(), ..Config::default() };
@@ -74,14 +67,6 @@ fn run(args: &Args, home: &Path, terminal: Terminal<'_>) -> Result<u8> {
         .map_err(|(path, source)| ImportError::Sample { path, source })?;
     let report =
         import::import(&exports, &database, Branches::Shown, &|_| {}).map_err(ImportError::from)?;
-    if args.json {
-        let (conversations, messages) = (report.tally.conversations, report.tally.messages);
-        let counts = json!({
-            "database": database, "exports": exports, "conversations": conversations, "messages": messages,
-        });
-        json_line(out, &counts)?;
-        return Ok(FOUND);
-    }
     introduce(&exports, &report, &database, Terminal { environment, out })?;
     let engine = Engine::new(config);
     for query in QUERIES {

@@ -50,7 +50,6 @@ impl CommandArgs for Args {
             takes_db: true,
             makes_vectors: false,
             may_be_torn: false,
-            move_home: None,
             waits_for: Some("examining"),
             form,
         }

@@ -29,16 +29,10 @@ pub(super) struct PlaceArgs {
     pub(super) db: Option<PathBuf>,
     /// Use this home folder
     ///
-    /// It holds db/ and index/. By default VERBATIM_HOME names it; else it is verbatim/ in the platform's
-    /// local data folder.
+    /// It holds db/ and index/, unless VERBATIM_INDEX names another folder for the index. By default
+    /// VERBATIM_HOME names it; else it is verbatim/ in the platform's local data folder.
     #[arg(long, global = true, value_name = "FOLDER")]
     pub(super) home: Option<PathBuf>,
-    /// Keep the search index here
-    ///
-    /// It can be deleted at any time. By default VERBATIM_INDEX names it; else it is the home folder's
-    /// index/.
-    #[arg(long, global = true, value_name = "FOLDER")]
-    pub(super) index: Option<PathBuf>,
     /// Search the transcripts of coding agents in this folder (repeatable)
     ///
     /// The default ones are not searched then: those that VERBATIM_ARCHIVE names, or else those of Claude
@@ -48,16 +42,12 @@ pub(super) struct PlaceArgs {
     /// Search no transcripts of coding agents
     #[arg(long, global = true)]
     pub(super) no_archive: bool,
-    /// Use an OpenSearch index on another computer without TLS: others on the network can read the
-    /// chats and the password
-    #[arg(long, hide_short_help = true, global = true)]
-    pub(super) insecure: bool,
 }
 
 impl PlaceArgs {
     /// Replaces a leading `~/`, which shells leave as it is in `--home=~/chats`, by the user's folder.
     pub(super) fn expand(&mut self, environment: &Environment) {
-        let one = [&mut self.db, &mut self.home, &mut self.index].into_iter().flatten();
+        let one = [&mut self.db, &mut self.home].into_iter().flatten();
         for path in one.chain(&mut self.archive) {
             *path = expand_home(path, environment);
         }
@@ -70,7 +60,7 @@ impl PlaceArgs {
             None => String::new(),
         };
         let home = flag("home", &self.home);
-        let all = format!("{home}{}{}", flag("db", &self.db), flag("index", &self.index));
+        let all = format!("{home}{}", flag("db", &self.db));
         let archives = self.archive.iter().map(|path| flag("archive", &Some(path.clone())));
         let none = if self.no_archive { " --no-archive" } else { "" };
         let reads = format!("{all}{}{none}", archives.collect::<String>());
@@ -106,12 +96,11 @@ pub(super) fn config(places: &PlaceArgs, environment: &Environment) -> Config {
         db: given(&settings_file::DB).path().map(StoreAddress::from),
         local_databases: local_databases.filter(|folder| *folder != home.join("db")),
         home,
-        index: given(&settings_file::INDEX).path(),
+        index: environment.setting(&settings_file::INDEX).path(),
         archives,
         past_archives,
         forget_deleted,
         cluster_ca: given(&settings_file::CLUSTER_CA).path(),
-        cluster_insecure: places.insecure,
         exclude: patterns.map(|pattern| pattern.to_string_lossy().into_owned()).collect(),
         ..Config::default()
     }
@@ -145,7 +134,6 @@ pub(super) fn flag(setting: &Setting, places: &PlaceArgs) -> Option<Vec<OsString
     match setting.key {
         "home" => one(&places.home),
         "db" => one(&places.db),
-        "index" => one(&places.index),
         "archives" if places.no_archive => Some(Vec::new()),
         "archives" if !places.archive.is_empty() => {
             Some(places.archive.iter().map(|path| path.clone().into_os_string()).collect())
@@ -346,9 +334,9 @@ pub(super) fn named_by(places: &PlaceArgs, environment: &Environment) -> Option<
 mod tests {
     use super::*;
 
-    fn places(flags: [Option<&str>; 3]) -> PlaceArgs {
-        let [db, home, index] = flags.map(|flag| flag.map(PathBuf::from));
-        PlaceArgs { db, home, index, ..PlaceArgs::default() }
+    fn places(flags: [Option<&str>; 2]) -> PlaceArgs {
+        let [db, home] = flags.map(|flag| flag.map(PathBuf::from));
+        PlaceArgs { db, home, ..PlaceArgs::default() }
     }
 
     #[test]
@@ -371,17 +359,12 @@ mod tests {
             index: Some("index".into()),
             ..Config::default()
         };
-        assert_eq!(config(&places([None; 3]), &environment), expected);
-        let flags = places([Some("a"), Some("b"), Some("c")]);
-        let expected = Config {
-            db: Some("a".into()),
-            home: "b".into(),
-            index: Some("c".into()),
-            ..Config::default()
-        };
+        assert_eq!(config(&places([None; 2]), &environment), expected);
+        let flags = places([Some("a"), Some("b")]);
+        let expected = Config { db: Some("a".into()), home: "b".into(), ..expected };
         assert_eq!(config(&flags, &environment), expected);
         let bare = Environment { variables: [].into(), ..environment };
-        let config = config(&places([None; 3]), &bare);
+        let config = config(&places([None; 2]), &bare);
         assert_eq!(config.home, PathBuf::from("data/verbatim"));
         assert_eq!(config.local_databases, Some(PathBuf::from("nowhere/db")));
     }
@@ -420,7 +403,7 @@ mod tests {
             variables: [("CODEX_HOME", &*user.path().join("elsewhere").to_string_lossy())].into(),
             ..Environment::default()
         };
-        let found = config(&places([None; 3]), &environment);
+        let found = config(&places([None; 2]), &environment);
         assert_eq!(found.archives, [claude, codex]);
         // Folders that do not exist now may have existed before, and their stored transcripts are searched.
         let past = [
@@ -435,16 +418,16 @@ mod tests {
         let windows = user.path().join("windows");
         std::fs::create_dir_all(windows.join(".codex/sessions")).expect("folders can be made");
         environment.windows_homes = vec![windows.clone()];
-        let found = config(&places([None; 3]), &environment).archives;
+        let found = config(&places([None; 2]), &environment).archives;
         assert_eq!(found.last(), Some(&windows.join(".codex/sessions")));
         assert_eq!(found.len(), 3);
         environment.variables = [("VERBATIM_ARCHIVE", "a")].into();
-        assert_eq!(config(&places([None; 3]), &environment).archives, [PathBuf::from("a")]);
-        let mut flags = places([None; 3]);
+        assert_eq!(config(&places([None; 2]), &environment).archives, [PathBuf::from("a")]);
+        let mut flags = places([None; 2]);
         flags.archive = vec!["b".into(), "c".into()];
         assert_eq!(config(&flags, &environment).archives, ["b", "c"].map(PathBuf::from));
-        let none = PlaceArgs { no_archive: true, ..places([None; 3]) };
+        let none = PlaceArgs { no_archive: true, ..places([None; 2]) };
         assert!(config(&none, &environment).archives.is_empty());
-        assert!(config(&places([None; 3]), &Environment::default()).archives.is_empty());
+        assert!(config(&places([None; 2]), &Environment::default()).archives.is_empty());
     }
 }

@@ -8,7 +8,6 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use serde_json::json;
 use sha2::{Digest, Sha256};
 use unicode_normalization::UnicodeNormalization;
 
@@ -19,7 +18,7 @@ use super::{
     error::{Error, Result},
     filters::FilterArgs,
     found, notes,
-    output::{FOUND, NOTHING, complain, counted, json_line, plural},
+    output::{FOUND, NOTHING, complain, counted, plural},
     progress::Step,
     show,
 };
@@ -73,9 +72,6 @@ pub(super) struct Args {
     target: PathBuf,
     #[command(flatten)]
     filters: FilterArgs,
-    /// Print one JSON object: folder, conversations, written, unchanged, kept, attachments
-    #[arg(long)]
-    json: bool,
 }
 
 impl CommandArgs for Args {
@@ -86,7 +82,6 @@ impl CommandArgs for Args {
             takes_db: true,
             makes_vectors: false,
             may_be_torn: true,
-            move_home: None,
             waits_for: Some("looking up conversations"),
             form: OutputForm::AsItIs,
         }
@@ -100,7 +95,7 @@ impl CommandArgs for Args {
 fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Result<u8> {
     let Terminal { environment, out } = terminal;
     let stop = Stop::never();
-    let clock = environment.clock(args.filters.utc);
+    let clock = environment.clock();
     let (scope, unknown) = args.filters.scope(engine, clock, &stop)?;
     notes::print(&unknown);
     let listed = engine.all_sources().list(&scope, 0..usize::MAX, ListOptions::BRIEF, &stop)?;
@@ -174,22 +169,14 @@ fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Result<u8> {
              move it away to have it written"
         ));
     }
-    if args.json {
-        let (folder, conversations) = (&args.target, all);
-        let counts = json!({
-            "folder": folder, "conversations": conversations, "written": written,
-            "unchanged": unchanged, "kept": kept, "attachments": attachments,
-        });
-        json_line(out, &counts)?;
-    } else {
-        let (folder, plural) = (args.target.display(), plural(all));
-        writeln!(
-            out,
-            "{all} conversation{plural} in {folder}: {written} written, {unchanged} unchanged"
-        )?;
-        if attachments > 0 {
-            writeln!(out, "{} with them", counted(attachments, "attachment"))?;
-        }
+    let folder = args.target.display();
+    let plural = plural(all);
+    writeln!(
+        out,
+        "{all} conversation{plural} in {folder}: {written} written, {unchanged} unchanged"
+    )?;
+    if attachments > 0 {
+        writeln!(out, "{} with them", counted(attachments, "attachment"))?;
     }
     Ok(if all > 0 { FOUND } else { NOTHING })
 }

@@ -4,11 +4,10 @@ use clap::{
     Arg, ArgAction, ArgMatches, Command, FromArgMatches, builder::NonEmptyStringValueParser,
     error::ErrorKind,
 };
-use clap_complete::{ArgValueCandidates, ArgValueCompleter, CompletionCandidate};
+use clap_complete::{ArgValueCandidates, CompletionCandidate};
 
 use super::{
     clock::Clock,
-    completions::conversations,
     error::{Error, Result},
 };
 use verbatim_answer::filters::{self, FilterError, SINCE, UNTIL, WITHIN};
@@ -21,19 +20,11 @@ use verbatim_engine::{
 #[derive(Clone, Debug, Default)]
 pub(super) struct FilterArgs {
     given: filters::Filters,
-    pub(super) utc: bool,
 }
 
 /// The filters that are not by name.
 #[derive(Clone, Debug, Default, clap::Args)]
 struct OtherFilters {
-    /// Only this conversation: its id, title or link (repeatable)
-    #[arg(
-        long = "in",
-        value_name = "CONVERSATION",
-        add = ArgValueCompleter::new(conversations)
-    )]
-    within: Vec<String>,
     /// Only messages with this role: user, assistant, tool, system (repeatable)
     #[arg(long, value_name = "ROLE", add = ArgValueCandidates::new(|| {
         ["user", "assistant", "tool", "system"].map(CompletionCandidate::new).into()
@@ -48,9 +39,6 @@ struct OtherFilters {
     /// Only up to the end of this day or period, or up to this moment
     #[arg(long, hide_short_help = true, value_name = "DATE")]
     until: Option<String>,
-    /// Read and show times in UTC, not in the time zone of this computer
-    #[arg(long, hide_short_help = true)]
-    utc: bool,
 }
 
 /// Returns the flag of a filter by name.
@@ -101,16 +89,21 @@ impl FromArgMatches for FilterArgs {
                 self.given.add(filter.name, value);
             }
         }
-        let OtherFilters { within, role, since, until, utc } =
-            OtherFilters::from_arg_matches(matches)?;
-        let names = std::mem::take(&mut self.given.names);
-        self.given = filters::Filters { names, within, roles: role, since, until };
-        self.utc = utc;
+        let OtherFilters { role, since, until } = OtherFilters::from_arg_matches(matches)?;
+        self.given.roles = role;
+        self.given.since = since;
+        self.given.until = until;
         Ok(())
     }
 }
 
 impl FilterArgs {
+    /// Returns these filters, for these conversations only.
+    pub(super) fn within(&self, conversations: &[String]) -> FilterArgs {
+        let given = filters::Filters { within: conversations.to_vec(), ..self.given.clone() };
+        FilterArgs { given }
+    }
+
     /// Returns whether the answer can include transcripts of coding agents.
     pub(super) fn takes_transcripts(&self) -> bool {
         self.given.takes_transcripts()
@@ -138,8 +131,7 @@ impl FilterArgs {
     /// Returns the arguments that give these filters.
     pub(super) fn arguments(&self) -> Vec<String> {
         let given = self.given.given();
-        let given = given.flat_map(|(name, value)| [format!("--{name}"), value.to_owned()]);
-        given.chain(self.utc.then(|| "--utc".to_owned())).collect()
+        given.flat_map(|(name, value)| [format!("--{name}"), value.to_owned()]).collect()
     }
 }
 

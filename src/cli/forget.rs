@@ -12,8 +12,7 @@ use super::{
     environment::{Environment, Terminal},
     error::{Error, Result},
     found::conversation,
-    indexing::Limits,
-    interrupt,
+    indexing, interrupt,
     output::{FOUND, NOTHING, complain, confirm_deletion, counted, grouped, harmless, json_line},
     progress::Step,
 };
@@ -70,7 +69,6 @@ impl CommandArgs for Args {
             takes_db: true,
             makes_vectors: true,
             may_be_torn: false,
-            move_home: None,
             waits_for: Some("looking up conversations"),
             form: OutputForm::AsItIs,
         }
@@ -120,7 +118,7 @@ fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Result<u8> {
     }
     let stop = interrupt::stop_on_interrupt(environment);
     let step = Step::begin(environment, "Indexing");
-    let resources = Limits::default().resources(environment);
+    let resources = indexing::resources(environment);
     let mut is_told = false;
     let forgetter = Forgetter::new(engine.all_sources());
     let left = forgetter.forget(&found, resources, &stop, &mut |progress| match progress {
@@ -295,7 +293,7 @@ fn write(args: &Args, found: &[Forgettable], out: &mut dyn Write) -> Result<()> 
 fn list(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Result<u8> {
     let Terminal { environment, out } = terminal;
     let forgotten = Forgetter::new(engine.all_sources()).list()?;
-    let clock = environment.clock(false);
+    let clock = environment.clock();
     for one in &forgotten {
         let at = Instant { seconds: one.at.cast_signed(), nanos: 0 };
         if args.json {

@@ -43,7 +43,6 @@ pub(super) struct Page<'a> {
     pub(super) look: Look,
     pub(super) clock: Clock,
     pub(super) context: Context,
-    pub(super) raw_content: bool,
 }
 
 /// A matching message, or a conversation with a matching title.

@@ -258,7 +258,7 @@ impl Group {
         let session = match !page.context.is_empty() && !lines.is_empty() {
             true => {
                 let (kind, id) = &self.key;
-                page.engine.find(&Stop::never()).session(*kind, id, page.raw_content)?
+                page.engine.find(&Stop::never()).session(*kind, id, false)?
             }
             false => None,
         };

@@ -28,7 +28,7 @@ const PROGRAM_HELP: &str = "\
 
 {before-help}{all-args}{after-help}";
 
-const PLACES: &str = "Where the data is: --db, --home, --index, --archive, --no-archive; \
+const PLACES: &str = "Where the data is: --db, --home, --archive, --no-archive; \
                       `verbatim --help` explains them";
 
 /// The commands by what they are for. The commands of every day come first.

@@ -2,18 +2,17 @@
 
 use super::{filters::FilterArgs, patterns::arguments_of};
 use verbatim_answer::{readings::described, words::quoted};
-use verbatim_base::model::Request;
 use verbatim_engine::{QueryReading, Scope};
 use verbatim_text::shell;
 
-/// Returns a hint: what another search than `before` finds, and its command.
-pub(super) fn line(reading: &QueryReading, before: &Request, filters: &FilterArgs) -> String {
+/// Returns a hint: what another search finds, and its command.
+pub(super) fn line(reading: &QueryReading, filters: &FilterArgs) -> String {
     let QueryReading { request, scope, .. } = reading;
     let mut words = vec!["verbatim".to_owned(), "search".to_owned()];
     if *scope != Scope::default() {
         words.extend(filters.arguments());
     }
-    words.extend(arguments_of(request, before));
+    words.extend(arguments_of(request));
     let command: Vec<String> = words.iter().map(|word| shell::quoted(word)).collect();
     format!("{}: {}", described(reading, quoted), command.join(" "))
 }

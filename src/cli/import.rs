@@ -11,20 +11,18 @@ use std::{
     time::{Duration, Instant},
 };
 
-use clap::{Args, ValueEnum};
-use serde_json::json;
+use clap::Args;
 use unicode_width::UnicodeWidthStr;
 
 use self::{error::Error, exports::FoundChoice};
 
 use super::{
-    archives, background,
+    background,
     command::{CommandArgs, Facts, Invocation, OutputForm, Reads},
     engine_config::{self, PlaceArgs},
     environment::{Environment, Terminal},
-    indexing::{self, AllIndexed, Limits},
+    indexing::{self, AllIndexed},
     interrupt,
-    old_home::Consent,
     output::{FOUND, complain, counted, grouped, harmless},
     progress::{Step, bytes, duration},
     wrap::wrapped,
@@ -74,38 +72,11 @@ pub(super) struct ImportArgs {
 
     /// Import what is found without asking
     #[arg(short, long)]
-    pub(super) yes: bool,
-
-    /// Do not index; searches read every message until `verbatim reindex`
-    #[arg(long)]
-    no_index: bool,
-
-    /// The database to merge into, even one that another program made
-    ///
-    /// Created if it does not exist. By default verbatim.db in the home folder's db/.
-    #[arg(long, value_name = "DB")]
-    out: Option<PathBuf>,
-
-    /// Which versions of regenerated answers to keep
-    #[arg(long, value_enum, default_value_t = BranchesArg::Shown)]
-    branches: BranchesArg,
+    yes: bool,
 
     /// Show counts of messages and speeds too
     #[arg(long, hide_short_help = true)]
     verbose: bool,
-
-    /// Print JSON: one object at the end
-    #[arg(long, conflicts_with = "verbose")]
-    json: bool,
-}
-
-/// The values of `--branches`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum BranchesArg {
-    /// The version that the service shows
-    Shown,
-    /// Every version; the one that is shown comes first
-    All,
 }
 
 type Result<T, E = Error> = std::result::Result<T, E>;
@@ -116,14 +87,12 @@ const UNTIL_INDEXED: &str =
 impl CommandArgs for ImportArgs {
     fn facts(&self) -> Facts {
         // The flag `--yes` of an import does not agree to moving the home of an older version.
-        let consent = if self.yes { Consent::Missing } else { Consent::Asked };
         Facts {
             reads: Reads::Nothing,
             writes: true,
             takes_db: true,
             makes_vectors: true,
             may_be_torn: false,
-            move_home: Some(consent),
             waits_for: None,
             form: OutputForm::AsItIs,
         }
@@ -147,31 +116,21 @@ fn run(
         return Err(Error::Stdin);
     }
     let named = engine_config::named_by(places, environment);
-    let target = target(args, engine.config(), named)?;
+    let target = target(engine.config(), named)?;
     let sources = match find_sources(args, (engine.config(), &target), environment, out)? {
         FoundChoice::Import(sources) => sources,
         FoundChoice::Transcripts(sources) => {
-            return Followed { sources, is_named: false, engine, places, environment }
-                .index(args, &target, out);
+            return Followed { sources, is_named: false, engine, places, environment }.index(out);
         }
-        FoundChoice::Leave(code) => {
-            if args.json {
-                write_json(&Report::default(), (&target, &[]), None, out)?;
-            }
-            return Ok(code);
-        }
+        FoundChoice::Leave(code) => return Ok(code),
     };
-    let is_default = args.out.is_none() && engine.config().db.is_none();
+    let is_default = engine.config().db.is_none();
     let is_followed = |source: &PathBuf| is_default && engine.config().follows(source);
     let (followed, sources): (Vec<_>, Vec<_>) = sources.into_iter().partition(is_followed);
     let followed = Followed { sources: followed, is_named: true, engine, places, environment };
     if sources.is_empty() {
-        return followed.index(args, &target, out);
+        return followed.index(out);
     }
-    let branches = match args.branches {
-        BranchesArg::Shown => Branches::Shown,
-        BranchesArg::All => Branches::All,
-    };
     let begun = Instant::now();
     let stop = interrupt::stop_on_interrupt(environment);
     let lines = SourceLines { environment, current: RefCell::default() };
@@ -181,7 +140,7 @@ fn run(
         complain("waiting for another program that is writing to the database");
     });
     let reading = Engine::new(Config { db: Some(target.clone()), ..engine.config().clone() });
-    let result = import::import_until(&sources, &into, branches, &stop, &show);
+    let result = import::import_until(&sources, &into, Branches::Shown, &stop, &show);
     lines.end(matches!(&result, Ok(report) if !report.stopped));
     let report = match result {
         Err(error @ import::Error::Partly { .. }) => {
@@ -198,13 +157,14 @@ fn run(
     write_whole_report(&report, args, environment, out)?;
     let mut code = if report.missing().is_empty() { FOUND } else { PARTIAL };
     let Some(path) = target.path() else {
-        return ended_in_cluster(args, &report, &target, out).map(|()| code);
+        return ended_in_cluster(&report, &target, out).map(|()| code);
     };
-    let resources = Limits::default().resources(environment);
+    let resources = indexing::resources(environment);
     Forgetter::new(reading.all_sources()).forget_imported_again(&decisions, resources, &stop)?;
-    let (mut indexed, mut later) = (None, None);
-    if !args.no_index && path.is_file() {
-        let AllIndexed { export, failed, meaning } =
+    let mut is_indexed = false;
+    let mut later = None;
+    if path.is_file() {
+        let AllIndexed { has_export, failed, meaning } =
             indexing::index_all(&reading, environment, &stop);
         if stop.requested() {
             let what = "everything is imported; `verbatim reindex` goes on with the index";
@@ -214,16 +174,12 @@ fn run(
             complain(&format!("imported, but not all of it is indexed: {error}{UNTIL_INDEXED}"));
             code = PARTIAL;
         }
-        (indexed, later) =
-            (export, Later::start(meaning, &reading, (Some(path), places), environment));
-    }
-    if args.json {
-        let indexed = indexed.as_ref().map(indexing::json);
-        return write_json(&report, (&target, &followed.sources), indexed, out).map(|()| code);
+        is_indexed = has_export;
+        later = Later::start(meaning, &reading, (Some(path), places), environment);
     }
     followed.write(out)?;
-    let ending = Ending { args, engine, reading: &reading, target: path, environment };
-    ending.write(begun, indexed.is_some(), later, out)?;
+    let ending = Ending { engine, reading: &reading, target: path, environment };
+    ending.write(begun, is_indexed, later, out)?;
     Ok(code)
 }
 
@@ -236,20 +192,10 @@ fn find_sources(
     if !args.sources.is_empty() {
         return Ok(FoundChoice::Import(exports::expand_sources(&args.sources, environment)));
     }
-    let mut log = io::stderr();
-    let list: &mut dyn Write = if args.json { &mut log } else { out };
-    Ok(exports::choose(args.yes, into, environment, list)?)
+    Ok(exports::choose(args.yes, into, environment, out)?)
 }
 
-fn ended_in_cluster(
-    args: &ImportArgs,
-    report: &Report,
-    target: &StoreAddress,
-    out: &mut dyn Write,
-) -> Result<()> {
-    if args.json {
-        return write_json(report, (target, &[]), None, out);
-    }
+fn ended_in_cluster(report: &Report, target: &StoreAddress, out: &mut dyn Write) -> Result<()> {
     let took = duration(report.took);
     writeln!(out, "They are in {target}, and every search sees all of them ({took}).")?;
     writeln!(out, "try: verbatim search TEXT --db {}", quoted(&target.to_string()))?;
@@ -257,10 +203,7 @@ fn ended_in_cluster(
 }
 
 /// Returns the database to import into. Returns an error if another program made the named database.
-fn target(args: &ImportArgs, config: &Config, named: Option<&'static str>) -> Result<StoreAddress> {
-    if let Some(out) = &args.out {
-        return Ok(out.into());
-    }
+fn target(config: &Config, named: Option<&'static str>) -> Result<StoreAddress> {
     if let Some(StoreAddress::Database(path)) = &config.db
         && !import::may_write(path)?
     {
@@ -322,14 +265,12 @@ fn write_whole_report(
     environment: &Environment,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    if !args.json {
-        write_changes(report, args.verbose, environment.columns, out)?;
-        write_left_out(report, args.verbose, environment.columns, out)?;
-        out.flush()?;
-    }
+    write_changes(report, args.verbose, environment.columns, out)?;
+    write_left_out(report, args.verbose, environment.columns, out)?;
+    out.flush()?;
     if let Some(first) = report.missing().first() {
         // On a terminal the report above says it.
-        let what = if environment.terminal && !args.json {
+        let what = if environment.terminal {
             "; the report names what is missing".to_owned()
         } else {
             format!(": {first}")
@@ -396,7 +337,7 @@ fn write_left_out(
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let remedies = Remedies {
-        branches: "; `--branches all` imports them",
+        branches: "; the page that `verbatim web` opens can import them",
         forgotten: "; `verbatim forget --list` lists them",
         files: "; `verbatim export` writes them out",
         room: "`verbatim forget` makes room for files: it removes those of a conversation",
@@ -408,46 +349,6 @@ fn write_left_out(
     // A file name may contain line breaks.
     let mut lines = lines.into_iter().map(|line| harmless(&line.replace('\n', " ")));
     lines.try_for_each(|line| writeln!(out, "{}", wrapped(&line, columns, 2)))
-}
-
-fn write_json(
-    report: &Report,
-    (target, followed): (&StoreAddress, &[PathBuf]),
-    indexed: Option<serde_json::Value>,
-    out: &mut dyn Write,
-) -> Result<()> {
-    let (tally, changes) = (&report.tally, &report.changes);
-    let json = json!({
-        "database": target,
-        "followed": followed,
-        "conversations": {
-            "read": tally.conversations,
-            "new": changes.new_conversations,
-            "updated": changes.updated_conversations,
-            "unchanged": changes.unchanged_conversations,
-        },
-        "messages": {
-            "read": tally.messages,
-            "new": changes.new_messages,
-            "updated": changes.updated_messages,
-            "unchanged": changes.unchanged_messages,
-            "empty": tally.empty,
-        },
-        "files": report.attachments.as_ref().map(|counts| json!({
-            "kept": counts.kept,
-            "bytes": counts.bytes,
-            "absent": counts.absent,
-            "too_large": counts.too_large.number,
-            "no_room": counts.no_room.number,
-        })),
-        "excluded": report.excluded,
-        "forgotten": report.forgotten,
-        "missing": report.missing(),
-        "left_out": tally.left_out,
-        "seconds": report.took.as_secs_f64(),
-        "index": indexed,
-    });
-    Ok(writeln!(out, "{json}")?)
 }
 
 /// Transcripts that the user wants to import, although this program already follows them.
@@ -462,34 +363,27 @@ struct Followed<'a> {
 impl Followed<'_> {
     /// Updates the transcript store and the indexes if there is nothing to import. An earlier
     /// import may have been stopped before its end.
-    fn index(&self, args: &ImportArgs, target: &StoreAddress, out: &mut dyn Write) -> Result<u8> {
-        let (mut code, mut later) = (FOUND, None);
-        match args.no_index {
-            true => drop(archives::sync(self.engine, self.environment, &Stop::never())),
-            false => {
-                let stop = interrupt::stop_on_interrupt(self.environment);
-                let AllIndexed { failed, meaning, .. } =
-                    indexing::index_all(self.engine, self.environment, &stop);
-                if stop.requested() {
-                    return Ok(interrupt::stopped("`verbatim reindex` goes on with the index"));
-                }
-                if let Some(error) = failed {
-                    complain(&format!("not everything is indexed: {error}{UNTIL_INDEXED}"));
-                    code = PARTIAL;
-                }
-                let into = (self.places.db.as_deref(), self.places);
-                later = Later::start(meaning, self.engine, into, self.environment);
-            }
+    fn index(&self, out: &mut dyn Write) -> Result<u8> {
+        let mut code = FOUND;
+        let stop = interrupt::stop_on_interrupt(self.environment);
+        let AllIndexed { failed, meaning, .. } =
+            indexing::index_all(self.engine, self.environment, &stop);
+        if stop.requested() {
+            return Ok(interrupt::stopped("`verbatim reindex` goes on with the index"));
         }
-        match args.json {
-            true => write_json(&Report::default(), (target, &self.sources), None, out)?,
-            false if self.is_named => self.write(out)?,
-            false => {
-                let services = self.services()?;
-                writeln!(out, "{}", wrapped(&services, self.environment.columns, 2))?;
-            }
+        if let Some(error) = failed {
+            complain(&format!("not everything is indexed: {error}{UNTIL_INDEXED}"));
+            code = PARTIAL;
         }
-        if let Some(later) = later.filter(|_| !args.json) {
+        let into = (self.places.db.as_deref(), self.places);
+        let later = Later::start(meaning, self.engine, into, self.environment);
+        if self.is_named {
+            self.write(out)?;
+        } else {
+            let services = self.services()?;
+            writeln!(out, "{}", wrapped(&services, self.environment.columns, 2))?;
+        }
+        if let Some(later) = later {
             let commands = ["status", "reindex"].map(|name| format!("verbatim {name}"));
             let line = self.places.in_commands(&later.line(&commands));
             writeln!(out, "{}", wrapped(&line, self.environment.columns, 2))?;
@@ -555,7 +449,7 @@ impl Later {
         let is_at_work = |source: &Source| source.is_being_encoded(&Stop::never());
         let is_under_way =
             engine.sources().iter().any(is_at_work) || background::reindex(db, places, environment);
-        let threads = Limits::default().resources(environment).threads;
+        let threads = indexing::resources(environment).threads;
         Some(Later { meaning, threads, is_under_way })
     }
 
@@ -577,7 +471,6 @@ impl Later {
 
 /// The last lines of an import: where the chats are, and what to do next.
 struct Ending<'a> {
-    args: &'a ImportArgs,
     engine: &'a Engine,
     reading: &'a Engine,
     target: &'a Path,
@@ -599,12 +492,8 @@ impl Ending<'_> {
         let place = engine_config::short(place, self.environment);
         let private = if is_in_home { " (only you can read them)" } else { "" };
         let took = duration(begun.elapsed());
-        let done = if is_indexed || self.args.no_index { "Ready" } else { "Imported" };
+        let done = if is_indexed { "Ready" } else { "Imported" };
         let mut lines = vec![format!("{done} in {took}. Your chats are in {place}{private}.")];
-        if !is_indexed && self.args.no_index {
-            let reindex = self.command("reindex");
-            lines.push(format!("Not indexed: `{reindex}` makes searches instant."));
-        }
         lines.extend(
             later.map(|later| later.line(&["status", "reindex"].map(|name| self.command(name)))),
         );

@@ -8,15 +8,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use serde_json::{Value, json};
-
 use super::{
     archives,
-    arguments::{parse_size, threads},
+    arguments::parse_size,
     environment::Environment,
     output::{complain, grouped},
     progress::{Step, bytes, duration},
-    settings_file::{self, Setting},
+    settings_file,
 };
 use verbatim_base::{lock::lock, model::Stop};
 use verbatim_engine::{
@@ -43,51 +41,31 @@ pub(super) const MOST_ENCODED: u64 = 2_000;
 /// How long to try again while other programs change the database during each attempt.
 const MOST_CHANGING: Duration = Duration::from_secs(20);
 
-/// What indexing may use.
-#[derive(Clone, Debug, Default, clap::Args)]
-pub(super) struct Limits {
-    /// Memory for indexing, such as 512M or 2G; up to 128M more is used
-    /// [default: 1G]
-    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
-    memory: Option<usize>,
-
-    /// Threads to use [default: one per core]
-    #[arg(long, value_name = "N", value_parser = threads)]
-    threads: Option<u16>,
-}
-
-impl Limits {
-    /// Returns the limits from the flags, or else from the configuration file.
-    pub(super) fn resources(&self, environment: &Environment) -> Resources {
-        let text = |setting: &Setting| environment.setting(setting).text();
-        let memory = self.memory.or_else(|| parse_size(&text(&settings_file::MEMORY)?).ok());
-        let threads = self.threads.or_else(|| text(&settings_file::THREADS)?.parse().ok());
-        let cores = || thread::available_parallelism().map_or(1, usize::from);
-        Resources {
-            memory: memory.unwrap_or(MEMORY),
-            threads: threads.map_or_else(cores, usize::from),
-        }
-    }
+/// Returns what indexing may use, as the configuration file says.
+pub(super) fn resources(environment: &Environment) -> Resources {
+    let memory = environment.setting(&settings_file::MEMORY).text();
+    let memory = memory.and_then(|text| parse_size(&text).ok());
+    let threads = environment.setting(&settings_file::THREADS).text();
+    let threads = threads.and_then(|text| text.parse().ok());
+    let threads = threads.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from));
+    Resources { memory: memory.unwrap_or(MEMORY), threads }
 }
 
 #[derive(Debug)]
 pub(super) struct Indexed {
     kind: SourceKind,
-    pub(super) messages: u64,
+    messages: u64,
     result: Reindexed,
     enriched: Enriched,
     took: Duration,
-    /// The number of messages whose vectors by the sentence encoder were made, after the rest.
-    pub(super) encoded: u64,
-    /// The part of `took` for words and vectors.
-    ranking: Duration,
     /// The size of the index in bytes, including words and vectors.
     bytes: u64,
 }
 
 #[derive(Debug)]
 pub(super) struct AllIndexed {
-    pub(super) export: Option<Indexed>,
+    /// Whether the database has an index.
+    pub(super) has_export: bool,
     pub(super) failed: Option<EngineError>,
     pub(super) meaning: Encoded,
 }
@@ -96,15 +74,14 @@ pub(super) struct AllIndexed {
 /// others if it would take long to make them.
 pub(super) fn index_all(engine: &Engine, environment: &Environment, stop: &Stop) -> AllIndexed {
     archives::sync(engine, environment, stop);
-    let options = Reindex { resources: Limits::default().resources(environment), full: false };
-    let (mut export, mut failed) = (None, None);
+    let options = Reindex { resources: resources(environment), full: false };
+    let mut has_export = false;
+    let mut failed = None;
     for source in engine.sources() {
         match index_in_turn(&source, options, environment, stop) {
-            Ok((indexed, failure)) => {
+            Ok((_, failure)) => {
                 failed = failed.or(failure);
-                if source.kind == SourceKind::Export {
-                    export = Some(indexed);
-                }
+                has_export |= source.kind == SourceKind::Export;
             }
             // The agents, and a server that follows them, write all the time. The server indexes it too.
             Err(error) if source.kind == SourceKind::Archive && error.is_contention() => {
@@ -120,18 +97,14 @@ pub(super) fn index_all(engine: &Engine, environment: &Environment, stop: &Stop)
     }
     let meaning = meaning(engine, stop);
     if failed.is_some() || meaning.missing() > MOST_ENCODED || stop.requested() {
-        return AllIndexed { export, failed, meaning };
+        return AllIndexed { has_export, failed, meaning };
     }
     for source in engine.sources() {
-        match encode(&source, options.resources.threads, environment, stop) {
-            Ok(made) => match &mut export {
-                Some(export) if source.kind == SourceKind::Export => export.encoded = made,
-                _ => {}
-            },
-            Err(error) => failed = failed.or(Some(error)),
+        if let Err(error) = encode(&source, options.resources.threads, environment, stop) {
+            failed = failed.or(Some(error));
         }
     }
-    AllIndexed { export, failed, meaning: self::meaning(engine, stop) }
+    AllIndexed { has_export, failed, meaning: self::meaning(engine, stop) }
 }
 
 fn meaning(engine: &Engine, stop: &Stop) -> Encoded {
@@ -141,15 +114,16 @@ fn meaning(engine: &Engine, stop: &Stop) -> Encoded {
     })
 }
 
-/// Makes the vectors by the sentence encoder that messages of a source lack, with a progress line. Returns
-/// their number. All searches work without them.
+/// Makes the vectors by the sentence encoder that messages of a source lack, with a progress line. All
+/// searches work without them.
 pub(super) fn encode(
     source: &Source,
     threads: usize,
     environment: &Environment,
     stop: &Stop,
-) -> Result<u64, EngineError> {
-    let (first, what) = (source.encoded(stop).made, kind_of_messages(source.kind));
+) -> Result<(), EngineError> {
+    let first = source.encoded(stop).made;
+    let what = kind_of_messages(source.kind);
     // The progress bar begins only if something is missing.
     let step = Mutex::new(None);
     let made = source.encode(threads, stop, &|now: Encoded| {
@@ -165,7 +139,7 @@ pub(super) fn encode(
         (Some(step), Err(_)) => step.clear(),
         (None, _) => {}
     }
-    made
+    made.map(drop)
 }
 
 /// Does the same as [`index_when_steady`]. If another process builds the same index, such as the server of an
@@ -220,7 +194,7 @@ fn tried_again<T>(
 /// Indexes the transcripts before an exact search, if the search needs it and it takes only seconds. A
 /// terminal shows a progress bar. Without the index the search finds the same, so an error is not reported.
 pub(super) fn index_in_passing(engine: &Engine, environment: &Environment) {
-    let resources = Limits::default().resources(environment);
+    let resources = resources(environment);
     let step = OnceCell::new();
     let mut messages = 0;
     let what = kind_of_messages(SourceKind::Archive);
@@ -236,7 +210,7 @@ pub(super) fn index_in_passing(engine: &Engine, environment: &Environment) {
 /// Makes the missing files that ranking the sources of a question needs. A terminal shows a progress bar.
 /// Errors are reported later, with the answer.
 pub(super) fn complete(engine: &Engine, question: &Question, environment: &Environment) {
-    let resources = Limits::default().resources(environment);
+    let resources = resources(environment);
     let kinds = &question.scope.sources;
     let is_asked = |source: &Source| kinds.is_empty() || kinds.contains(&source.kind);
     for source in engine.sources().into_iter().filter(is_asked) {
@@ -280,7 +254,6 @@ fn index(
     let result = source.reindex(options, stop, &mut |progress| {
         show(&step, progress, what, &mut total);
     })?;
-    let ranking = Instant::now();
     let mut show = |progress| show_ranking(&step, progress, WRITTEN);
     let all = EnrichOptions::all(options.resources);
     let enriched = engine::enrich(source, all, stop, &mut show);
@@ -291,10 +264,8 @@ fn index(
     };
     let (messages, bytes) = engine::indexed(source, stop);
     step.finish(&format!("{} {what}", grouped(messages)));
-    let (took, ranking) = (begun.elapsed(), ranking.elapsed());
-    let kind = source.kind;
-    let encoded = 0;
-    Ok((Indexed { kind, messages, result, enriched, encoded, took, ranking, bytes }, failed))
+    let took = begun.elapsed();
+    Ok((Indexed { kind: source.kind, messages, result, enriched, took, bytes }, failed))
 }
 
 fn kind_of_messages(kind: SourceKind) -> &'static str {
@@ -339,18 +310,11 @@ fn show(step: &Step, progress: Progress, what: &str, messages: &mut u64) {
     }
 }
 
-/// Writes a line about an index, and with `verbose` its sizes, speeds and folder.
-pub(super) fn write_result(
-    indexed: &Indexed,
-    verbose: bool,
-    out: &mut dyn Write,
-) -> io::Result<()> {
+/// Writes a line about an index.
+pub(super) fn write_result(indexed: &Indexed, out: &mut dyn Write) -> io::Result<()> {
     let Indexed { kind, messages, result, enriched, took, .. } = indexed;
     let count = format!("{} {}", grouped(*messages), kind_of_messages(*kind));
     let took = duration(*took);
-    if verbose {
-        return write_details(indexed, out);
-    }
     match result {
         Reindexed::Current { .. } if *enriched == Enriched::default() => {
             writeln!(out, "the index is up to date: {count}")
@@ -376,70 +340,4 @@ pub(super) fn write_result(
             bytes(indexed.bytes)
         ),
     }
-}
-
-fn write_details(indexed: &Indexed, out: &mut dyn Write) -> io::Result<()> {
-    match &indexed.result {
-        Reindexed::Current { messages } => writeln!(
-            out,
-            "the index of {} messages is up to date; --full builds it again",
-            grouped(*messages)
-        )?,
-        Reindexed::Refreshed { added, removed, took } => writeln!(
-            out,
-            "refreshed the index in {:.1} s: {} messages added, {} removed (a changed message counts as both)",
-            took.as_secs_f64(),
-            grouped(*added),
-            grouped(*removed)
-        )?,
-        Reindexed::Built { size, conversations, took, folder } => {
-            let ratio = |bytes: u64| bytes as f64 / size.text_bytes.max(1) as f64;
-            writeln!(
-                out,
-                "indexed {} messages of {} conversations, {} of text, in {:.1} s ({:.1} MB/s)\n\
-                 index {} ({:.2} × the text), document store {} ({:.2} ×)\n{}",
-                grouped(size.messages),
-                grouped(*conversations),
-                bytes(size.text_bytes),
-                took.as_secs_f64(),
-                size.text_bytes as f64 / 1e6 / took.as_secs_f64().max(1e-3),
-                bytes(size.index_bytes),
-                ratio(size.index_bytes),
-                bytes(size.store_bytes),
-                ratio(size.store_bytes),
-                folder.display()
-            )?;
-        }
-    }
-    if indexed.enriched == Enriched::default() {
-        return Ok(());
-    }
-    writeln!(
-        out,
-        "indexed the words of {} messages and the vectors of {} in {:.1} s",
-        grouped(indexed.enriched.words),
-        grouped(indexed.enriched.vectors),
-        indexed.ranking.as_secs_f64()
-    )
-}
-
-pub(super) fn json(indexed: &Indexed) -> Value {
-    let Indexed { kind, messages, result, enriched, encoded, took, bytes, .. } = indexed;
-    let (what, added, removed) = match result {
-        Reindexed::Current { .. } => ("current", 0, 0),
-        Reindexed::Refreshed { added, removed, .. } => ("refreshed", *added, *removed),
-        Reindexed::Built { size, .. } => ("built", size.messages, 0),
-    };
-    json!({
-        "source": kind.name(),
-        "result": what,
-        "messages": messages,
-        "added": added,
-        "removed": removed,
-        "words": enriched.words,
-        "vectors": enriched.vectors,
-        "encoded": encoded,
-        "bytes": bytes,
-        "seconds": took.as_secs_f64(),
-    })
 }

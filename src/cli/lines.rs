@@ -1,23 +1,18 @@
-//! Writes found messages during the search, one line each.
+//! Writes found messages as lines of JSON during the search.
 
 use std::{
-    collections::HashSet,
     io::{self, BufWriter, Read, Seek, SeekFrom, Write},
     ops::ControlFlow,
 };
 
 use serde::Serialize;
 use tempfile::SpooledTempFile;
-use unicode_width::UnicodeWidthStr;
 
 use super::{
     clock::Clock,
     error::Result,
-    found::{
-        ConversationJson, DescribedConversation, FoundHit, Key, MessageKey, Page, conversations,
-    },
-    look::{DIM, ROLE, around_match, excerpt, padded},
-    output::{JsonHit, harmless},
+    found::{ConversationJson, Key, MessageKey, Page, conversations},
+    output::JsonHit,
 };
 use verbatim_base::model::{Hit, Stop};
 use verbatim_engine::{Note, Session, SourceKind};
@@ -30,14 +25,10 @@ const BATCH: usize = 2048;
 const HIT_IN_MEMORY: usize = 64 << 10;
 const BATCH_IN_MEMORY: usize = 1 << 20;
 
-/// The width of an id with a message number.
-const ID: usize = 13;
-
-/// A collector that writes items in batches, until `most` counted items are written.
+/// A collector that writes items in batches, until `most` items are written.
 struct LineBatches<T> {
     most: usize,
     count: usize,
-    uncounted: usize,
     size: usize,
     held: Vec<T>,
     outcome: Result<()>,
@@ -45,24 +36,11 @@ struct LineBatches<T> {
 
 impl<T> LineBatches<T> {
     fn new(most: usize) -> LineBatches<T> {
-        LineBatches {
-            most,
-            count: 0,
-            uncounted: 0,
-            size: FIRST_BATCH,
-            held: Vec::new(),
-            outcome: Ok(()),
-        }
+        LineBatches { most, count: 0, size: FIRST_BATCH, held: Vec::new(), outcome: Ok(()) }
     }
 
-    fn take(
-        &mut self,
-        one: T,
-        is_counted: bool,
-        write: &mut dyn FnMut(Vec<T>) -> Result<()>,
-    ) -> ControlFlow<()> {
-        let count = if is_counted { &mut self.count } else { &mut self.uncounted };
-        *count += 1;
+    fn take(&mut self, one: T, write: &mut dyn FnMut(Vec<T>) -> Result<()>) -> ControlFlow<()> {
+        self.count += 1;
         self.held.push(one);
         if self.held.len() >= self.size || self.count >= self.most {
             self.size = BATCH;
@@ -74,112 +52,12 @@ impl<T> LineBatches<T> {
         }
     }
 
-    /// Writes the last batch; returns the number of counted items.
+    /// Writes the last batch; returns the number of items.
     fn finish(self, write: &mut dyn FnMut(Vec<T>) -> Result<()>) -> Result<usize> {
         self.outcome?;
         write(self.held)?;
         Ok(self.count)
     }
-}
-
-/// The output of `--flat`: a line for each message, with ID:NUMBER, time, role and text.
-pub(super) struct FlatLines<'a> {
-    page: Page<'a>,
-    out: &'a mut dyn Write,
-    batches: LineBatches<FoundHit>,
-    /// The conversations whose title was written. Each title is written only once.
-    titles: HashSet<Key>,
-}
-
-impl FlatLines<'_> {
-    pub(super) fn new<'a>(page: Page<'a>, most: usize, out: &'a mut dyn Write) -> FlatLines<'a> {
-        FlatLines { page, out, batches: LineBatches::new(most), titles: HashSet::new() }
-    }
-
-    pub(super) fn show(&mut self, found: FoundHit) -> ControlFlow<()> {
-        let is_title = found.text.is_none();
-        if is_title
-            && (self.batches.uncounted >= self.batches.most
-                || !self.titles.insert(found.key.clone()))
-        {
-            return ControlFlow::Continue(());
-        }
-        let (page, out) = (&self.page, &mut *self.out);
-        self.batches.take(found, !is_title, &mut |batch| write_flat(page, out, &batch))
-    }
-
-    /// Writes the last lines; returns the numbers of messages and of titles.
-    pub(super) fn finish(self) -> Result<(usize, usize)> {
-        let FlatLines { page, out, batches, .. } = self;
-        let titles = batches.uncounted;
-        Ok((batches.finish(&mut |batch| write_flat(&page, out, &batch))?, titles))
-    }
-}
-
-fn write_flat(page: &Page<'_>, out: &mut dyn Write, batch: &[FoundHit]) -> Result<()> {
-    let keys: Vec<Key> = batch.iter().map(|found| found.key.clone()).collect();
-    let conversations = conversations(page.engine, &keys, &Stop::never())?;
-    let mut neighbours = Neighbours::new(*page);
-    for found in batch {
-        let conversation = &conversations[&found.key];
-        let hit = found.message.hit(&found.key.1);
-        let context = neighbours.of(&found.key, &hit)?.filter(|_| found.text.is_some());
-        let (before, after) = match (&context, conversation.number(&hit)) {
-            (Some(context), Some(number)) => {
-                context.split_at(context.partition_point(|one| one.number < number))
-            }
-            _ => (&[][..], &[][..]),
-        };
-        write_neighbours(page, out, conversation, before)?;
-        let number = match found.text {
-            Some(_) => conversation.number(&found.message.hit(&found.key.1)),
-            None => None,
-        };
-        let number = number.map_or_else(String::new, |number| format!(":{number}"));
-        let id = harmless(&format!("{}{number}", conversation.short_id));
-        let minute = found.message.time().and_then(|time| page.clock.minute(time));
-        let minute = minute.unwrap_or_else(|| "(no time)".to_owned());
-        let role = if found.text.is_some() { &found.role } else { "title" };
-        // A narrow terminal has room for the text only.
-        let (id, start) = match page.look.is_narrow() {
-            true => (id, String::new()),
-            false => (padded(&id, ID), format!("{minute:<16}  {}  ", padded(role, ROLE))),
-        };
-        let room = page.look.columns.saturating_sub(id.width() + 2 + start.width());
-        let text = match (&found.text, page.look.is_cut) {
-            (None, false) => found.title.clone(),
-            (text, _) => around_match(text.as_ref().unwrap_or(&found.title), room),
-        };
-        let id = page.look.linked(&id, conversation.link());
-        let text = page.look.joined(&text, anstyle::Style::new());
-        writeln!(out, "{id}  {}{text}", page.look.styled(DIM, &start))?;
-        write_neighbours(page, out, conversation, after)?;
-        if context.is_some() {
-            writeln!(out, "{}", page.look.styled(DIM, "--"))?;
-        }
-    }
-    Ok(())
-}
-
-/// Writes the messages around a match as `grep -n` does: a dash in place of the colon before the number.
-fn write_neighbours(
-    page: &Page<'_>,
-    out: &mut dyn Write,
-    conversation: &DescribedConversation,
-    neighbours: &[JsonNeighbour],
-) -> io::Result<()> {
-    for JsonNeighbour { number, role, content, .. } in neighbours {
-        let id = padded(&harmless(&format!("{}-{number}", conversation.short_id)), ID);
-        let start = match page.look.is_narrow() {
-            true => String::new(),
-            false => format!("{:<16}  {}  ", "", padded(&harmless(role), ROLE)),
-        };
-        let room = page.look.columns.saturating_sub(id.width() + 2 + start.width());
-        let text = excerpt(content, &[], room);
-        let text = page.look.joined(&text, DIM);
-        writeln!(out, "{id}  {}{text}", page.look.styled(DIM, &start))?;
-    }
-    Ok(())
 }
 
 /// The result of writing JSON lines.
@@ -251,7 +129,7 @@ impl Neighbours<'_> {
             return Ok(None);
         }
         if self.last.as_ref().is_none_or(|(last, _)| last != key) {
-            let find = page.engine.find(&Stop::never()).session(key.0, &key.1, page.raw_content);
+            let find = page.engine.find(&Stop::never()).session(key.0, &key.1, false);
             self.last = Some((key.clone(), find?));
         }
         let session = self.last.as_ref().and_then(|(_, session)| session.as_ref());
@@ -309,7 +187,7 @@ impl JsonLines<'_> {
         };
         let (page, out, spool) = (&self.page, &mut *self.out, &mut self.spool);
         let end = JsonEnd { key, message, title_only, length };
-        self.batches.take(end, true, &mut |batch| write_json(page, out, spool, &batch))
+        self.batches.take(end, &mut |batch| write_json(page, out, spool, &batch))
     }
 
     pub(super) fn finish(self) -> Result<usize> {

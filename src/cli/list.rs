@@ -13,7 +13,7 @@ use super::{
     error::Result,
     filters::FilterArgs,
     found::{ConversationJson, DescribedConversation, listed, place, title_line},
-    look::{Color, Look},
+    look::Look,
     notes,
     output::{FOUND, NOTHING, complain, grouped, harmless, json_line},
 };
@@ -43,27 +43,15 @@ const MOST_LISTED: usize = 50;
 pub(super) struct Args {
     #[command(flatten)]
     filters: FilterArgs,
-    /// Only conversations of coding agents in this session
-    #[arg(long, hide_short_help = true, value_name = "ID")]
-    session: Option<String>,
     /// List the least recently active first
     #[arg(long)]
     oldest: bool,
     /// Print at most this many, 0 for all [default: 50]
     #[arg(short = 'n', long, value_name = "COUNT", value_parser = arguments::count)]
     limit: Option<usize>,
-    /// Skip this many
-    #[arg(long, hide_short_help = true, value_name = "COUNT", default_value_t = 0, value_parser = arguments::count)]
-    offset: usize,
     /// Print one JSON object per conversation
     #[arg(long)]
     pub(super) json: bool,
-    /// Do not start a pager
-    #[arg(long, hide_short_help = true)]
-    pub(super) no_pager: bool,
-    /// Colour the output
-    #[arg(long, hide_short_help = true, value_name = "WHEN", default_value = "auto")]
-    color: Color,
 }
 
 impl CommandArgs for Args {
@@ -76,7 +64,6 @@ impl CommandArgs for Args {
             takes_db: true,
             makes_vectors: false,
             may_be_torn: true,
-            move_home: None,
             waits_for: Some("looking up conversations"),
             form,
         }
@@ -90,21 +77,19 @@ impl CommandArgs for Args {
 fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Result<u8> {
     let Terminal { environment, out } = terminal;
     let stop = Stop::never();
-    let clock = environment.clock(args.filters.utc);
-    let (mut scope, notes) = args.filters.scope(engine, clock, &stop)?;
+    let clock = environment.clock();
+    let (scope, notes) = args.filters.scope(engine, clock, &stop)?;
     notes::print(&notes);
-    scope.session.clone_from(&args.session);
     let limit = match args.limit {
         Some(0) => usize::MAX,
         limit => limit.unwrap_or(MOST_LISTED),
     };
-    let wanted = args.offset..args.offset.saturating_add(limit);
     let options = ListOptions { oldest_first: args.oldest, ..ListOptions::BRIEF };
-    let page = engine.all_sources().undescribed(&scope, wanted, options, &stop)?;
+    let page = engine.all_sources().undescribed(&scope, 0..limit, options, &stop)?;
     notes::print(&page.notes);
     let short = engine.find(&stop).short_ids(&page.ids())?;
     let id = short.iter().map(|id| id.width()).max().unwrap_or(0).min(LONGEST_ID);
-    let columns = ListColumns { look: args.color.applied(Look::of(environment)), clock, id };
+    let columns = ListColumns { look: Look::of(environment), clock, id };
     let mut start = 0;
     while start < short.len() {
         let size = if start == 0 { FIRST_PART } else { PART };
@@ -125,16 +110,15 @@ fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Result<u8> {
     }
     let has_chats = !short.is_empty() || !notes::has_no_chats(engine, &stop)?;
     if short.is_empty() && page.notes.is_empty() {
-        complain(match page.total {
-            0 if !has_chats => notes::NO_CHATS,
-            0 if scope != Scope::default() => {
-                "no conversation found; without filters, `verbatim list` shows all"
-            }
-            0 => "no conversation found; those that the setting `exclude` names are left out",
-            _ => "--offset is larger than the number of conversations",
+        complain(if !has_chats {
+            notes::NO_CHATS
+        } else if scope != Scope::default() {
+            "no conversation found; without filters, `verbatim list` shows all"
+        } else {
+            "no conversation found; those that the setting `exclude` names are left out"
         });
     }
-    let more = page.total.saturating_sub(args.offset.saturating_add(short.len()));
+    let more = page.total.saturating_sub(short.len());
     if more > 0 {
         let shown = grouped(short.len() as u64);
         let text =

@@ -14,7 +14,6 @@ mod engine_config;
 mod environment;
 mod error;
 mod exclude;
-mod explain;
 mod export;
 mod filters;
 mod forget;
@@ -32,7 +31,6 @@ mod look;
 mod markdown;
 mod matching;
 mod notes;
-mod old_home;
 mod open;
 mod output;
 mod pager;
@@ -248,9 +246,6 @@ fn execute(parsed: ParsedCommand, environment: &Environment, out: &mut dyn Write
     let no_provider = choose_model(&mut config, args.model(), facts.makes_vectors, environment)?;
     config.cluster_login = engine_config::cluster_login(environment)?;
     args.take(&mut config, environment);
-    if let Some(consent) = facts.move_home {
-        old_home::offer(&config, consent, environment)?;
-    }
     engine::prepare_home(&config, facts.writes);
     let engine = Arc::new(Engine::new(config));
     if matches!(facts.reads, Reads::EverySource | Reads::EverySourceExactly) {

@@ -86,7 +86,6 @@ impl CommandArgs for OpenArgs {
             takes_db: true,
             makes_vectors: false,
             may_be_torn: false,
-            move_home: None,
             waits_for: Some("looking up conversations"),
             form: OutputForm::AsItIs,
         }
@@ -140,7 +139,6 @@ impl CommandArgs for ResumeArgs {
             takes_db: true,
             makes_vectors: false,
             may_be_torn: false,
-            move_home: None,
             waits_for: Some("looking up conversations"),
             form: OutputForm::AsItIs,
         }

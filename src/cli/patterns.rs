@@ -21,10 +21,10 @@ pub(super) struct Patterns {
     ///
     /// ^ and $ match at the beginning and the end of a line. Repeat it to find any of several.
     #[arg(short = 'e', long, value_name = "REGEX", allow_hyphen_values = true)]
-    #[arg(conflicts_with_all = ["words", "like", "fold"])]
+    #[arg(conflicts_with_all = ["words", "fold"])]
     regexp: Vec<String>,
     /// Find the text only as whole words
-    #[arg(short = 'w', long, conflicts_with = "like")]
+    #[arg(short = 'w', long)]
     word: bool,
     /// Also find messages that have this text (repeatable)
     #[arg(hide_short_help = true, long, value_name = "TEXT", allow_hyphen_values = true)]
@@ -38,9 +38,6 @@ pub(super) struct Patterns {
     #[arg(hide_short_help = true, long, value_name = "TEXT", allow_hyphen_values = true)]
     #[arg(value_parser = filled)]
     not: Vec<String>,
-    /// Take % for any text and _ for any one character, as SQL's LIKE does; case is ignored for A to Z only
-    #[arg(hide_short_help = true, long)]
-    like: bool,
     /// Ignore the case of letters, even if the text has a capital letter
     #[arg(hide_short_help = true, short = 'i', long, overrides_with = "case_sensitive")]
     ignore_case: bool,
@@ -48,7 +45,7 @@ pub(super) struct Patterns {
     #[arg(hide_short_help = true, short = 's', long, overrides_with = "ignore_case")]
     case_sensitive: bool,
     /// Ignore accents and width: cafe finds café, テスト finds ﾃｽﾄ; for the case of letters, see -i and -s
-    #[arg(hide_short_help = true, long, conflicts_with = "like")]
+    #[arg(hide_short_help = true, long)]
     fold: bool,
 }
 
@@ -66,16 +63,10 @@ impl Patterns {
         parts.filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ")
     }
 
-    /// Makes the search case-sensitive unless a flag says otherwise.
-    pub(super) fn heed_case(&mut self) {
-        self.case_sensitive |= !self.ignore_case;
-    }
-
     pub(super) fn request(&self) -> Request {
         let trimmed = |text: &String| engine::trimmed(text).to_owned();
         let matching = match () {
             () if !self.regexp.is_empty() => Matching::Regex,
-            () if self.like => Matching::Like,
             () if self.word => Matching::Word,
             () => Matching::Literal,
         };
@@ -94,8 +85,7 @@ impl Patterns {
             ignore_accents: self.fold,
             ..Request::default()
         };
-        let case_sensitive =
-            self.case_sensitive || !self.ignore_case && !self.like && case_matters(&request);
+        let case_sensitive = self.case_sensitive || !self.ignore_case && case_matters(&request);
         Request { case_sensitive, ..request }
     }
 
@@ -105,7 +95,6 @@ impl Patterns {
             (!self.regexp.is_empty(), "--regexp"),
             (self.word, "--word"),
             (!self.or.is_empty(), "--or"),
-            (self.like, "--like"),
             (self.ignore_case, "--ignore-case"),
             (self.case_sensitive, "--case-sensitive"),
             (self.fold, "--fold"),
@@ -145,12 +134,9 @@ fn case_matters(request: &Request) -> bool {
     literals.chars().any(char::is_uppercase) || *matching == Matching::Regex && literals.is_empty()
 }
 
-/// Returns the arguments of `verbatim search` that make a request, without its roles and dates. In place of
-/// `before`, which may be case-sensitive by a setting.
-pub(super) fn arguments_of(request: &Request, before: &Request) -> Vec<String> {
-    let Request {
-        text, or, and, not, matching, case_sensitive, ignore_accents, raw_content, ..
-    } = request;
+/// Returns the arguments of `verbatim search` that make a request, without its roles and dates.
+pub(super) fn arguments_of(request: &Request) -> Vec<String> {
+    let Request { text, or, and, not, matching, case_sensitive, ignore_accents, .. } = request;
     let mut arguments = Vec::new();
     let mut add = |flag: &str, value: &str| arguments.extend([flag.to_owned(), value.to_owned()]);
     let is_regex = *matching == Matching::Regex;
@@ -162,18 +148,11 @@ pub(super) fn arguments_of(request: &Request, before: &Request) -> Vec<String> {
     not.iter().for_each(|text| add("--not", text));
     let case = match (*case_sensitive, case_matters(request)) {
         (true, false) => Some("-s"),
-        (false, matters) if matters || before.case_sensitive && !case_matters(before) => {
-            Some("-i").filter(|_| *matching != Matching::Like)
-        }
+        (false, true) => Some("-i"),
         _ => None,
     };
-    let flags = [
-        (*matching == Matching::Word).then_some("-w"),
-        (*matching == Matching::Like).then_some("--like"),
-        ignore_accents.then_some("--fold"),
-        raw_content.then_some("--raw-content"),
-        case,
-    ];
+    let flags =
+        [(*matching == Matching::Word).then_some("-w"), ignore_accents.then_some("--fold"), case];
     let mut first: Vec<String> = flags.into_iter().flatten().map(str::to_owned).collect();
     if !is_regex {
         first.extend(text.starts_with('-').then(|| "--".to_owned()));

@@ -10,7 +10,7 @@ use super::{
     found::{ConversationJson, FoundHit, Key, Page, conversations},
     groups::Groups,
     indexing,
-    lines::{FlatLines, JsonAnswer, JsonNeighbour, Neighbours},
+    lines::{JsonAnswer, JsonNeighbour, Neighbours},
     notes,
     output::{FOUND, JsonHit, NOTHING, complain, counted, json_line},
 };
@@ -27,7 +27,6 @@ const FAR: &str = "further away:";
 /// The output format of the messages.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Form {
-    pub(super) flat: bool,
     pub(super) json: bool,
     pub(super) quiet: bool,
     /// Whether the user gave the limit, and knows that there may be more.
@@ -84,32 +83,12 @@ pub(super) fn run(
     };
     let (near, far) = ranking.near_and_far();
     for some in [near, far].into_iter().filter(|some| !some.is_empty()) {
-        // Programs read a file or a pipe line by line.
-        if some[0].is_far && (!form.flat || environment.terminal) {
-            writeln!(out, "{}{FAR}", if form.flat { "" } else { "\n" })?;
+        if some[0].is_far {
+            writeln!(out, "\n{FAR}")?;
         }
-        let found = some.iter().map(shown);
-        match form.flat {
-            true => write_flat(found, page, out)?,
-            false => write_groups(found, page, &mark, out)?,
-        }
+        write_groups(some.iter().map(shown), page, &mark, out)?;
     }
     Ok(FOUND)
-}
-
-fn write_flat(
-    found: impl Iterator<Item = FoundHit>,
-    page: Page<'_>,
-    out: &mut dyn Write,
-) -> Result<()> {
-    let mut lines = FlatLines::new(page, usize::MAX, out);
-    for found in found {
-        if lines.show(found).is_break() {
-            break;
-        }
-    }
-    lines.finish()?;
-    Ok(())
 }
 
 fn write_groups(

@@ -1,18 +1,12 @@
 //! The command `verbatim reindex`.
 
-use std::time::Instant;
-
-use serde_json::{Value, json};
-
 use super::{
     archives,
     command::{CommandArgs, Facts, Invocation, OutputForm, Reads},
     environment::Terminal,
     error::Result,
-    indexing::{self, Limits},
-    interrupt,
-    old_home::Consent,
-    output::{FOUND, complain, grouped},
+    indexing, interrupt,
+    output::{FOUND, complain},
 };
 use verbatim_engine::{Engine, Reindex, SourceKind};
 
@@ -26,7 +20,7 @@ use verbatim_engine::{Engine, Reindex, SourceKind};
 /// them at once. Ctrl-C loses none of it: another reindex, or a running server, goes on.
 ///
 ///     verbatim reindex
-///     verbatim reindex --db export.db --memory 512M
+///     verbatim reindex --db export.db
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(super) struct Args {
@@ -40,21 +34,6 @@ pub(super) struct Args {
     /// leaves the sentence model out.
     #[arg(long, value_name = "NAME")]
     pub(super) model: Option<String>,
-
-    #[command(flatten)]
-    limits: Limits,
-
-    /// Show sizes, speeds and folders too
-    #[arg(long, hide_short_help = true)]
-    verbose: bool,
-
-    /// Print JSON: one object at the end
-    #[arg(long, conflicts_with = "verbose")]
-    json: bool,
-
-    /// Move a home of an older version without asking
-    #[arg(short, long)]
-    pub(super) yes: bool,
 }
 
 const ELSEWHERE: &str =
@@ -62,14 +41,12 @@ const ELSEWHERE: &str =
 
 impl CommandArgs for Args {
     fn facts(&self) -> Facts {
-        let consent = if self.yes { Consent::Given } else { Consent::Asked };
         Facts {
             reads: Reads::Nothing,
             writes: true,
             takes_db: true,
             makes_vectors: true,
             may_be_torn: false,
-            move_home: Some(consent),
             waits_for: None,
             form: OutputForm::AsItIs,
         }
@@ -90,7 +67,7 @@ fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Result<u8> {
     let sources = engine.sources();
     let has_export = sources.iter().any(|source| source.kind == SourceKind::Export);
     let report = archives::sync(engine, environment, &stop).filter(|report| report.read > 0);
-    if let Some(report) = report.filter(|_| !args.json) {
+    if let Some(report) = report {
         writeln!(out, "{report}")?;
     }
     let sources = engine.sources();
@@ -98,8 +75,7 @@ fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Result<u8> {
         // This call returns an error that names the missing database.
         engine.config().export_store()?;
     }
-    let options = Reindex { resources: args.limits.resources(environment), full: args.full };
-    let begun = Instant::now();
+    let options = Reindex { resources: indexing::resources(environment), full: args.full };
     let mut indexed = Vec::new();
     let mut failed = None;
     for source in &sources {
@@ -116,20 +92,14 @@ fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Result<u8> {
             Ok(done) => done,
         };
         failed = failed.or(failure);
-        if !args.json {
-            if args.verbose && sources.len() > 1 {
-                write!(out, "{}: ", source.kind.name())?;
-            }
-            indexing::write_result(&one, args.verbose, out)?;
-        }
-        indexed.push((source, one));
+        indexing::write_result(&one, out)?;
+        indexed.push(source);
     }
     // Whoever reads the lines above can search already.
     out.flush()?;
-    for (source, one) in &mut indexed {
-        let begun = Instant::now();
+    for source in indexed {
         match indexing::encode(source, options.resources.threads, environment, &stop) {
-            Ok(made) => one.encoded = made,
+            Ok(()) => {}
             Err(error) if error.is_stopped() => {
                 return Ok(interrupt::stopped(
                     "the vectors that were made stay, and searches use them; another reindex, or a \
@@ -143,18 +113,7 @@ fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Result<u8> {
         }
         if source.encoded(&stop).missing() > 0 {
             complain(ELSEWHERE);
-        } else if args.verbose && one.encoded > 0 {
-            let (made, took) = (grouped(one.encoded), begun.elapsed().as_secs_f64());
-            writeln!(
-                out,
-                "made the vectors of {made} messages by the sentence model in {took:.1} s"
-            )?;
         }
-    }
-    if args.json {
-        let sources: Vec<Value> = indexed.iter().map(|(_, one)| indexing::json(one)).collect();
-        let seconds = begun.elapsed().as_secs_f64();
-        writeln!(out, "{}", json!({"sources": sources, "seconds": seconds}))?;
     }
     failed.map_or(Ok(FOUND), |error| Err(error.into()))
 }

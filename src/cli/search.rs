@@ -8,28 +8,28 @@ use std::{
 };
 
 use clap::{Args as _, FromArgMatches, ValueEnum, error::ErrorKind};
+use clap_complete::ArgValueCompleter;
 use serde::Serialize;
-use serde_json::json;
 
 use super::{
     arguments,
     clock::Clock,
     command::{CommandArgs, Facts, Invocation, OutputForm, Reads},
+    completions::conversations,
     engine_config::{PlaceArgs, passed_over_note},
     environment::{Environment, Terminal},
     error::{Error, Result},
-    explain::explain,
     filters::FilterArgs,
     found::{Context, FoundHit, Page},
     groups::Groups,
     hints,
-    lines::{FlatLines, JsonAnswer, JsonLines},
+    lines::{JsonAnswer, JsonLines},
     look::{Color, Look},
     matching::{ListForm, MatchingConversations},
     notes,
     output::{FOUND, NOTHING, complain, counted, grouped, json_line},
     patterns::{self, Patterns},
-    ranked, settings, settings_file,
+    ranked,
 };
 use verbatim_answer::{
     exact::{ExactSearch, NothingFound},
@@ -79,6 +79,9 @@ pub(super) struct Args {
     mode: SearchMode,
     #[command(flatten)]
     filters: FilterArgs,
+    /// Only this conversation: its id, title or link (repeatable)
+    #[arg(long = "in", value_name = "CONVERSATION", add = ArgValueCompleter::new(conversations))]
+    within: Vec<String>,
     /// Print at most this many messages, and as many titles, 0 for all [default: 50]
     #[arg(short = 'n', long, value_name = "COUNT", value_parser = arguments::count)]
     limit: Option<usize>,
@@ -94,19 +97,16 @@ pub(super) struct Args {
     /// Print this many messages after each match
     #[arg(short = 'A', long, hide_short_help = true, value_name = "COUNT", value_parser = arguments::count)]
     after_context: Option<usize>,
-    /// Print one line per message: ID:NUMBER, time, role and text
-    #[arg(long, hide_short_help = true)]
-    flat: bool,
     /// Print one JSON object per message: message_id, conversation_id, title, role, time, content,
     /// position, source, service, project, branch, folder, model, url, number, title_only; with
     /// -C also context
-    #[arg(long, conflicts_with = "flat")]
+    #[arg(long)]
     json: bool,
     /// Print only the conversations, one line each with its number of matches; -n counts them
-    #[arg(short = 'l', long, hide_short_help = true, conflicts_with_all = ["flat", "count"])]
+    #[arg(short = 'l', long, hide_short_help = true, conflicts_with = "count")]
     conversations: bool,
     /// Print only the ids of the conversations, each followed by a zero byte, for xargs -0
-    #[arg(short = '0', long, hide_short_help = true, conflicts_with_all = ["flat", "json", "count"])]
+    #[arg(short = '0', long, hide_short_help = true, conflicts_with_all = ["json", "count"])]
     null: bool,
     /// Print only how many messages match, of all sources and without a limit; titles are counted apart
     #[arg(short = 'c', long, hide_short_help = true)]
@@ -114,34 +114,12 @@ pub(super) struct Args {
     /// Print nothing; the exit code says whether something was found
     #[arg(short = 'q', long, hide_short_help = true)]
     quiet: bool,
-    /// Show the query plan and timings instead of the answer
-    #[arg(long, hide_short_help = true)]
-    explain: bool,
-    /// Match and show messages as stored, even if that is the JSON of ChatGPT's message parts
-    #[arg(long, hide_short_help = true, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
-    raw_content: Option<bool>,
-    /// Do not start a pager
-    #[arg(long, hide_short_help = true)]
-    no_pager: bool,
     /// Colour the output
     #[arg(long, hide_short_help = true, value_name = "WHEN", default_value = "auto")]
     color: Color,
 }
 
 impl Args {
-    /// Applies the settings of the configuration file.
-    pub(super) fn take_settings(&mut self, environment: &Environment) {
-        // Ranked search supports none of these settings.
-        if self.ranks() {
-            return;
-        }
-        if settings::is_on(&settings_file::CASE_SENSITIVE, None, environment) {
-            self.patterns.heed_case();
-        }
-        let is_raw = settings::is_on(&settings_file::RAW_CONTENT, self.raw_content, environment);
-        self.raw_content = Some(is_raw);
-    }
-
     /// Parses the arguments of a search.
     pub(super) fn parsed(words: impl IntoIterator<Item = String>) -> Result<Args> {
         let command = Args::augment_args(clap::Command::new("search").no_binary_name(true));
@@ -151,22 +129,22 @@ impl Args {
 
     /// Returns the arguments of a search that prints a few messages with a text.
     pub(super) fn few(text: &str) -> Args {
-        let words = ["--limit=3", "--no-pager", "--", text].map(str::to_owned);
+        let words = ["--limit=3", "--", text].map(str::to_owned);
         Args::parsed(words).expect("these arguments are allowed")
     }
 
     /// Returns the scope of the filters.
     pub(super) fn scope(&self, engine: &Engine, clock: Clock, stop: &Stop) -> Result<Scope> {
-        Ok(self.filters.scope(engine, clock, stop)?.0)
+        Ok(self.filters().scope(engine, clock, stop)?.0)
+    }
+
+    fn filters(&self) -> FilterArgs {
+        self.filters.within(&self.within)
     }
 
     /// Returns the request of an exact search.
     pub(super) fn request(&self) -> Request {
-        Request { raw_content: self.is_raw(), ..self.patterns.request() }
-    }
-
-    fn is_raw(&self) -> bool {
-        self.raw_content == Some(true)
+        self.patterns.request()
     }
 
     /// Returns the question to rank by.
@@ -200,8 +178,7 @@ impl Args {
 
     /// Returns whether the answer is for a person and may be long.
     fn is_paged(&self) -> bool {
-        let is_for_programs = self.json || self.explain || self.count || self.null || self.quiet;
-        !is_for_programs && !self.no_pager
+        !(self.json || self.count || self.null || self.quiet)
     }
 }
 
@@ -229,7 +206,6 @@ impl CommandArgs for Args {
             takes_db: true,
             makes_vectors: true,
             may_be_torn: self.ranks() || self.has_context(),
-            move_home: None,
             waits_for: Some("searching"),
             form,
         }
@@ -252,9 +228,9 @@ pub(super) fn run(
 ) -> Result<u8> {
     let Terminal { environment, out } = terminal;
     let stop = Stop::never();
-    let clock = environment.clock(args.filters.utc);
+    let clock = environment.clock();
     let mode = rank_by(args)?;
-    let (scope, notes) = args.filters.scope(engine, clock, &stop)?;
+    let (scope, notes) = args.filters().scope(engine, clock, &stop)?;
     notes::print(&notes);
     let passed_over = passed_over_note(engine.config());
     if let Some(note) = passed_over.as_ref().filter(|_| environment.progress) {
@@ -262,18 +238,17 @@ pub(super) fn run(
     }
     let look = args.color.applied(Look::of(environment));
     let context = args.context();
-    let page = Page { engine, look, clock, context, raw_content: args.is_raw() };
+    let page = Page { engine, look, clock, context };
     if let Some(mode) = mode {
-        let Args { flat, json, quiet, limit, .. } = *args;
+        let Args { json, quiet, limit, .. } = *args;
         let has_limit = limit.is_some_and(|limit| (1..=ranked::MOST).contains(&limit));
-        let form = ranked::Form { flat, json, quiet, has_limit };
+        let form = ranked::Form { json, quiet, has_limit };
         return ranked::run(&args.question(mode, scope), form, page, Terminal { environment, out });
     }
     let search = Exact::of(args, page, scope, &stop)?;
     let count = match () {
         () if args.quiet => usize::from(search.search.finds()?),
         () if args.count => search.count(args.json, environment.terminal, out)?,
-        () if args.explain => search.explain(args.json, out)?,
         () if args.conversations || args.null => {
             let form = ListForm { json: args.json, null: args.null };
             search.conversations(form, out)?
@@ -283,11 +258,6 @@ pub(super) fn run(
             notes::print(&notes);
             search.say_if_cut(is_cut, out)?;
             count
-        }
-        () if args.flat => {
-            let (messages, titles) = search.flat(out)?;
-            search.say_if_cut(messages == search.limit, out)?;
-            messages + titles
         }
         () => search.grouped(environment.terminal, out)?,
     };
@@ -305,10 +275,9 @@ pub(super) fn run(
 }
 
 /// The flags of this command that are not parameters of `/search`.
-const NOT_ASKED: [&str; 13] = [
+const NOT_ASKED: [&str; 10] = [
     "regexp",
     "json",
-    "flat",
     "context",
     "before-context",
     "after-context",
@@ -316,8 +285,6 @@ const NOT_ASKED: [&str; 13] = [
     "null",
     "count",
     "quiet",
-    "explain",
-    "no-pager",
     "color",
 ];
 
@@ -366,14 +333,13 @@ pub(super) fn answer(
     stop: &Stop,
     out: &mut dyn Write,
 ) -> Result<()> {
-    let mut args = parse(asked).map_err(Error::Usage)?;
-    args.take_settings(environment);
-    let clock = environment.clock(args.filters.utc);
+    let args = parse(asked).map_err(Error::Usage)?;
+    let clock = environment.clock();
     let mode = rank_by(&args)?;
-    let (scope, notes) = args.filters.scope(engine, clock, stop)?;
+    let (scope, notes) = args.filters().scope(engine, clock, stop)?;
     let look = Look::of(environment);
     let context = Context::default();
-    let page = Page { engine, look, clock, context, raw_content: args.is_raw() };
+    let page = Page { engine, look, clock, context };
     let mut answer = match mode {
         Some(mode) => ranked::json(&args.question(mode, scope), page, stop, out)?,
         None => Exact::of(&args, page, scope, stop)?.json(out)?,
@@ -409,7 +375,6 @@ fn parse(asked: &[(String, String)]) -> Result<Args, clap::Error> {
             }
             ("q", _) => text = Some(value.clone()),
             (REGEX, _) => is_regex = is_on()?,
-            ("raw-content", _) => words.push(format!("--raw-content={}", is_on()?)),
             (name, Some(flag)) if flag.get_action().takes_values() => {
                 words.push(format!("--{name}={value}"));
             }
@@ -444,17 +409,15 @@ fn rank_by(args: &Args) -> Result<Option<engine::Mode>> {
     };
     args.patterns.refuse_for_ranking()?;
     patterns::refuse(args.count, "--count")?;
-    patterns::refuse(args.explain, "--explain")?;
     patterns::refuse(args.oldest, "--oldest")?;
     patterns::refuse(args.conversations, "--conversations")?;
     patterns::refuse(args.null, "--null")?;
-    patterns::refuse(args.is_raw(), "--raw-content")?;
     Ok(Some(mode))
 }
 
 struct Exact<'a> {
     page: Page<'a>,
-    filters: &'a FilterArgs,
+    filters: FilterArgs,
     search: ExactSearch<'a>,
     /// The maximum number of messages to show.
     limit: usize,
@@ -466,8 +429,8 @@ impl<'a> Exact<'a> {
     fn of(args: &'a Args, page: Page<'a>, scope: Scope, stop: &Stop) -> Result<Exact<'a>> {
         let mut search = ExactSearch::new(page.engine, args.request(), scope, stop)?;
         search.oldest_first = args.oldest;
-        let (limit, has_limit) = (args.most(), args.limit.is_some());
-        Ok(Exact { page, filters: &args.filters, search, limit, has_limit })
+        let has_limit = args.limit.is_some();
+        Ok(Exact { page, filters: args.filters(), search, limit: args.most(), has_limit })
     }
 
     /// Searches, and prints the notes.
@@ -507,27 +470,6 @@ impl<'a> Exact<'a> {
             }
         }
         Ok(messages + titles)
-    }
-
-    fn explain(&self, is_json: bool, out: &mut dyn Write) -> Result<usize> {
-        let mut left = self.limit;
-        let mut count = |()| {
-            left -= 1;
-            if left > 0 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-        };
-        let searched = self.all(self.at_most(), &|_, _| Some(()), &mut count)?;
-        for (source, plan, count) in &searched.plans {
-            let mut text = Vec::new();
-            explain(&mut text, plan, *count)?;
-            let text = String::from_utf8_lossy(&text);
-            if is_json {
-                let plan: Vec<&str> = text.lines().collect();
-                json_line(out, &json!({"source": source.name(), "hits": count, "plan": plan}))?;
-            } else {
-                write!(out, "source: {}\n{text}", source.name())?;
-            }
-        }
-        Ok(searched.plans.iter().map(|(.., count)| count).sum())
     }
 
     /// Writes the conversations that match, in the order of their first matches.
@@ -570,14 +512,6 @@ impl<'a> Exact<'a> {
         let make: Make<'_, _> = &render;
         let notes = self.search.each(limit, make.into(), &mut show)?.notes;
         Ok(JsonAnswer { count: lines.finish()?, is_cut, notes })
-    }
-
-    fn flat(&self, out: &mut dyn Write) -> Result<(usize, usize)> {
-        let mut lines = FlatLines::new(self.page, self.limit, out);
-        let marks = (&self.search.marks, MOST_SPANS);
-        let render = |kind, hit: Hit<'_>| Some(FoundHit::of(kind, &hit, self.page.look, marks));
-        self.all(self.limit_of_source(), &render, &mut |found| lines.show(found))?;
-        lines.finish()
     }
 
     /// Returns the limit for each source; `None` if titles can match, because each title is shown only once.
@@ -664,7 +598,7 @@ impl<'a> Exact<'a> {
     /// Returns the number of searched messages and the time; empty if SQLite searched, or with filters.
     fn searched(&self, searched: &Searched) -> Result<String> {
         let mut took = Duration::ZERO;
-        for (_, plan, _) in &searched.plans {
+        for plan in &searched.plans {
             match plan {
                 SearchPlan::ByIndex { trace, .. } => took = took.max(trace.lookup + trace.search),
                 SearchPlan::ByCluster { took: one, .. } => took = took.max(*one),
@@ -696,9 +630,8 @@ impl<'a> Exact<'a> {
                 format!("{sentence} ({messages} in {conversations} looked at)")
             }
         };
-        let before = &self.search.request;
         let hints: Vec<String> =
-            readings.iter().map(|reading| hints::line(reading, before, self.filters)).collect();
+            readings.iter().map(|reading| hints::line(reading, &self.filters)).collect();
         Ok(match &hints[..] {
             [] if has_nearest => format!("{none}; --mode both finds the nearest by meaning"),
             [] => none,

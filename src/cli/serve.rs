@@ -7,8 +7,7 @@ use super::{
     engine_config,
     environment::{Environment, is_off},
     error::{Error, Result},
-    exclude,
-    indexing::Limits,
+    exclude, indexing,
     listen::{self, ADDRESS, Admission, ListenAt},
     output::{FOUND, complain},
     settings, settings_file,
@@ -52,15 +51,14 @@ pub(super) struct Args {
     #[arg(long = "workspace", value_name = "FOLDER")]
     workspaces: Vec<PathBuf>,
     /// Do not ignore the case of the letters A to Z
-    #[arg(long, hide_short_help = true, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
-    case_sensitive: Option<bool>,
+    #[arg(long, hide_short_help = true)]
+    case_sensitive: bool,
     /// Match and show messages as stored, even if that is the JSON of ChatGPT's message parts
-    #[arg(long, hide_short_help = true, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
-    raw_content: Option<bool>,
-    /// Do not refresh indexes; by default, the server follows the databases and refreshes their
-    /// indexes in the background
-    #[arg(long, hide_short_help = true, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
-    no_watch: Option<bool>,
+    #[arg(long, hide_short_help = true)]
+    raw_content: bool,
+    /// Do not refresh indexes; this is how `verbatim connect` and `verbatim doctor` try a server
+    #[arg(long, hide = true)]
+    no_watch: bool,
     /// Speak HTTP on this address: a port, a host, or both
     #[arg(long, value_name = "ADDRESS", num_args = 0..=1, default_missing_value = ADDRESS)]
     http: Option<String>,
@@ -71,12 +69,12 @@ pub(super) struct Args {
     #[arg(long, requires = "listens")]
     page: bool,
     #[command(flatten)]
-    admission: Admission,
+    pub(super) admission: Admission,
 }
 
 impl Args {
-    fn leaves_indexes(&self) -> bool {
-        self.no_watch == Some(true)
+    fn leaves_indexes(&self, environment: &Environment) -> bool {
+        self.no_watch || environment.setting(&settings_file::WATCH).switch() == Some(false)
     }
 }
 
@@ -88,19 +86,13 @@ impl CommandArgs for Args {
             takes_db: true,
             makes_vectors: true,
             may_be_torn: false,
-            move_home: None,
             waits_for: None,
             form: OutputForm::AsItIs,
         }
     }
 
     fn take(&mut self, config: &mut Config, environment: &Environment) {
-        let is_on = |setting, flag| Some(settings::is_on(setting, flag, environment));
-        self.case_sensitive = is_on(&settings_file::CASE_SENSITIVE, self.case_sensitive);
-        self.raw_content = is_on(&settings_file::RAW_CONTENT, self.raw_content);
-        let watches = environment.setting(&settings_file::WATCH).switch();
-        self.no_watch = self.no_watch.or(watches.map(|watches| !watches));
-        config.leave_indexes |= self.leaves_indexes();
+        config.leave_indexes |= self.leaves_indexes(environment);
         let flag = self.workspaces.iter().map(|folder| folder.clone().into_os_string()).collect();
         let flag = Some(flag).filter(|_| !self.workspaces.is_empty());
         let workspaces = settings::resolve(&settings_file::WORKSPACES, flag, environment);
@@ -123,8 +115,8 @@ pub(super) fn select_tools(
     let offer = tools::selected(named.text().as_deref(), has_workspace)
         .map_err(|source| Error::Tools { by: named.by.to_string(), source })?;
     let options = Options {
-        case_sensitive: args.case_sensitive == Some(true),
-        raw_content: args.raw_content == Some(true),
+        case_sensitive: args.case_sensitive,
+        raw_content: args.raw_content,
         verbose: is_off(environment.variable("COMPACT_RESPONSES")),
         no_conversations: is_off(environment.variable("ENABLE_CONVERSATIONS")),
         page_url: None,
@@ -137,15 +129,15 @@ fn run(args: &Args, engine: &Arc<Engine>, environment: &Environment) -> Result<u
     if let Some(note) = engine_config::local_note(engine.config()) {
         complain(&note);
     }
-    let (address, socket) = (args.http.as_deref(), args.socket.as_deref());
-    let places = ListenAt { address, socket, may_move: false };
+    let places =
+        ListenAt { address: args.http.as_deref(), socket: args.socket.as_deref(), may_move: false };
     args.admission.refuse_idle(&places)?;
     exclude::follow(engine, environment);
     if args.http.is_none() && args.socket.is_none() {
         if environment.can_ask {
             complain(BY_HAND);
         }
-        let watch = start_watch(engine, args.leaves_indexes());
+        let watch = start_watch(engine);
         let served = mcp::serve(Arc::clone(engine), options, offer);
         end_watch(watch);
         served?;
@@ -164,17 +156,16 @@ fn run(args: &Args, engine: &Arc<Engine>, environment: &Environment) -> Result<u
     if let Some(path) = &args.socket {
         complain(&format!("serves MCP on the socket {}, at /mcp", path.display()));
     }
-    over_http(args, server, engine, (options, offer))
+    over_http(server, engine, (options, offer))
 }
 
 /// Answers over HTTP until a signal ends the program.
 pub(super) fn over_http(
-    args: &Args,
     server: HttpServer,
     engine: &Arc<Engine>,
     (options, offer): (Options, Offer),
 ) -> Result<u8> {
-    let watch = start_watch(engine, args.leaves_indexes());
+    let watch = start_watch(engine);
     let signal = async { drop(interrupted().await) };
     let engine = Arc::clone(engine);
     let served = server.serve(|is_over| mcp::http::router(engine, options, offer, is_over), signal);
@@ -185,7 +176,7 @@ pub(super) fn over_http(
 
 #[cfg(feature = "page")]
 pub(super) fn page(engine: &Arc<Engine>, environment: &Environment) -> Result<axum::Router> {
-    let resources = Limits::default().resources(environment);
+    let resources = indexing::resources(environment);
     Ok(verbatim_server::web::router(Arc::clone(engine), environment.local_time, resources))
 }
 
@@ -196,15 +187,16 @@ pub(super) fn page(_: &Arc<Engine>, _: &Environment) -> Result<axum::Router> {
 
 /// Starts to watch the databases, unless this is switched off. Searches are correct without the
 /// watch, so an error of the thread's start is only logged.
-fn start_watch(engine: &Arc<Engine>, is_off: bool) -> Option<watch::Watch> {
+fn start_watch(engine: &Arc<Engine>) -> Option<watch::Watch> {
+    if engine.config().leave_indexes {
+        return None;
+    }
     let told = |event: watch::Event| match event {
         // Merging changes no answer, so it is of no interest to users.
         watch::Event::Index(UpkeepEvent::Merged { .. }) => {}
         event => complain(&event_text(&event)),
     };
-    let start = || watch::start(Arc::clone(engine), told);
-    let started = (!is_off).then(start)?;
-    started.map_err(|error| complain(&error.to_string())).ok()
+    watch::start(Arc::clone(engine), told).map_err(|error| complain(&error.to_string())).ok()
 }
 
 fn end_watch(watch: Option<watch::Watch>) {

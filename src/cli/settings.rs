@@ -86,11 +86,6 @@ pub(super) fn resolve(
     }
 }
 
-/// Returns whether a switch is on: from its flag, else from the environment or the configuration file.
-pub(super) fn is_on(setting: &Setting, flag: Option<bool>, environment: &Environment) -> bool {
-    flag.or_else(|| environment.setting(setting).switch()) == Some(true)
-}
-
 impl Environment {
     /// Returns the values of a setting that has no flag here.
     pub(super) fn setting(&self, setting: &Setting) -> SettingValue {

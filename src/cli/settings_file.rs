@@ -65,7 +65,7 @@ settings! {
     CLUSTER_LOGIN "cluster-login" Secret None, ["VERBATIM_CLUSTER_LOGIN"], None;
     CLUSTER_LOGIN_FILE "cluster-login-file" Path None, ["VERBATIM_CLUSTER_LOGIN_FILE"], None;
     CLUSTER_CA "cluster-ca" Path None, ["VERBATIM_CLUSTER_CA"], None;
-    INDEX "index" Path Some("--index"), ["VERBATIM_INDEX"], None;
+    INDEX "index" Path None, ["VERBATIM_INDEX"], None;
     ARCHIVES "archives" Folders Some("--archive"), ["VERBATIM_ARCHIVE"], None;
     EXCLUDE "exclude" Patterns None, [], None;
     WORKSPACES "workspaces" Folders Some("--workspace"), ["VERBATIM_WORKSPACE"], None;
@@ -73,11 +73,9 @@ settings! {
     EMBEDDINGS_KEY "embeddings-key" Secret None, ["VERBATIM_EMBEDDINGS_KEY"], None;
     VECTOR_SHARE "vector-share" Share None, ["VERBATIM_VECTOR_SHARE"], None;
     TOOLS "tools" Names Some("--tools"), ["VERBATIM_TOOLS"], Some("default");
-    WATCH "watch" Switch Some("--no-watch"), [], Some("true");
-    MEMORY "memory" Size Some("--memory"), [], Some("1G");
-    THREADS "threads" Threads Some("--threads"), [], None;
-    CASE_SENSITIVE "case-sensitive" Switch Some("--case-sensitive"), [], Some("false");
-    RAW_CONTENT "raw-content" Switch Some("--raw-content"), [], Some("false");
+    WATCH "watch" Switch None, [], Some("true");
+    MEMORY "memory" Size None, [], Some("1G");
+    THREADS "threads" Threads None, [], None;
 }
 
 /// The content of the configuration file.
@@ -325,7 +323,7 @@ mod tests {
         let text = "home = '~/chats'\ndb = '/a.db'\nindex = '/i'\narchives = []\n\
                     exclude = ['secret', '~/private/*']\nworkspaces = '/w'\nembeddings = 'built-in'\n\
                     embeddings-key = 'k'\ntools = ['search', 'read']\nwatch = false\nmemory = '64M'\n\
-                    threads = 2\ncase-sensitive = true\nraw-content = false\ncluster-login = 'u:p'\n\
+                    threads = 2\ncluster-login = 'u:p'\n\
                     cluster-login-file = '/l'\ncluster-ca = '/ca'\nvector-share = 0.4\n";
         let entries = parse(text, Some(Path::new("/u"))).expect("the file is right");
         let values = |key: &str| {

@@ -15,16 +15,16 @@ use super::{
     clock::Clock,
     command::{CommandArgs, Facts, Invocation, OutputForm, Reads},
     completions::conversations,
-    environment::{Environment, Terminal},
+    environment::Terminal,
     error::Result,
     filters::usage,
     found::{self, ConversationJson, DescribedConversation, UNTITLED, place, target},
-    look::{Color, DIM, Look, TITLE},
+    look::{DIM, Look, TITLE},
     markdown::{self, CodeHighlighter, MOST_RENDERED},
     notes,
     output::{FOUND, JsonHit, NOTHING, complain, counted, harmless, json_line},
     pager::{FoundPlace, Landing},
-    progress, settings, settings_file,
+    progress,
     wrap::wrapped,
 };
 use verbatim_base::model::{Hit, Stop};
@@ -40,7 +40,8 @@ use verbatim_text::{
 /// Print one conversation
 ///
 /// A terminal gets its Markdown rendered, with code in colours; a file or another program gets it as it
-/// is. Messages of more than 256 KiB, calls of tools and their results are not rendered.
+/// is, unless CLICOLOR_FORCE is set. Messages of more than 256 KiB, calls of tools and their results are
+/// not rendered.
 ///
 /// CONVERSATION is the beginning of an id, a title or a part of one, a link to chatgpt.com or
 /// claude.ai, or a path as `verbatim list --json` prints it. ID:NUMBER begins at a message, as
@@ -63,24 +64,12 @@ pub(super) struct Args {
     /// Print one JSON object per message, as docs/json.md says
     #[arg(long)]
     pub(super) json: bool,
-    /// Show messages as stored, even if that is the JSON of ChatGPT's message parts
-    #[arg(long, hide_short_help = true, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
-    raw_content: Option<bool>,
     /// Do not render Markdown on a terminal
-    #[arg(long, conflicts_with = "color")]
+    #[arg(long)]
     raw: bool,
     /// Mark this text on a terminal, in any letter case
     #[arg(long = "match", value_name = "TEXT", conflicts_with_all = ["raw", "json"])]
     matching: Option<String>,
-    /// Colour the output; with always, Markdown is rendered even if the output is no terminal
-    #[arg(long, hide_short_help = true, value_name = "WHEN", default_value = "auto")]
-    color: Color,
-    /// Show times in UTC, not in the time zone of this computer
-    #[arg(long, hide_short_help = true)]
-    utc: bool,
-    /// Do not start a pager
-    #[arg(long, hide_short_help = true)]
-    pub(super) no_pager: bool,
 }
 
 const BEFORE: usize = 2;
@@ -122,7 +111,6 @@ impl CommandArgs for Args {
             takes_db: true,
             makes_vectors: false,
             may_be_torn: true,
-            move_home: None,
             waits_for: Some("looking up conversations"),
             form,
         }
@@ -148,7 +136,7 @@ pub(super) fn run(
     let Terminal { environment, out } = terminal;
     let stop = Stop::never();
     notes::print(&engine.all_sources().problems(&stop));
-    let clock = environment.clock(args.utc);
+    let clock = environment.clock();
     let word = args.conversation.join(" ");
     let (about, number) = target(engine, &word, &stop)?;
     if number.is_some() && args.lines.is_some() {
@@ -156,8 +144,7 @@ pub(super) fn run(
             "--lines and the number after the colon both choose messages; give only one of them";
         return Err(usage(text.to_owned()));
     }
-    let session =
-        engine.find(&stop).session(about.source, &about.id, args.raw_content == Some(true))?;
+    let session = engine.find(&stop).session(about.source, &about.id, false)?;
     let gone = || engine::Error::NoConversation { word: word.clone() };
     let session = session.ok_or_else(gone)?;
     let requested = match number {
@@ -193,8 +180,8 @@ pub(super) fn run(
         }
         return Ok(FOUND);
     }
-    let is_rendered = (environment.terminal || args.color == Color::Always) && !args.raw;
-    let look = args.color.applied(Look::of(environment));
+    let is_rendered = (environment.terminal || environment.colours) && !args.raw;
+    let look = Look::of(environment);
     let pattern = args.matching.as_deref().map(snippet::trim).filter(|text| !text.is_empty());
     let pattern = pattern.map(|text| LiteralPattern::new(text, false));
     let by_text = |text: &str| {

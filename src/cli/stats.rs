@@ -15,7 +15,7 @@ use super::{
     environment::Terminal,
     error::Result,
     filters::FilterArgs,
-    look::{Color, Look, Piece, fitted},
+    look::{Look, Piece, fitted},
     notes,
     output::{FOUND, NOTHING, complain, counted, grouped, harmless},
     wrap::wrapped,
@@ -43,9 +43,6 @@ pub(super) struct Args {
     /// Print one JSON object
     #[arg(long)]
     json: bool,
-    /// Colour the output
-    #[arg(long, hide_short_help = true, value_name = "WHEN", default_value = "auto")]
-    color: Color,
 }
 
 impl CommandArgs for Args {
@@ -56,7 +53,6 @@ impl CommandArgs for Args {
             takes_db: true,
             makes_vectors: false,
             may_be_torn: true,
-            move_home: None,
             waits_for: Some("counting messages"),
             form: OutputForm::AsItIs,
         }
@@ -70,7 +66,7 @@ impl CommandArgs for Args {
 fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Result<u8> {
     let Terminal { environment, out } = terminal;
     let stop = Stop::never();
-    let clock = environment.clock(args.filters.utc);
+    let clock = environment.clock();
     let (scope, unknown) = args.filters.scope(engine, clock, &stop)?;
     notes::print(&unknown);
     let tally = engine.tally(&scope, &|time| clock.day(time), &stop)?;
@@ -87,7 +83,7 @@ fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Result<u8> {
     if args.json {
         writeln!(out, "{}", as_json(&tally, &services, clock))?;
     } else {
-        charts(out, (&tally, &services), clock, args.color.applied(Look::of(environment)))?;
+        charts(out, (&tally, &services), clock, Look::of(environment))?;
     }
     Ok(if tally.messages > 0 { FOUND } else { NOTHING })
 }

@@ -12,7 +12,6 @@ use super::{
     engine_config::{self, PlaceArgs},
     environment::Terminal,
     error::Result,
-    old_home::Consent,
     output::{FOUND, counted, harmless},
     progress::bytes,
     settings_report::{self, SettingsReport},
@@ -68,7 +67,6 @@ impl CommandArgs for Args {
             takes_db: true,
             makes_vectors: false,
             may_be_torn: false,
-            move_home: (!self.token).then_some(Consent::Missing),
             waits_for: counts.then_some("counting messages"),
             form,
         }

@@ -15,10 +15,12 @@ const UNINSTALL: &str = "to remove Verbatim: `verbatim disconnect CLIENT` for ea
      and the program (after an installation with Cargo: cargo uninstall verbatim-search)";
 
 /// Flags of other programs, and what to type here.
-const HABITS: [(&[&str], &str); 3] = [
+const HABITS: [(&[&str], &str); 5] = [
     (&["-F", "--fixed-strings"], "a text is found exactly as it is typed, so leave this flag out"),
     (&["--web"], "to read a conversation on its site: verbatim open CONVERSATION"),
     (&["--title"], "searches find titles too; `verbatim list` lists them"),
+    (&["--no-pager"], "without a pager: PAGER=cat before the command"),
+    (&["--utc", "--timezone", "--tz"], "times in UTC: TZ=UTC before the command"),
 ];
 
 /// Flags of other programs, and the flag of the same meaning here. A command gets only tips with flags that

@@ -44,7 +44,6 @@ impl CommandArgs for Args {
             takes_db: true,
             makes_vectors: true,
             may_be_torn: false,
-            move_home: None,
             waits_for: None,
             form: OutputForm::AsItIs,
         }

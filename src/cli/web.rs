@@ -7,7 +7,7 @@ use super::{
     environment::{Environment, Terminal},
     error::Result,
     exclude,
-    listen::{self, ADDRESS, Admission, ListenAt},
+    listen::{self, ADDRESS, ListenAt},
     output::{FOUND, complain},
     serve,
 };
@@ -30,8 +30,6 @@ pub(super) struct Args {
     /// Only print the address, and do not open it
     #[arg(long)]
     no_open: bool,
-    #[command(flatten)]
-    admission: Admission,
     /// Options of the server that have no flags here, so that only the settings set them.
     #[arg(skip)]
     serving: serve::Args,
@@ -45,7 +43,6 @@ impl CommandArgs for Args {
             takes_db: true,
             makes_vectors: true,
             may_be_torn: false,
-            move_home: None,
             waits_for: None,
             form: OutputForm::AsItIs,
         }
@@ -70,13 +67,13 @@ fn run(args: &Args, engine: &Arc<Engine>, terminal: Terminal<'_>) -> Result<u8> 
         ListenAt { address: address.or(Some(ADDRESS)), socket: None, may_move: address.is_none() };
     let page = serve::page(engine, environment)?;
     let config = engine.config();
-    let server = args.admission.server(&places, Some(page), config, environment)?;
+    let server = args.serving.admission.server(&places, Some(page), config, environment)?;
     let server = server.with_search(listen::search_by(engine, environment));
     let Some(address) = server.url() else { return Ok(FOUND) };
     // Other users can see the browser's command line, so the address that is opened must not have the token.
     let (mut printed, mut opened) = (address.clone(), address);
     if let Some(code) = server.login_code()? {
-        let token = args.admission.token(config, environment)?;
+        let token = token_of(None, config, environment)?;
         printed = format!("{printed}/#token={}", token.as_str());
         opened = format!("{opened}/#token={code}");
     }
@@ -86,6 +83,6 @@ fn run(args: &Args, engine: &Arc<Engine>, terminal: Terminal<'_>) -> Result<u8> 
     if !args.no_open && open::that_detached(&opened).is_err() {
         complain("no browser could be started; open the address above");
     }
-    options.page_url = args.admission.outer_url(server.url());
-    serve::over_http(&args.serving, server, engine, (options, offer))
+    options.page_url = server.url();
+    serve::over_http(server, engine, (options, offer))
 }

@@ -175,9 +175,7 @@ fn a_real_cluster_is_reached_over_tls_with_a_password_or_a_key() {
         let (is_well, said) = proxy.run(&["search", "red"], &index, &[login, trusted]);
         assert!(is_well && said.contains("dark red"), "{said}");
     }
-    for words in
-        [&["status"][..], &["doctor"], &["list"], &["stats"], &["search", "red", "--explain"]]
-    {
+    for words in [&["status"][..], &["doctor"], &["list"], &["stats"], &["search", "red"]] {
         proxy.run(words, &index, &by_file);
     }
     nodes.remove(&index);

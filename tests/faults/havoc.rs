@@ -136,11 +136,14 @@ fn every_answer_is_right_whatever_happens() {
             thread::sleep(Duration::from_millis(100));
         }
     };
+    let settings = folder.path().join("config.toml");
+    fs::write(&settings, "memory = '32M'\nthreads = 1\n").unwrap();
     let indexing = || {
         let _ending = Ending(&run.ended);
         while !run.ended.load(Ordering::Relaxed) {
             // The command may find no database, or another process that indexes.
-            let mut command = place.command(&["reindex", "--memory", "32M", "--threads", "1"]);
+            let mut command = place.command(&["reindex"]);
+            command.env("VERBATIM_CONFIG", &settings);
             drop(command.stdout(Stdio::null()).stderr(Stdio::null()).status());
         }
     };

@@ -1,4 +1,4 @@
-//! The memory of an index build is bounded by `--memory`, even if one message is longer than the bound.
+//! The memory of an index build is bounded by the setting `memory`, even if one message is longer than the bound.
 //!
 //! The tests measure the memory that the program allocates (`RssAnon`), not mapped pages of files.
 
@@ -14,7 +14,7 @@ use rusqlite::Connection;
 
 use crate::corpus::{database, folder_with};
 
-/// The maximum number of bytes that an index build takes in addition to `--memory`.
+/// The maximum number of bytes that an index build takes in addition to the setting `memory`.
 const BESIDE: u64 = 128 << 20;
 
 /// Texts of different kinds: prose, one sentence again and again, a pasted picture, and a script
@@ -71,7 +71,8 @@ fn peak(mut child: Child) -> u64 {
 
 fn start(home: &Path, database: &Path, arguments: &[&str]) -> Child {
     let mut command = Command::new(env!("CARGO_BIN_EXE_verbatim"));
-    command.env_clear().arg("--home").arg(home).arg("--db").arg(database).args(arguments);
+    command.env_clear().env("XDG_CONFIG_HOME", home);
+    command.arg("--home").arg(home).arg("--db").arg(database).args(arguments);
     command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
 }
 
@@ -79,13 +80,12 @@ fn start(home: &Path, database: &Path, arguments: &[&str]) -> Child {
 fn holds(kind: &str, bytes: usize, is_json: bool, memory: u64) {
     let (folder, path) = folder_with("long.db");
     drop(long_message(&path, kind, bytes, is_json));
-    let given = format!("{}M", memory >> 20);
+    let settings = format!("memory = '{}M'\n", memory >> 20);
+    fs::create_dir(folder.path().join("verbatim")).unwrap();
+    fs::write(folder.path().join("verbatim/config.toml"), settings).unwrap();
     let search = ["search", "needle at the end"];
-    let all: [(&[&str], u64); 3] = [
-        (&["reindex", "--memory", &given], memory + BESIDE),
-        (&search, BESIDE),
-        (&["show", "Colours"], BESIDE),
-    ];
+    let all: [(&[&str], u64); 3] =
+        [(&["reindex"], memory + BESIDE), (&search, BESIDE), (&["show", "Colours"], BESIDE)];
     for (arguments, most) in all {
         let peak = peak(start(folder.path(), &path, arguments));
         assert!(peak < most, "{kind}: {arguments:?} takes {} MB", peak >> 20);

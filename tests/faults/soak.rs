@@ -14,6 +14,8 @@ use std::{
 
 use rusqlite::{Connection, params};
 use serde_json::{Value, json};
+use verbatim_chats::import::Branches;
+use verbatim_engine::import;
 
 use crate::{corpus::folder, running::Running};
 
@@ -120,15 +122,7 @@ impl Chats {
                 drop(connection);
                 let file = home.join("conversations.json");
                 fs::write(&file, export.to_string()).unwrap();
-                let arguments = [
-                    "import",
-                    "--no-index",
-                    file.to_str().unwrap(),
-                    "--out",
-                    self.path.to_str().unwrap(),
-                ];
-                let done = program(home, &arguments).output().unwrap();
-                assert!(done.status.success(), "{done:?}");
+                import::import(&[file], &self.path, Branches::Shown, &|_| {}).unwrap();
                 // It has another kind of id, so it is not changed or deleted later.
                 let connection = Connection::open(&self.path).unwrap();
                 let sql = "UPDATE messages SET id = 'm' || ?1 WHERE content LIKE 'message ' || ?1 || '.%'";

@@ -96,7 +96,8 @@ fn files_are_kept_shown_and_written_out() {
     assert!(shown.contains("[../../no te:s.md, text/plain, 10 bytes]"), "{shown}");
     assert!(shown.contains("[photo.dat, image/png, "), "{shown}");
     // The lines that stand for files in a text are left out where the files are named.
-    let shown = run(home, &["show", "aa", "--color", "always"]).1;
+    let shown = program(home, &["show", "aa"]).env("CLICOLOR_FORCE", "1").output().unwrap();
+    let shown = String::from_utf8(shown.stdout).unwrap();
     assert!(shown.contains("[photo.dat, image/png, ") && shown.contains("Look"), "{shown}");
     assert!(shown.contains("[file: gone.pdf]"), "{shown}");
     assert!(!shown.contains("[image]") && !shown.contains("[file: ../"), "{shown}");
@@ -205,7 +206,7 @@ fn texts_of_claude_are_kept_and_other_databases_get_none() {
     let text = fs::read(home.join("notes/2025/attachments/cc/report pdf.txt")).unwrap();
     assert_eq!(text, b"Sales rose.");
     assert_eq!(fs::read(home.join("notes/2025/attachments/cc/paste 2.txt")).unwrap(), b"two");
-    let (_, out, _) = run(home, &["import", "conversations.json", "--out", "other.db"]);
+    let (_, out, _) = run(home, &["import", "conversations.json", "--db", "other.db"]);
     assert!(!out.contains("kept"), "{out}");
 }
 
@@ -323,18 +324,24 @@ fn a_killed_import_leaves_no_files_of_chats_that_are_not_there() {
             &[chat_with_files("bb", &json!([]))],
             &[("file_00ff.png", OTHER)],
         );
-        run(home, &["import", "--no-index", &other]);
-        let mut killed = program(home, &["import", "--no-index", &zip]);
+        // Without a folder for the index, the program ends after the import.
+        let import = |zip: &str| {
+            let mut import = program(home, &["import", zip]);
+            import.env("VERBATIM_INDEX", "/dev/null/index");
+            import
+        };
+        import(&other).output().unwrap();
+        let mut killed = import(&zip);
         let output = killed.env("VERBATIM_FAILPOINT", number.to_string()).output().unwrap();
         let errors = String::from_utf8(output.stderr).unwrap();
         let mark = format!("failpoint {number}: ");
         let killed_at = errors.lines().find_map(|line| line.strip_prefix(&mark)).map(str::to_owned);
-        run(home, &["import", "--no-index", &other]);
+        import(&other).output().unwrap();
         let lists = all(&home.join("v/attachments/chats")).len();
         // Every kept content is in a list, and each list has its chat.
         assert_eq!(contents(home).len(), if lists == 2 { 3 } else { 1 }, "{killed_at:?}");
         assert!(lists == 1 || run(home, &["show", "aa"]).0 == Some(0), "{killed_at:?}");
-        run(home, &["import", "--no-index", &zip]);
+        import(&zip).output().unwrap();
         assert_eq!(contents(home), [&b"red"[..], OTHER, PNG], "{killed_at:?}");
         assert_eq!(run(home, &["forget", "aa", "bb", "--yes"]).0, Some(0), "{killed_at:?}");
         assert!(contents(home).is_empty(), "{killed_at:?}");
@@ -408,7 +415,7 @@ fn texts_of_attached_files_are_searched() {
         a quince"
         .to_owned();
     for (source, database) in [(&*zip, "zip.db"), ("unpacked", "folder.db")] {
-        let (code, out, err) = run(home, &["import", source, "--out", database]);
+        let (code, out, err) = run(home, &["import", source, "--db", database]);
         assert_eq!(code, Some(0), "{out}{err}");
         assert!(out.contains("texts of more than 1 MB in attached files"), "{out}");
         assert_eq!(read(database), expected);
@@ -420,16 +427,16 @@ fn texts_of_attached_files_are_searched() {
     // An export without some of the files takes no text out, however it is imported.
     for files in [&[files[1], files[8]][..], &[]] {
         let later = export(home, "later.zip", &chats, files);
-        let (_, out, _) = run(home, &["import", &later, "--out", "zip.db"]);
+        let (_, out, _) = run(home, &["import", &later, "--db", "zip.db"]);
         assert_eq!(read("zip.db"), expected, "{out}");
-        let (_, out, _) = run(home, &["import", &later, "--out", "new.db"]);
+        let (_, out, _) = run(home, &["import", &later, "--db", "new.db"]);
         assert!(read("new.db").len() < expected.len(), "{out}");
         fs::remove_file(home.join("new.db")).unwrap();
     }
     // Another text of a file replaces the stored one.
     let other =
         export(home, "b.zip", &chats, &[&[(files[0].0, &b"sorrel"[..])], &files[1..]].concat());
-    run(home, &["import", &other, "--out", "zip.db"]);
+    run(home, &["import", &other, "--db", "zip.db"]);
     expected = expected.replace("basil, strawberry", "sorrel");
     assert_eq!(read("zip.db"), expected);
 }

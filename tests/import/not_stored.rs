@@ -299,7 +299,7 @@ fn excluded_transcripts_are_not_imported_and_imported_ones_are_hidden() {
         fs::remove_dir_all(user.path("home/index")).unwrap();
     }
     let other = user.path("other.db").to_string_lossy().into_owned();
-    let report = user.done(&["import", &old, "--out", &other, "--no-index"]);
+    let report = user.done(&["import", &old, "--db", &other]);
     assert!(
         report.contains("left out: 1 conversation of excluded projects and folders; "),
         "{report}"
@@ -440,7 +440,7 @@ fn databases_that_are_only_read_are_not_written_to() {
     let export = user.export("a.json", &json!([chat("c1", "Fruit", &["apple"])]));
     fs::create_dir_all(user.path("work/db")).unwrap();
     let local = user.path("work/db/b.db").to_string_lossy().into_owned();
-    user.done(&["import", &export, "--out", &local, "--no-index"]);
+    user.done(&["import", &export, "--db", &local]);
     fs::write(user.path("config.toml"), "archives = []\n").unwrap();
     let (code, _, errors) = user.run(&["forget", "--yes", "c1"]);
     assert!(code == 2 && errors.contains("b.db: only read"), "{errors}");
@@ -539,7 +539,7 @@ fn writers_and_servers_that_run_meanwhile_bring_nothing_back() {
         .collect();
     chats.push(chat("c-forgotten", "Plans", &["zanzibarish"]));
     let export = user.export("a.json", &json!(chats));
-    user.done(&["import", &export, "--no-index"]);
+    user.done(&["import", &export]);
     user.transcript("s-forgotten", "/w/a", &["zanzibarish prompt"]);
     user.transcript("s-kept", "/w/b", &["kept"]);
     user.done(&["list"]);
@@ -549,7 +549,7 @@ fn writers_and_servers_that_run_meanwhile_bring_nothing_back() {
     std::thread::scope(|threads| {
         let importing = threads.spawn(|| {
             for _ in 0..4 {
-                user.run(&["import", &export, "--no-index"]);
+                user.run(&["import", &export]);
             }
         });
         let growing = threads.spawn(|| {

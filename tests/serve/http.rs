@@ -293,12 +293,12 @@ fn the_answers_are_those_of_stdio_and_of_sqlite() {
     let line = &lines(&found)[0];
     assert!(line["content"].as_str().unwrap().starts_with("number 7919"), "{line}");
     // The last line says that the limit left out messages; without omissions it is absent.
-    let words = ["search", "--json", "-n", "1", "--utc", "number 7919"];
+    let words = ["search", "--json", "-n", "1", "number 7919"];
     let printed = server.place.command(&words).output().unwrap().stdout;
     let why = json!(["these are the 1 newest messages; limit=0 gives all"]);
     let rest = format!("{}\n", json!({"complete": true, "more": true, "notes": why}));
     let printed = String::from_utf8(printed).unwrap();
-    assert_eq!(search("q=number+7919&limit=1&utc=1").body, printed + &rest);
+    assert_eq!(search("q=number+7919&limit=1").body, printed + &rest);
     let all = lines(&search("q=number+7919&limit=0"));
     assert!(all.len() > 2 && all.iter().all(|line| line["content"].is_string()), "{all:?}");
     assert_eq!(lines(&search(&format!("q=number+7919&limit={}", all.len()))), all);

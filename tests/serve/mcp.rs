@@ -26,8 +26,7 @@ fn program(db: &Path) -> Command {
         .arg("--no-watch")
         .arg("--db")
         .arg(db)
-        .arg("--index")
-        .arg(db.with_extension("index"));
+        .env("VERBATIM_INDEX", db.with_extension("index"));
     command
 }
 

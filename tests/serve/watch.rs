@@ -369,11 +369,8 @@ fn program(arguments: &[&str], home: &Path) -> Command {
 
 /// Returns whether a fresh process finds the index current.
 fn is_indexed(home: &Path) -> bool {
-    let output =
-        program(&["search", "--explain", "--limit", "1", "message"], home).output().unwrap();
-    let text =
-        String::from_utf8_lossy(&[&output.stdout[..], &output.stderr[..]].concat()).into_owned();
-    text.contains("snapshot-")
+    let output = program(&["status"], home).output().unwrap();
+    String::from_utf8_lossy(&output.stdout).contains("by its index, which is current")
 }
 
 #[track_caller]

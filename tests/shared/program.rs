@@ -51,7 +51,7 @@ impl Place {
         let mut command = Command::new(program);
         command.env_clear().env("VERBATIM_BACKGROUND", "0").args(arguments);
         command.arg("--db").arg(&self.db).arg("--home").arg(&self.home);
-        command.arg("--index").arg(&self.index);
+        command.env("VERBATIM_INDEX", &self.index);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
     }

@@ -31,13 +31,10 @@ fn searching() {
     let (home, path) = folder_with("a.db");
     drop(sample(&path));
     let db = path.to_str().unwrap();
-    let index = home.path().join("index");
-    let places = ["--db", db, "--index", index.to_str().unwrap()];
+    let places = ["--db", db, "--home", home.path().to_str().unwrap()];
     for (file, arguments) in [
         ("plain", &["borrow checker"][..]),
         ("coloured", &["borrow checker", "--color", "always"]),
-        ("wildcards", &["--like", "r_FUSE%let", "--color", "always"]),
-        ("flat", &["borrow", "checker", "--flat"]),
         ("unicode", &["フェ", "--color", "always"]),
         ("context", &["because", "-C", "1"]),
         ("json", &["borrow checker", "--json", "--limit", "2"]),
@@ -64,7 +61,6 @@ fn searching() {
     assert_eq!(count(&["the", "BORROW", "checker", "-i"]), (Ok(0), 3));
     assert_eq!(count(&["--limit", "9", "--", "the", "borrow"]), (Ok(0), 3));
     assert_eq!(count(&["r_fuse%let"]), (Ok(1), 0));
-    assert_eq!(count(&["r_fuse%let", "--like"]), (Ok(0), 1));
     assert_eq!(count(&["checker", "-n", "2", "--role", "user"]), (Ok(0), 2));
     assert_eq!(count(&["checker", "-s", "--in", "rust life"]), (Ok(0), 2));
     // An upper-case letter makes the case matter, unless a flag says otherwise.
@@ -289,13 +285,11 @@ fn a_terminal_is_told_the_totals_and_pages() {
         paged.ends_with("\n3 messages in 1 conversation, 1 conversation by title\n"),
         "{paged}"
     );
-    let few = search(&["-n", "2", "--no-pager"], &terminal);
+    let no_pager = Environment { variables: [("PAGER", "")].into(), ..terminal.clone() };
+    let few = search(&["-n", "2"], &no_pager);
     let totals =
         "2 of 3 messages in 1 conversation, 1 conversation by title;\n  `-n 0` shows all\n";
     assert!(few.ends_with(totals), "{few}");
-    let titles_only =
-        search(&["-n", "1", "--flat", "--role", "assistant"], &Environment::default());
-    assert!(titles_only.contains("title  ") && !titles_only.contains(" user "), "{titles_only}");
     assert!(!search(&[], &Environment::default()).contains("messages in"));
 }
 
@@ -339,7 +333,6 @@ fn lines_fit_every_terminal() {
             &["list"][..],
             &["search", "the"],
             &["search", "borrow", "-C", "1"],
-            &["search", "before", "--flat"],
             &["search", "the borrow", "--mode", "words"],
             &["stats"],
             &["status"],
@@ -348,10 +341,8 @@ fn lines_fit_every_terminal() {
             for line in lines(arguments) {
                 // A path is not broken, and its label stays before it.
                 let has_long_word = line.split(' ').any(|word| word.width() + 10 > columns);
-                // An id is never cut, so it may leave no room for a text.
-                let is_id = arguments.contains(&"--flat") && line.ends_with("  …");
                 let is_command = line.contains('`') || line.starts_with("resume: ");
-                let fits = line.width() <= columns || has_long_word || is_id || is_command;
+                let fits = line.width() <= columns || has_long_word || is_command;
                 assert!(fits, "{arguments:?} at {columns}: {line:?}");
             }
         }
@@ -372,10 +363,8 @@ fn lines_fit_every_terminal() {
         let exact = lines(&["search", "borrow", "--json"]);
         assert_eq!(exact, lines(&["search", "borrow", "--json", "--mode", "text"]));
         // A match at the end of a message is shown.
-        for form in [&["--no-pager"][..], &["--flat"]] {
-            let found = lines(&[&["search", "is gone."], form].concat()).join("\n");
-            assert!(columns < 80 || found.contains("is gone."), "{found}");
-        }
+        let found = lines(&["search", "is gone."]).join("\n");
+        assert!(columns < 80 || found.contains("is gone."), "{found}");
     }
 }
 
@@ -438,26 +427,6 @@ fn ranked_search_synchronises_the_transcripts_once() {
 }
 
 #[test]
-fn the_plan_counts_the_grams_of_every_part_of_the_index() {
-    let (home, db) = folder_with("a.db");
-    let connection = crate::corpus::database(&db, &["red", "green"]);
-    let places = ["--db", db.to_str().unwrap(), "--home", home.path().to_str().unwrap()];
-    let on = |command: &[&str]| -> Vec<String> {
-        command.iter().chain(&places).map(|it| (*it).to_owned()).collect()
-    };
-    let output =
-        |command: &[&str]| output(&on(command).iter().map(String::as_str).collect::<Vec<_>>());
-    output(&["reindex"]);
-    // The first part has none of these grams.
-    crate::corpus::add(&connection, "a zebra");
-    output(&["reindex"]);
-    let plan = output(&["search", "zebra", "--explain"]);
-    assert!(plan.contains("answered by: the index") && plan.contains("hits: 1"), "{plan}");
-    let grams: Vec<&str> = plan.lines().filter(|line| line.contains("\" in ")).collect();
-    assert!(grams.iter().any(|line| line.ends_with("in 1 messages")), "{plan}");
-}
-
-#[test]
 fn a_terminal_gets_a_conversation_rendered() {
     let (_home, db) = folder_with("a.db");
     drop(sample(&db));
@@ -491,8 +460,9 @@ fn a_terminal_gets_a_conversation_rendered() {
     assert_eq!(piped, fs::read_to_string("tests/golden/cli/show/rust.md").unwrap());
     let raw = show(&["--raw"], &terminal);
     assert_eq!(raw, piped);
-    let forced = show(&["--color", "always"], &Environment::default());
+    let coloured = Environment { colours: true, ..Environment::default() };
+    let forced = show(&[], &coloured);
     assert!(forced.contains("\u{1b}[36my\u{1b}[0m is gone"), "{forced}");
-    let colourless = show(&["--color", "never"], &terminal);
+    let colourless = show(&[], &Environment { colours: false, ..terminal });
     assert!(!colourless.contains('\u{1b}') && colourless.contains("`y` is gone"), "{colourless}");
 }

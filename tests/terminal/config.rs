@@ -203,29 +203,25 @@ fn a_secret_is_only_in_a_file_of_ones_own_and_never_shown() {
 
 #[test]
 fn what_finds_nothing_says_so_in_words_that_fit() {
-    let user = User::new("home = '~/home'\narchives = []\ncase-sensitive = true\n");
+    let user = User::new("home = '~/home'\narchives = []\n");
     drop(home_with(&user.path("home"), "Conv 59"));
     let says = |words: &[&str]| {
         let (code, _, errors) = user.run(&[&["search"], words].concat());
         (code, errors)
     };
-    let (code, errors) = says(&["conv 59"]);
-    assert!(code == 1 && errors.contains("verbatim search -i 'conv 59'"), "{errors}");
+    let (code, errors) = says(&["-s", "conv 59"]);
+    assert!(code == 1 && errors.contains("verbatim search 'conv 59'"), "{errors}");
     assert!(errors.contains("(1 message in 1 conversation looked at)"), "{errors}");
     let (_, errors) = says(&["--not", "Conv"]);
     assert!(errors.contains("no message is without \"Conv\""), "{errors}");
     let (_, errors) = says(&["--and", "Conv", "--not", "59"]);
     assert!(errors.contains("no message has \"Conv\" without \"59\""), "{errors}");
-    let (code, errors) = says(&["conv 59", "--mode", "words"]);
-    assert_eq!(code, 0, "a ranked search takes no such setting: {errors}");
 }
 
 #[test]
-fn the_file_sets_what_commands_have_flags_for() {
-    let user =
-        User::new("home = '~/filed'\narchives = []\ncase-sensitive = true\nmemory = '64M'\n");
+fn the_file_sets_what_commands_read() {
+    let user = User::new("home = '~/filed'\narchives = []\nmemory = '64M'\n");
     drop(home_with(&user.path("filed"), "Red"));
-    assert_eq!(user.run(&["search", "red"]).0, 1);
     assert_eq!(user.run(&["search", "Red"]).0, 0);
     assert_eq!(user.run(&["reindex"]).0, 0);
     user.set("home = '~/filed'\ndb = '~/filed/db/none.db'\n");
@@ -239,35 +235,27 @@ fn the_file_sets_what_commands_have_flags_for() {
 }
 
 #[test]
-fn a_flag_turns_off_what_the_file_turns_on() {
-    let user =
-        User::new("home = '~/h'\narchives = []\nraw-content = true\ncase-sensitive = true\n");
+fn a_server_reads_cases_and_parts_as_its_flags_say() {
+    let user = User::new("home = '~/h'\narchives = []\n");
     drop(home_with(&user.path("h"), r#"["a caf\u00e9"]"#));
-    assert_eq!(user.run(&["search", "caf\u{e9}"]).0, 1);
-    assert_eq!(user.run(&["search", "caf\u{e9}", "--raw-content=false"]).0, 0);
-    assert_eq!(user.run(&["search", "A caf", "-i"]).0, 0);
     let serve = |words: &[&str]| Server::start(user.command(words).stderr(Stdio::null()));
-    let shown = |flags: &[&str]| user.run(&[&["show", "conv-0001"], flags].concat()).1;
-    assert!(
-        !shown(&[]).contains("caf\u{e9}") && shown(&["--raw-content=false"]).contains("caf\u{e9}")
-    );
-    let asked = |flags: &[&str], query: &str| -> bool {
+    let finds = |flags: &[&str], query: &str| -> bool {
         let mut server = serve(&[&["serve", "--no-watch"], flags].concat());
         let answer = server.call("conversation_search", &json!({"query": query}));
         answer != "No matching messages."
     };
-    assert!(!asked(&[], "caf\u{e9}") && asked(&["--raw-content=false"], "caf\u{e9}"));
-    assert!(!asked(&[], "A CAF") && asked(&["--case-sensitive=false"], "A CAF"));
+    assert!(finds(&[], "caf\u{e9}") && !finds(&["--raw-content"], "caf\u{e9}"));
+    assert!(finds(&[], "A CAF") && !finds(&["--case-sensitive"], "A CAF"));
     // A server that does not watch makes no index.
-    user.set("home = '~/h'\narchives = []\nwatch = false\n");
-    for (flag, makes_index) in [("--no-watch=true", false), ("--no-watch=false", true)] {
-        let mut server = serve(&["serve", flag]);
+    for (watch, makes_index) in [(false, false), (true, true)] {
+        user.set(&format!("home = '~/h'\narchives = []\nwatch = {watch}\n"));
+        let mut server = serve(&["serve"]);
         let until = Instant::now() + Duration::from_secs(if makes_index { 60 } else { 1 });
         let has_index = || indexes(&user.path("h/index")) > 0;
         while !has_index() && Instant::now() < until {
             server.call("conversation_search", &json!({"query": "a"}));
         }
-        assert_eq!(has_index(), makes_index, "{flag}");
+        assert_eq!(has_index(), makes_index, "watch = {watch}");
     }
 }
 

@@ -72,8 +72,9 @@ fn all_commands_take_the_same() {
     assert_eq!(agree(&scene, &["--service", "export"]) + archive, all);
     let codex = agree(&scene, &["--service", "codex"]);
     assert_eq!(agree(&scene, &["--service", "codex", "--service", "chatgpt"]), codex + chatgpt);
-    assert_eq!(agree(&scene, &["--role", "user", "--in", "Borrow checker and"]), 4);
-    assert_eq!(agree(&scene, &["--in", CHAT, "--service", "codex"]), 0);
+    let within = |filters: &[&str]| ask(&scene, &["search", "", "-n", "0"], filters).lines.len();
+    assert_eq!(within(&["--role", "user", "--in", "Borrow checker and"]), 4);
+    assert_eq!(within(&["--in", CHAT, "--service", "codex"]), 0);
     assert_eq!(agree(&scene, &["--project", "SHO", "--service", "claude-code"]), 4);
     assert_eq!(agree(&scene, &["--folder", "/ann/shop", "--branch", "main"]), 4);
     assert_eq!(agree(&scene, &["--since", "1h"]), 8);
@@ -82,21 +83,6 @@ fn all_commands_take_the_same() {
     assert!(early > 10 && late == 8 + 2, "{early} {late}");
     assert!(agree(&scene, &["--role", "tool", "--role", "system", "--until", "2026"]) > 2);
     assert_eq!(agree(&scene, &["--source", "threads"]), 0);
-}
-
-#[test]
-fn only_sessions_of_coding_agents_are_suggested() {
-    let scene = Scene::imported();
-    let unknown = ask(&scene, &["list"], &["--session", "x"]);
-    assert_eq!(unknown.code, Some(1));
-    assert!(
-        unknown.errors.contains("no conversation has the session \"x\"; known: "),
-        "{}",
-        unknown.errors
-    );
-    for id in [CHAT, "c1a0de00-0000-4000-8000-000000000001"] {
-        assert!(!unknown.errors.contains(id), "{}", unknown.errors);
-    }
 }
 
 #[test]
@@ -117,8 +103,8 @@ fn models_choose_conversations() {
     let ranked = ask(&scene, &["search", "the cookie", "--mode", "words"], &["--model", "opus"]);
     assert!(!ranked.lines.is_empty(), "{}", ranked.errors);
     assert!(ranked.lines.iter().all(|line| line["source"] == "archive"), "{:?}", ranked.lines);
-    let exported = ask(&scene, &["export", "notes"], &["--model", "gpt-4"]);
-    assert_eq!(exported.lines[0]["conversations"], 1);
+    let exported = scene.command(&["export", "notes", "--model", "gpt-4"]).output().unwrap();
+    assert!(exported.stdout.starts_with(b"1 conversation in notes: 1 written"), "{exported:?}");
     let notes = files(&scene.path("work/notes"));
     assert_eq!(notes.keys().filter(|path| path.is_dir()).count(), 1, "a folder of one year");
     let unknown = ask(&scene, &["list"], &["--model", "gpt-4x"]);
@@ -200,7 +186,6 @@ fn months_are_those_of_the_time_zone() {
     for (zone, more, month) in [
         ("UTC", &[][..], "2025-10"),
         ("JST-9", &[], "2025-11"),
-        ("JST-9", &["--utc"], "2025-10"),
         ("JST-9", &["--since", "2025-11", "--until", "2025-11"], "2025-11"),
     ] {
         let mut command = scene.command(&["stats", "--json", "--service", "export"]);

@@ -69,8 +69,8 @@ fn a_database_is_refused_where_none_is_read() {
     for command in [
         &["demo"][..],
         &["connect"],
-        &["connect", "cursor", "--print", "--http"],
-        &["disconnect", "cursor", "--print"],
+        &["connect", "cursor", "--http"],
+        &["disconnect", "cursor"],
     ] {
         let (code, out, errors) = told(&mut scene.command(&[command, &["--db", "x.db"]].concat()));
         assert!(code == Some(2) && out.is_empty(), "{command:?}: {out}");
@@ -98,7 +98,6 @@ fn mistakes_are_answered_with_what_helps() {
     assert!(errors.contains("verbatim open CONVERSATION"), "{errors}");
     for (arguments, tip) in [
         (["search", "x", "-n", "x"], "write a whole number, such as 20"),
-        (["reindex", "--full", "--threads", "0"], "write a number from 1 to 256"),
         (["search", "x", "-e", "y"], "the expression takes the place of the words"),
         (["search", "x", "-w", "--since"], "for example 7d, yesterday, 2025-01"),
     ] {
@@ -138,8 +137,6 @@ fn mistakes_are_answered_with_what_helps() {
     let (code, out, errors) = told(open.env("PATH", "/nowhere").env_remove("BROWSER"));
     assert!(code == Some(2) && out.starts_with("https://chatgpt.com/c/"), "{out}");
     assert!(errors.ends_with(": none could be started; open the address yourself\n"), "{errors}");
-    let (_, plan, _) = run(&["search", "vector", "--source", "export", "--explain"]);
-    assert!(plan.starts_with("source: export\nanswered by: the index"), "{plan}");
     let (code, _, errors) = run(&["list", "vector"]);
     assert!(code == Some(2) && errors.contains("verbatim search vector\n"), "{errors}");
     let (code, _, errors) = run(&["forget", CHAT]);
@@ -174,8 +171,6 @@ fn what_is_far_stands_below_a_line() {
     let far: Vec<bool> =
         run(&["--json"]).lines().map(|line| line.contains("\"far\":true")).collect();
     assert!(far[..2] == [false; 2] && far.last() == Some(&true) && far.is_sorted(), "{far:?}");
-    // Programs read lines.
-    assert!(!run(&["--flat"]).contains("further away:"));
 }
 
 #[test]
@@ -186,12 +181,10 @@ fn what_is_left_out_is_said_last() {
     let many = many.to_str().unwrap();
     for (arguments, notes) in [
         (&["search", "e", "--db", many][..], 1),
-        (&["search", "e", "--db", many, "--flat"], 1),
         (&["search", "e", "--db", many, "--json"], 1),
         // Who gives a limit knows that there may be more.
         (&["list", "-n", "1"], 0),
         (&["search", "e", "-n", "1"], 0),
-        (&["search", "e", "-n", "1", "--flat"], 0),
     ] {
         let file = std::fs::File::create(&path).unwrap();
         let mut command = scene.command(arguments);
@@ -220,10 +213,10 @@ fn helps_leave_the_places_to_the_program() {
     let help = |arguments: &[&str]| told(&mut scene.command(arguments)).1;
     for arguments in [&["search", "-h"][..], &["search", "--help"]] {
         let text = help(arguments);
-        assert!(!text.contains("--index <FOLDER>"), "{text}");
+        assert!(!text.contains("--archive <FOLDER>"), "{text}");
     }
-    assert!(help(&["list", "-h"]).contains("Where the data is: --db, --home, --index"));
-    assert!(help(&["-h"]).contains("--index <FOLDER>"));
+    assert!(help(&["list", "-h"]).contains("Where the data is: --db, --home, --archive"));
+    assert!(help(&["-h"]).contains("--archive <FOLDER>"));
     // The flags are accepted before the command and after it.
     let home = scene.path("elsewhere");
     std::fs::create_dir(&home).unwrap();
@@ -282,7 +275,8 @@ fn an_unknown_model_stops_only_what_needs_it() {
 #[test]
 fn a_question_to_one_source_indexes_that_one() {
     let scene = Scene::new();
-    told(&mut scene.command(&["import", "--yes", "--no-index"]));
+    told(&mut scene.command(&["import", "--yes"]));
+    std::fs::remove_dir_all(scene.path(".local/share/verbatim/index")).unwrap();
     let ask = ["search", "vector", "--mode", "both", "--source", "export"];
     let (code, _, errors) = told(&mut scene.command(&ask));
     assert_eq!(code, Some(0), "{errors}");
@@ -297,7 +291,8 @@ fn a_question_to_one_source_indexes_that_one() {
 fn an_import_of_nothing_new_says_what_is_there() {
     let scene = Scene::new();
     let run = |arguments: &[&str]| told(&mut scene.command(arguments));
-    assert_eq!(run(&["import", "--yes", "--no-index"]).0, Some(0));
+    assert_eq!(run(&["import", "--yes"]).0, Some(0));
+    std::fs::remove_dir_all(scene.path(".local/share/verbatim/index")).unwrap();
     assert!(run(&["status"]).1.contains("there is no index of this database"));
     // An earlier import may have been stopped before its index was complete.
     let (code, out, errors) = run(&["import"]);
@@ -370,7 +365,7 @@ fn an_import_accounts_for_every_conversation() {
         "{out}"
     );
     let (code, out, _) =
-        told(&mut scene.command(&["import", "--verbose", "--out", "other.db", export]));
+        told(&mut scene.command(&["import", "--verbose", "--db", "other.db", export]));
     assert_eq!(code, Some(0), "{out}");
     assert!(out.contains("Imported 2 conversations, 1 message\n"), "{out}");
     assert!(out.contains("found more than once, and stored once: 1 conversation\n"), "{out}");
@@ -565,9 +560,7 @@ fn flags_and_commands_of_other_programs_have_tips() {
         assert!(errors.contains(&format!("'{flag}'")), "{given}: {errors}");
         assert!(!errors.contains("as a value"), "{errors}");
     }
-    for (given, other) in
-        [("--user", "--insecure"), ("--on", "--context"), ("--title", "--file"), ("--zebra", "--")]
-    {
+    for (given, other) in [("--on", "--context"), ("--title", "--file"), ("--zebra", "--")] {
         let errors = told(&["search", "x", given, "3"]);
         assert!(!errors.contains(&format!("'{other}'")), "{given}: {errors}");
         assert!(!errors.contains(&format!(" {other} ")), "{given}: {errors}");

@@ -35,11 +35,8 @@ impl Session {
 
     fn start_as(command: Command, place: &Place, lines: u16, columns: u16) -> Session {
         let mut command = command.env_clear().env("TERM", "xterm-256color").env("PATH", "");
-        for (flag, path) in
-            [("--db", &place.db), ("--home", &place.home), ("--index", &place.index)]
-        {
-            command = command.arg(flag).arg(path);
-        }
+        command = command.env("VERBATIM_INDEX", &place.index);
+        command = command.arg("--db").arg(&place.db).arg("--home").arg(&place.home);
         let on = OnTerminal::start(command, (lines, columns));
         let pty = Arc::clone(&on.pty);
         let (sender, output) = channel();

@@ -640,7 +640,7 @@ fn a_list_that_is_cut_says_so() {
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
     drop(crate::corpus::database(&place.db, &texts));
     let says = |limit: &str| {
-        let words = ["search", "red", "--mode", "words", "--flat", "--no-archive"];
+        let words = ["search", "red", "--mode", "words", "--json", "--no-archive"];
         let limit: &[&str] = if limit.is_empty() { &[] } else { &["-n", limit] };
         let output = place.command(&[&words, limit].concat()).output().unwrap();
         let shown = String::from_utf8(output.stdout).unwrap().lines().count();

@@ -110,6 +110,46 @@ fn assert_only_known(rule: &str, found: impl IntoIterator<Item = String>, known:
     assert!(is_same, "{rule}: {new:#?}, and no longer, to be removed from the list: {gone:#?}");
 }
 
+/// The commands whose options are counted, and the most options that they may have, with those of the program.
+/// The number only falls: whoever adds an option takes another one out.
+const COMMANDS: [&str; 19] = [
+    "completions",
+    "connect",
+    "demo",
+    "disconnect",
+    "doctor",
+    "export",
+    "forget",
+    "import",
+    "list",
+    "open",
+    "reindex",
+    "resume",
+    "search",
+    "serve",
+    "show",
+    "stats",
+    "status",
+    "watch",
+    "web",
+];
+const MOST_OPTIONS: usize = 104;
+
+#[test]
+fn options_do_not_become_more() {
+    let is_option = |arg: &&clap::Arg| {
+        let is_usual = ["help", "version"].contains(&arg.get_id().as_str());
+        !arg.is_positional() && !arg.is_hide_set() && !is_usual
+    };
+    let program = cli::command();
+    let of_commands = COMMANDS.iter().map(|name| {
+        let command = program.find_subcommand(name).unwrap_or_else(|| panic!("no {name}"));
+        command.get_arguments().filter(is_option).count()
+    });
+    let count = of_commands.sum::<usize>() + program.get_arguments().filter(is_option).count();
+    assert!(count <= MOST_OPTIONS, "{count} options");
+}
+
 #[test]
 fn files_use_each_other_in_no_circle() {
     let tree = Tree::read();

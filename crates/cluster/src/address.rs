@@ -24,8 +24,8 @@ pub struct Address {
 }
 
 impl Address {
-    /// Parses an address. Without TLS, the address must be of this computer, unless `is_insecure` is set.
-    pub fn parse(text: &str, is_insecure: bool) -> Result<Address> {
+    /// Parses an address. Without TLS, the address must be of this computer.
+    pub fn parse(text: &str) -> Result<Address> {
         // Errors do not show the part before an @, because it may be a password.
         let shown = text.rsplit_once('@').map_or(text, |(_, rest)| rest);
         let wrong =
@@ -64,10 +64,10 @@ impl Address {
             ));
         }
         let address = Address { prefix, scheme, hosts, index: index.to_owned() };
-        if scheme == "http" && !is_insecure && !address.is_here() {
+        if scheme == "http" && !address.is_here() {
             return Err(wrong(
                 "http would send chats and passwords unencrypted to another computer; use https, \
-                 or --insecure",
+                 or a tunnel to a port of this computer",
             ));
         }
         Ok(address)
@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn addresses() {
-        let shown = |text: &str| Address::parse(text, false).map(|address| address.to_string());
+        let shown = |text: &str| Address::parse(text).map(|address| address.to_string());
         for (text, expected) in [
             ("opensearch+https://a.b/chats", "opensearch+https://a.b:9200/chats"),
             ("opensearch+https://a:1,b:2/chats/", "opensearch+https://a:1,b:2/chats"),
@@ -127,7 +127,6 @@ mod tests {
         ] {
             assert!(shown(text).is_err(), "{text}");
         }
-        assert!(Address::parse("opensearch+http://a.b/chats", true).is_ok());
         let error = shown("opensearch+https://me:secret@a.b/chats").unwrap_err().to_string();
         assert!(!error.contains("secret") && error.contains("VERBATIM_CLUSTER_LOGIN"), "{error}");
     }

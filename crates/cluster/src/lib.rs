@@ -48,9 +48,9 @@ pub struct Cluster {
 
 impl Cluster {
     /// Returns the index at an address. Sends no request before the first question. Without TLS, the address
-    /// must be of this computer, unless `is_insecure` is set.
-    pub fn at(address: &str, is_insecure: bool, access: Access) -> Cluster {
-        let address = Address::parse(address, is_insecure);
+    /// must be of this computer.
+    pub fn at(address: &str, access: Access) -> Cluster {
+        let address = Address::parse(address);
         Cluster {
             client: address.and_then(|address| Client::new(address, access)),
             view: Mutex::default(),

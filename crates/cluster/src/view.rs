@@ -74,7 +74,7 @@ pub struct ClusterConversation {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SearchCost {
     /// The number of messages that the cluster proposed.
-    pub candidates: u64,
+    pub(crate) candidates: u64,
     pub(crate) verified: u64,
     pub took: Duration,
 }

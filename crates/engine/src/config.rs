@@ -49,8 +49,6 @@ pub struct Config {
     pub cluster_login: Option<Key>,
     /// The file with the trusted certificates for connections to a cluster.
     pub cluster_ca: Option<PathBuf>,
-    /// Whether a cluster on another computer may be used without TLS.
-    pub cluster_insecure: bool,
     /// Whether questions leave the indexes unchanged. Otherwise they refresh an index if that is quick.
     pub leave_indexes: bool,
 }
@@ -100,7 +98,7 @@ impl Config {
         match &self.db {
             Some(StoreAddress::Cluster(address)) => {
                 #[cfg(feature = "cluster")]
-                Address::parse(address, self.cluster_insecure)?;
+                Address::parse(address)?;
                 #[cfg(not(feature = "cluster"))]
                 return Err(Error::Cluster { reason: crate::store_address::no_clusters(address) });
                 #[cfg(feature = "cluster")]
@@ -136,7 +134,7 @@ impl Config {
     pub(crate) fn cluster(&self, address: &str) -> Cluster {
         let login = self.cluster_login.as_ref().map(|login| login.as_str().to_owned());
         let access = Access { login, ca: self.cluster_ca.clone() };
-        Cluster::at(address, self.cluster_insecure, access)
+        Cluster::at(address, access)
     }
 
     /// Returns the default target of an import.

@@ -28,8 +28,8 @@ const MOST_OF_PART: usize = 20_000;
 /// The outcome of an exact search of all sources.
 #[derive(Debug)]
 pub struct Searched {
-    /// The plan and the number of hits of each source.
-    pub plans: Vec<(SourceKind, SearchPlan, usize)>,
+    /// The plan of each source.
+    pub plans: Vec<SearchPlan>,
     /// Notes about sources and messages that were left out.
     pub notes: Vec<Note>,
 }
@@ -60,7 +60,6 @@ struct Stream<'s, T> {
     batches: Receiver<Vec<Timed<T>>>,
     batch: vec::IntoIter<Timed<T>>,
     next: Option<Timed<T>>,
-    count: usize,
     search: ScopedJoinHandle<'s, Result<SearchPlan>>,
 }
 
@@ -127,16 +126,11 @@ impl Sources {
         let request = &bounded;
         if let [source] = &*sources {
             // With one source there is nothing to merge, so the searching thread shows the hits.
-            let mut count = 0;
-            let shown = |one| {
-                count += 1;
-                show(one)
-            };
-            let mut sink = Rendered::new(|hit: Hit<'_>| kept(source.kind, hit), shown);
+            let mut sink = Rendered::new(|hit: Hit<'_>| kept(source.kind, hit), show);
             let reads = |id: &str| (render.reads)(source.kind, id);
             let mut sink = Sparing { reads: &reads, only, sink: &mut sink };
             let plan = source.search(request, stop, &mut sink)?;
-            return Ok(Searched { plans: vec![(source.kind, plan, count)], notes });
+            return Ok(Searched { plans: vec![plan], notes });
         }
         let mut plans = Vec::new();
         let mut first = None;
@@ -157,21 +151,20 @@ impl Sources {
                     source.search(request, stop, &mut sink)
                 });
                 let batch = Vec::new().into_iter();
-                streams.push(Stream { kind, batches, batch, next: None, count: 0, search });
+                streams.push(Stream { kind, batches, batch, next: None, search });
             }
             streams.iter_mut().for_each(Stream::advance);
             while let Some(stream) = newest(&mut streams) {
                 let Some((_, hit)) = stream.next.take() else { break };
-                stream.count += 1;
                 if show(hit).is_break() {
                     break;
                 }
                 stream.advance();
             }
-            for Stream { kind, batches, count, search, .. } in streams {
+            for Stream { kind, batches, search, .. } in streams {
                 drop(batches);
                 match search.join().unwrap_or_else(|panic| resume_unwind(panic)) {
-                    Ok(plan) => plans.push((kind, plan, count)),
+                    Ok(plan) => plans.push(plan),
                     Err(error) if error.is_of_source() => {
                         notes.push(Note::Unreadable { source: kind, reason: error.reason() });
                         first.get_or_insert(error);
@@ -332,7 +325,7 @@ mod tests {
                 let (scope, stop) = (Scope::default(), Stop::never());
                 let sources = export.engine.all_sources();
                 let searched = sources.search(&request, &scope, &stop, render, &mut show);
-                assert!(matches!(searched.unwrap().plans[0].1, SearchPlan::ByIndex { .. }));
+                assert!(matches!(searched.unwrap().plans[0], SearchPlan::ByIndex { .. }));
                 hits
             };
             let (read, unread) = (found(true), found(false));

@@ -88,13 +88,10 @@ impl<'a> Cursor<'a> {
         while let Some(candidate) = self.plan.next(&mut stop) {
             self.candidates += 1;
             trace.candidates += 1;
-            let read = self.verifier.bytes_read;
             if self.can_expand && self.is_expansion_cheaper() {
                 self.expand_wildcards(trace)?;
             }
-            let matches = self.verifier.matches(&candidate);
-            trace.bytes_read += self.verifier.bytes_read - read;
-            if matches {
+            if self.verifier.matches(&candidate) {
                 trace.verified += 1;
                 self.verified += 1;
                 return Ok(Some(candidate.doc));

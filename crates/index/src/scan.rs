@@ -87,17 +87,14 @@ impl<'a> Scan<'a> {
                 let matching = piece.iter().filter(|candidate| verifier.matches(candidate));
                 found.extend(matching.map(|candidate| candidate.doc));
             }
-            (found, verifier.bytes_read)
+            found
         };
-        let done: Vec<(Vec<u32>, u64)> = match threads {
+        let done: Vec<Vec<u32>> = match threads {
             1 => vec![work()],
             _ => map_faults::on_threads(threads, work),
         };
         let mut found = Vec::new();
-        for (these, bytes_read) in done {
-            found.extend(these);
-            trace.bytes_read += bytes_read;
-        }
+        done.into_iter().for_each(|these| found.extend(these));
         // Doc ids are in result order.
         found.sort_unstable();
         self.found.extend(found);

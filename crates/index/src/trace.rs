@@ -1,4 +1,4 @@
-//! The trace of an exact search, for `verbatim search --explain`.
+//! The trace of an exact search: what was looked up and read, and how long the steps took.
 
 use std::time::Duration;
 
@@ -28,8 +28,6 @@ pub struct Trace {
     pub candidates: u64,
     /// Messages that matched.
     pub verified: u64,
-    /// Bytes of text read to verify.
-    pub bytes_read: u64,
     /// Time to find the posting lists.
     pub lookup: Duration,
     /// Time to intersect the lists and to verify candidates.

@@ -115,9 +115,8 @@ impl Asked {
             true => words.push(format!("--regexp={text}")),
             false => words.extend(["--".to_owned(), text.clone()]),
         }
-        let mut args = Args::parsed(words)?;
-        args.take_settings(environment);
-        let scope = args.scope(engine, environment.clock(false), stop)?;
+        let args = Args::parsed(words)?;
+        let scope = args.scope(engine, environment.clock(), stop)?;
         let filters = filters.iter().map(|filter| self.typed[filter.place.clone()].to_owned());
         Ok(TypedSearch { args, scope, text, filters: filters.collect(), problem: None })
     }

@@ -204,7 +204,7 @@ pub(super) fn search(
             send(answer);
         }
     };
-    let clock = context.environment.clock(false);
+    let clock = context.environment.clock();
     let search = OngoingSearch { engine: &context.engine, clock, stop };
     let found = map_faults::caught(|| {
         let typed = asked.resolve(search.engine, &context.environment, stop)?;
@@ -437,7 +437,7 @@ pub(super) fn preview(
     target: &PickerTarget,
     stop: &Stop,
 ) -> Option<Preview> {
-    let clock = context.environment.clock(false);
+    let clock = context.environment.clock();
     read(&context.engine, target, stop, |messages, chosen| {
         let middle = chosen.unwrap_or(0);
         let end = messages.turns().min(middle + MESSAGES_AFTER + 1);

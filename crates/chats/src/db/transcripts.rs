@@ -87,7 +87,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[allow(missing_docs, reason = "the messages say what the fields hold")]
 pub enum Error {
     /// The database or its folder cannot be created or read.
-    #[error("{}: cannot write the transcript store: {source}; name another folder with --index", path.display())]
+    #[error("{}: cannot write the transcript store: {source}; name another folder with VERBATIM_INDEX", path.display())]
     Io { path: PathBuf, source: io::Error },
     /// SQLite failed.
     #[error("{}: cannot write the transcript store: {source}{}", path.display(), hint(source))]
@@ -103,7 +103,7 @@ fn hint(error: &rusqlite::Error) -> &'static str {
             "; the disk may be full: stored transcripts stay, the others follow"
         }
         Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {
-            "; its folder must be writable, or name another with --index"
+            "; its folder must be writable, or name another with VERBATIM_INDEX"
         }
         _ => "",
     }

@@ -62,13 +62,13 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[allow(missing_docs, reason = "the messages say what the fields hold")]
 pub enum Error {
     /// The target exists and is not a canonical database.
-    #[error("{}: not written to: {reason}; name another file with --out", path.display())]
+    #[error("{}: not written to: {reason}; name another file with --db", path.display())]
     Foreign { path: PathBuf, reason: String },
     /// A later version of this program made the target.
     #[error("{}: written by a later version of verbatim (schema {version}, this one knows {}); update verbatim", path.display(), schema::SCHEMA_VERSION)]
     Later { path: PathBuf, version: i64 },
     /// The target or its folder cannot be made or read.
-    #[error("{}: cannot write the database: {source}; name another place with --out", path.display())]
+    #[error("{}: cannot write the database: {source}; name another place with --db", path.display())]
     Io { path: PathBuf, source: io::Error },
     /// SQLite failed.
     #[error("{}: cannot write the database: {source}{}", path.display(), hint(source))]
@@ -79,7 +79,7 @@ fn hint(error: &rusqlite::Error) -> &'static str {
     match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => "; free some space and run the import again",
         Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {
-            "; its file and folder must be writable, or name another with --out"
+            "; its file and folder must be writable, or name another with --db"
         }
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
             "; another program, perhaps another import, is writing to it; try again when it is done"

@@ -16,7 +16,7 @@ use crate::{
     error::Result,
     source::{
         Description, Note, Scope, Source, SourceKind,
-        request::{checked, trimmed, untrimmed},
+        request::{checked, trimmed},
         sink::{Rendered, Sparing},
     },
 };
@@ -227,7 +227,6 @@ impl Ranker<'_> {
         let matching = self.question.matching.unwrap_or(Matching::Literal);
         // In an exact search, white space at the ends belongs to the text.
         let text = match matching {
-            Matching::Like if self.question.mode == Mode::Exact => untrimmed(concept).into_owned(),
             Matching::Literal | Matching::Regex if self.question.mode == Mode::Exact => {
                 concept.to_owned()
             }

@@ -96,7 +96,11 @@ impl Examination<'_> {
         let other_home = "name a folder of yours with --home or VERBATIM_HOME";
         for (folder, what, mend) in [
             (config.db_folder(), "imports cannot be written to it", other_home),
-            (index.clone(), "no index can be kept in it", "name another folder with --index"),
+            (
+                index.clone(),
+                "no index can be kept in it",
+                "name another folder with VERBATIM_INDEX",
+            ),
         ] {
             let about = folder.display().to_string();
             match obstacle(&folder) {
@@ -121,7 +125,11 @@ impl Examination<'_> {
         let what = format!("{} free", gigabytes(free));
         self.report(if free < needed {
             let what = format!("{what}, and indexing may take {}", gigabytes(needed));
-            Finding::wrong("disk", what, "make room, or name a folder elsewhere with --index")
+            Finding::wrong(
+                "disk",
+                what,
+                "make room, or name a folder elsewhere with VERBATIM_INDEX",
+            )
         } else {
             Finding::well("disk", what)
         });

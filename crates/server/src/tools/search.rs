@@ -97,12 +97,11 @@ const MODES: [(&str, Mode); 3] =
     [("vector", Mode::Vector), ("text", Mode::Exact), ("both", Mode::Both)];
 
 /// The kinds of matching in the mode `text`, and whether each kind ignores accents.
-const MATCHES: [(&str, (Matching, bool)); 5] = [
+const MATCHES: [(&str, (Matching, bool)); 4] = [
     ("literal", (Matching::Literal, false)),
     ("fold", (Matching::Literal, true)),
     ("word", (Matching::Word, false)),
     ("regex", (Matching::Regex, false)),
-    ("like", (Matching::Like, false)),
 ];
 
 /// The tool that searches all sources, by meaning or by exact text.
@@ -148,8 +147,8 @@ fn schema() -> Map<String, Value> {
                                 words",
             },
             "match": {
-                "type": "string", "enum": ["literal", "fold", "word", "regex", "like"],
-                "description": "For text; fold: no accents; like: %, _",
+                "type": "string", "enum": ["literal", "fold", "word", "regex"],
+                "description": "For text; fold: no accents",
             },
             "limit": {"type": "integer", "maximum": MAX_LIMIT, "default": DEFAULT_LIMIT, "description": "Max results"},
             "after": {"type": "string", "description": "From YYYY-MM-DD on, UTC"},
@@ -309,7 +308,7 @@ fn parse(given: &Arguments<'_>) -> Result<Parsed> {
     concepts(query, false, false)?;
     let takes = "\"vector\", \"text\" or \"both\"";
     let mode = given.choice("mode", takes, &MODES)?;
-    let takes = "\"literal\", \"fold\", \"word\", \"regex\" or \"like\"";
+    let takes = "\"literal\", \"fold\", \"word\" or \"regex\"";
     let matching = given.choice("match", takes, &MATCHES)?;
     let mode = match (matching, mode) {
         (Some(_), None) => Mode::Exact,

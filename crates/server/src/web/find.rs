@@ -327,7 +327,7 @@ fn exact(site: &Site, ask: &Ask, scope: &Scope, stop: &Stop) -> Result<SearchRes
         }
         _ => false,
     };
-    let is_without_index = searched.plans.iter().any(|(_, plan, _)| is_slow(plan));
+    let is_without_index = searched.plans.iter().any(is_slow);
     let (messages, found) = (grouping.messages(), grouping.conversations.len());
     let all = grouping.conversations.into_iter();
     let shown: Vec<GroupedConversation<ShownHit>> = all.skip(first_shown).take(GROUPS).collect();

@@ -74,8 +74,7 @@ impl Reader for ClusterReader {
             return Err(db::Error::Stopped.into());
         }
         let found = outcome.inspect_err(|_| sink.discard())?;
-        let (index, candidates) = (view.index().to_owned(), found.candidates);
-        Ok(SearchPlan::ByCluster { index, candidates, took: found.took })
+        Ok(SearchPlan::ByCluster { took: found.took })
     }
 
     fn list(&self, scope: &Scope, stop: &Stop) -> Result<Box<dyn Listing>> {

@@ -106,8 +106,7 @@ impl IndexedReader {
         let reason = match found {
             Ok(Ok(_)) if verified.is_stopped => return Err(db::Error::Stopped.into()),
             Ok(Ok(trace)) if !verified.is_torn => {
-                let snapshot = self.snapshot.name().to_owned();
-                return Ok(IndexOutcome::Found(SearchPlan::ByIndex { snapshot, trace }));
+                return Ok(IndexOutcome::Found(SearchPlan::ByIndex { trace }));
             }
             Ok(Ok(_)) => "its files changed while they were read".to_owned(),
             Ok(Err(error @ index::Error::Expression(_))) => return Err(error.into()),

@@ -172,11 +172,10 @@ pub struct Counts {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the variants say what the fields hold")]
 pub enum SearchPlan {
-    /// The index answered: the snapshot of this name.
-    ByIndex { snapshot: String, trace: Trace },
+    /// The index answered.
+    ByIndex { trace: Trace },
     /// SQLite answered and compared every message in the database. The duration includes reading the rows.
     ByLike { why: FallbackReason, took: Duration },
-    /// A cluster proposed messages of the index of this name, and their texts were verified. The duration includes
-    /// reading the rows.
-    ByCluster { index: String, candidates: u64, took: Duration },
+    /// A cluster proposed messages, and their texts were verified. The duration includes reading the rows.
+    ByCluster { took: Duration },
 }
