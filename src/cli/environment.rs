@@ -54,9 +54,6 @@ pub struct Environment {
     pub working_folder: PathBuf,
     /// The platform's folder for user data that is not copied to other machines.
     pub data_folder: Option<PathBuf>,
-    /// The platform's roaming data folder, if it differs from the local data folder. Older versions
-    /// kept their home there.
-    pub roaming_folder: Option<PathBuf>,
     /// The folder in which browsers store downloads.
     pub download_folder: Option<PathBuf>,
     /// The home folders of the users of Windows, if the program runs in Windows Subsystem for Linux (WSL).
@@ -112,8 +109,6 @@ impl Environment {
                 .filter(|_| user_folder.is_some() || env::var_os("XDG_CONFIG_HOME").is_some()),
             settings: SettingsFile::default(),
             data_folder: dirs::data_local_dir(),
-            roaming_folder: dirs::data_dir()
-                .filter(|it| Some(it) != dirs::data_local_dir().as_ref()),
             download_folder: dirs::download_dir().or_else(downloads),
             windows_homes: windows_homes(&kernel, Path::new("/mnt/c/Users")),
             user_folder,

@@ -8,7 +8,7 @@ use super::{
     eval, import, settings_file,
 };
 use verbatim_answer::hint::Explained;
-use verbatim_engine::{self as engine, WriterError};
+use verbatim_engine as engine;
 use verbatim_server::{http, mcp, tools};
 use verbatim_text::shell::quoted;
 
@@ -77,8 +77,6 @@ pub enum Error {
     Export { path: PathBuf, source: io::Error },
     #[error("{}: cannot write the manual pages: {source}", folder.display())]
     Pages { folder: PathBuf, source: io::Error },
-    #[error("the chats of an older version could not be moved: {0}")]
-    Move(#[from] WriterError),
     #[error(transparent)]
     Connect(#[from] connect::Error),
     /// A part of the program that was left out when it was built.

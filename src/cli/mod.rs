@@ -33,7 +33,6 @@ mod look;
 mod markdown;
 mod matching;
 mod notes;
-mod old_home;
 mod open;
 mod output;
 mod pager;
@@ -69,7 +68,6 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, error::ErrorKind}
 use self::{
     engine_config::{PlaceArgs, WrongProvider},
     environment::Terminal,
-    old_home::Consent,
     output::{FOUND, NOTHING, TROUBLE, TerminalWriter},
     pager::Paged,
     waiting::{EndsWaiting, Waiting},
@@ -330,18 +328,6 @@ fn execute(cli: Cli, environment: &Environment, out: &mut dyn Write) -> Result<u
         Command::Show(args) => args.take(environment),
         Command::Serve(args) => args.take(environment),
         Command::Web(args) => args.serving.take(environment),
-        _ => {}
-    }
-    let ask = |has_yes: bool, with_yes: Consent| if has_yes { with_yes } else { Consent::Asked };
-    match &command {
-        // The flag `--yes` of an import does not agree to moving the home of an older version.
-        Command::Import(args) => {
-            old_home::offer(&config, ask(args.yes, Consent::Missing), environment)?;
-        }
-        Command::Reindex(args) => {
-            old_home::offer(&config, ask(args.yes, Consent::Given), environment)?;
-        }
-        Command::Status(_) => old_home::offer(&config, Consent::Missing, environment)?,
         _ => {}
     }
     engine::prepare_home(&config, command.writes());

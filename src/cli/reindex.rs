@@ -49,10 +49,6 @@ pub(super) struct Args {
     /// Print JSON: one object at the end
     #[arg(long, conflicts_with = "verbose")]
     json: bool,
-
-    /// Move a home of an older version without asking
-    #[arg(short, long)]
-    pub(super) yes: bool,
 }
 
 const ELSEWHERE: &str =

@@ -517,56 +517,6 @@ fn commands_to_paste_are_quoted() {
     }
 }
 
-#[test]
-fn a_home_of_an_older_version_is_moved() {
-    let user = User::new();
-    let export = user.write("chats.json", chat("a", 1.0, &["violet"]));
-    let export = export.to_str().unwrap();
-    let make = || {
-        assert_eq!(user.run(&["import", export, "--home", "."]).code, Some(0));
-        assert_eq!(user.run(&["threads", "start", "hello", "--home", "."]).code, Some(0));
-    };
-    make();
-    let forgotten = user.write("forgotten.json", chat("forgotten", 1.0, &["orange"]));
-    let forgotten = forgotten.to_str().unwrap();
-    assert_eq!(user.run(&["import", forgotten, "--home", "."]).code, Some(0));
-    assert_eq!(user.run(&["forget", "-y", "forgotten", "--home", "."]).code, Some(0));
-    user.write("work/db/notes.txt", "mine");
-    let status = user.run(&["status"]);
-    assert!(status.errors.contains("`verbatim reindex --yes` moves them to"), "{}", status.errors);
-    assert!(user.path("work/db/verbatim.db").is_file(), "nothing moves unasked");
-    let import = user.run(&["import", "--yes"]);
-    assert!(import.errors.contains("`verbatim reindex --yes` moves them to"), "{}", import.errors);
-    assert!(user.path("work/db/verbatim.db").is_file(), "a yes to an import is none to a move");
-    let moved = user.run(&["reindex", "--yes"]);
-    assert_eq!(moved.code, Some(0), "{}", moved.errors);
-    assert!(user.home("db/verbatim.db").is_file() && user.home("threads.db").is_file());
-    let left: Vec<PathBuf> = tree(&user.path("work")).into_keys().collect();
-    assert_eq!(left, [user.path("work/db"), user.path("work/db/notes.txt")]);
-    assert_eq!(user.run(&["search", "violet"]).code, Some(0));
-    assert!(user.run(&["threads", "list"]).out.contains("hello"));
-    assert_eq!(user.run(&["status"]).errors, "");
-    let again = user.run(&["import", forgotten]);
-    assert!(again.out.contains("left out: 1 conversation that you forgot; "), "{}", again.out);
-    assert_eq!(user.run(&["search", "orange"]).code, Some(1));
-    // The home has chats now, so another old home stays where it is.
-    make();
-    let before = tree(&user.path("work/db"));
-    let kept = user.run(&["reindex", "--yes"]);
-    assert!(kept.errors.contains("they stay there"), "{}", kept.errors);
-    assert_eq!(tree(&user.path("work/db")), before);
-    // A database that another program has open is not moved.
-    fs::remove_dir_all(user.home("")).unwrap();
-    let open = Connection::open(user.path("work/db/verbatim.db")).unwrap();
-    open.execute_batch("BEGIN IMMEDIATE").unwrap();
-    let refused = user.run(&["reindex", "--yes"]);
-    assert_eq!(refused.code, Some(2), "{}", refused.out);
-    assert!(user.path("work/db/verbatim.db").is_file() && !user.home("db/verbatim.db").exists());
-    drop(open);
-    assert_eq!(user.run(&["reindex", "--yes"]).code, Some(0));
-    assert!(user.home("db/verbatim.db").is_file() && user.home("threads.db").is_file());
-}
-
 /// Returns a user with a session of Claude Code in a folder that does not exist.
 fn user_of_an_agent() -> User {
     let user = User::new();

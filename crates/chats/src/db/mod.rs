@@ -15,7 +15,6 @@ mod long_column;
 mod long_content;
 mod open;
 mod outline;
-mod relocate;
 mod row_reader;
 mod rows;
 mod scan;
@@ -42,7 +41,6 @@ pub use outline::{
     Outline, conversation_rows, last_changes, not_stored, origins, outline, provenance,
     reader_state, reading_states,
 };
-pub use relocate::relocate;
 pub use row_reader::{ConversationEntry, Row, RowReader, Scanned as ScannedRow};
 pub use rows::{Heading, conversation};
 pub use scan::{ScanFilter, ScanPlace, ScannedMessage, Skeleton, fetch, scan, skeletons, titles};

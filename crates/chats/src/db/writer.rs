@@ -64,9 +64,14 @@ pub enum Error {
     /// The target exists and is not a canonical database.
     #[error("{}: not written to: {reason}; name another file with --out", path.display())]
     Foreign { path: PathBuf, reason: String },
-    /// A later version of this program made the target.
-    #[error("{}: written by a later version of verbatim (schema {version}, this one knows {}); update verbatim", path.display(), schema::SCHEMA_VERSION)]
-    Later { path: PathBuf, version: i64 },
+    /// Another version of this program made the target.
+    #[error(
+        "{}: not written to: another version of verbatim made it (schema {version}, this one \
+         knows {}); move it away and import again",
+        path.display(),
+        schema::SCHEMA_VERSION
+    )]
+    OtherVersion { path: PathBuf, version: i64 },
     /// The target or its folder cannot be made or read.
     #[error("{}: cannot write the database: {source}; name another place with --out", path.display())]
     Io { path: PathBuf, source: io::Error },
@@ -283,8 +288,8 @@ impl Writer {
             .and_then(|()| schema::find(&connection))
             .map_err(failed)?
             .map_err(|reason| foreign(&format!("{reason}, as canonical databases have")))?;
-        if let SchemaState::Later(version) = self.found {
-            return Err(Error::Later { path: path.clone(), version });
+        if let SchemaState::OtherVersion(version) = self.found {
+            return Err(Error::OtherVersion { path: path.clone(), version });
         }
         self.parts =
             self.found != SchemaState::Empty && holds_parts(&connection).map_err(failed)?;
