@@ -608,8 +608,8 @@ fn what_cannot_be_forgotten_is_an_error_and_the_rest_is_forgotten() {
     fs::copy(user.path("home/db/verbatim.db"), &older).unwrap();
     let long_ago = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1);
     fs::File::options().write(true).open(&older).unwrap().set_modified(long_ago).unwrap();
-    let other = user.path("home/transcripts.db");
-    Connection::open(&other).unwrap().execute_batch("PRAGMA user_version = 2").unwrap();
+    user.transcript("s-1", "/w/a", &["a prompt"]);
+    user.done(&["reindex"]);
     let locked = Connection::open(&older).unwrap();
     locked.execute_batch("BEGIN EXCLUSIVE").unwrap();
     let (code, out, errors) = user.run(&["forget", "--yes", "c-1"]);
@@ -617,10 +617,12 @@ fn what_cannot_be_forgotten_is_an_error_and_the_rest_is_forgotten() {
     assert!(errors.contains("older.db: the database is locked"), "{errors}");
     assert_eq!(user.files_with("zanzibarish"), [older]);
     drop(locked);
+    let store = user.path("home/transcripts.db");
+    Connection::open(&store).unwrap().execute_batch("PRAGMA user_version = 2").unwrap();
     let (code, _, errors) = user.run(&["forget", "--yes", "c-1"]);
     assert!(code == 2 && errors.contains("transcripts.db: another version"), "{errors}");
     assert_eq!(user.files_with("zanzibarish"), Vec::<PathBuf>::new());
-    fs::remove_file(other).unwrap();
+    fs::remove_file(store).unwrap();
     user.done(&["forget", "--yes", "c-1"]);
     assert_eq!(user.found("kept"), 1);
 }

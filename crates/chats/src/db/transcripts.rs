@@ -11,9 +11,7 @@ use std::{
     time::Duration,
 };
 
-use rusqlite::{
-    Connection, ErrorCode, OpenFlags, OptionalExtension, Params, Row, params,
-};
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Params, Row, params};
 
 use super::{
     canonical::{self, ConversationRow, MessageRow},

@@ -2,11 +2,11 @@
 //!
 //! Invariant: nothing is deleted except on the user's request, and no message moves to another conversation.
 //! Invariant: readers always see whole conversations, even after a crash.
-//! Invariant: if neither a conversation nor the export is new, nothing is written.
+//! Invariant: if neither a conversation nor the export is new, no message is written.
 
 mod changes;
 mod fresh;
-mod ledger;
+mod known;
 mod merge;
 mod publish;
 mod remove;
@@ -20,13 +20,11 @@ use std::{
 };
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, config::DbConfig, params};
-use serde::{Deserialize, Serialize};
 
 pub use self::changes::Changes;
-pub use self::ledger::FinishedImport;
+pub use self::known::{EarlierImport, KnownExport, remember};
 use self::{
     fresh::FreshDatabase,
-    ledger::Ledger,
     merge::{Merge, MergeMode},
 };
 use crate::db::{
@@ -114,16 +112,17 @@ pub struct Writer {
     pending: usize,
     /// The ids of the conversations merged in this run, and whether this run created each conversation.
     met: HashMap<String, bool>,
-    has_met_again: bool,
-    /// The finished imports that the database lists; empty before the database is read.
-    pub ledger: Ledger,
+    /// Whether this run changed a conversation that was stored before.
+    has_replaced: bool,
+    /// Whether a conversation came again in this run, with another content.
+    is_ambiguous: bool,
     changes: Changes,
     noted: Changes,
     stored: Changes,
 }
 
 /// Counts of the conversations and messages that were read from one export.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SourceCounts {
     /// The number of conversations that were read.
     pub conversations: u64,
@@ -226,6 +225,12 @@ impl Writer {
         last.is_ok_and(|last| written.is_some_and(|written| last < written.as_secs_f64()))
     }
 
+    /// Returns whether the exports of this run hold two versions of a conversation. Then only reading them
+    /// again shows which version stays.
+    pub fn is_ambiguous(&self) -> bool {
+        self.is_ambiguous
+    }
+
     /// Counts the conversations and messages of an export as unchanged.
     pub fn take_as_unchanged(&mut self, counts: SourceCounts) {
         self.changes.unchanged_conversations += counts.conversations;
@@ -233,16 +238,9 @@ impl Writer {
     }
 
     /// Commits the open transaction. Leaves only the database file, unless another program uses the database.
-    pub fn finish(self) -> Result<Changes> {
-        self.finish_import(None)
-    }
-
-    /// Works like [`Writer::finish`], and records `import` for later runs.
-    pub fn finish_import(mut self, import: Option<FinishedImport>) -> Result<Changes> {
-        // If the export has two versions of a conversation, repeating the import may change something.
-        let import = import.filter(|_| !self.has_met_again);
+    pub fn finish(mut self) -> Result<Changes> {
         if let Some(fresh) = self.fresh.take() {
-            self.publish(fresh, import)?;
+            self.publish(fresh)?;
             // With a connection, this import was merged into a database that another import created first.
             return if self.connection.is_some() { self.finish() } else { Ok(self.changes) };
         }
@@ -260,10 +258,6 @@ impl Writer {
             failpoint::pass("log moved into the database");
             let _ = connection.query_row("PRAGMA journal_mode = DELETE", [], |_| Ok(()));
             failpoint::pass("log removed");
-            if journal_mode(&connection).is_ok_and(|mode| mode == "delete") {
-                let keeps_earlier = self.changes.updated_conversations == 0;
-                let _ = self.ledger.write(&connection, &self.path, import, keeps_earlier);
-            }
         }
         connection.close().map_err(|(_, source)| failed(source))?;
         Ok(self.changes)
@@ -293,9 +287,6 @@ impl Writer {
         }
         self.parts =
             self.found != SchemaState::Empty && holds_parts(&connection).map_err(failed)?;
-        if self.found == SchemaState::Ours {
-            self.ledger = Ledger::read(&connection, path).map_err(failed)?;
-        }
         self.connection = Some(connection);
         Ok(())
     }
@@ -322,6 +313,12 @@ impl Writer {
         let connection = self.connection.as_ref().expect("it was just used");
         let merge = self.merger(connection, MergeMode::Write);
         let (changes, id) = merge.conversation(source, conversation, &self.met)?;
+        let comes_again = self.met.contains_key(&id);
+        let replaces = changes.updated_conversations > 0 || comes_again && changes.any();
+        if replaces && !std::mem::replace(&mut self.has_replaced, true) {
+            known::forget(connection)?;
+        }
+        self.is_ambiguous |= comes_again && changes.any();
         self.count(changes, id.clone());
         self.pending += conversation.messages.iter().map(|m| m.content.len() + 200).sum::<usize>();
         if self.pending > BATCH_BYTES && self.fresh.is_none() {
@@ -344,7 +341,6 @@ impl Writer {
     /// created the conversation, a later version counts as new, not as updated.
     fn count(&mut self, changes: Changes, id: String) {
         let met = self.met.get(&id).copied();
-        self.has_met_again |= met.is_some();
         let is_created = met.unwrap_or(false);
         let counted = match is_created {
             true => Changes { new_messages: changes.new_messages, ..Changes::default() },
@@ -359,7 +355,6 @@ impl Writer {
         let connection =
             self.connection.as_ref().expect("there is a database once a conversation came");
         if connection.is_autocommit() {
-            self.ledger.check_for_writers(connection)?;
             if journal_mode(connection)? != "wal" {
                 // Waits here while another program writes. Otherwise the change of the mode would
                 // wait in vain, and then the transaction would wait again.
@@ -368,12 +363,10 @@ impl Writer {
                 let _ = connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()));
                 if journal_mode(connection)? == "wal" {
                     connection.execute_batch("PRAGMA synchronous = NORMAL")?;
-                    self.ledger.go_on_with_log(connection, &self.path)?;
                 }
             }
             failpoint::pass("transaction to begin");
             connection.execute_batch("BEGIN IMMEDIATE")?;
-            self.ledger.check_for_writers(connection)?;
         }
         self.state = WriterState::Writing;
         if self.found != SchemaState::Ours {
