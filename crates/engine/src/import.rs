@@ -22,7 +22,7 @@ use verbatim_base::model::{self, Stop};
 use verbatim_chats::{
     db::{
         self,
-        writer::{self, Changes, EarlierImport, KnownExport, SourceCounts, Writer},
+        writer::{self, Changes, EarlierImport, SourceCounts, Writer},
     },
     import::{self, Branches, Export, ImportTally},
 };
@@ -98,8 +98,11 @@ pub struct Report {
 impl Report {
     /// Counts an export that was not read, because it is unchanged.
     fn add_unchanged(&mut self, earlier: EarlierImport) {
-        self.tally.conversations += earlier.counts.conversations;
-        self.tally.messages += earlier.counts.messages;
+        let SourceCounts { conversations, messages, .. } = earlier.counts;
+        self.tally.conversations += conversations;
+        self.tally.messages += messages;
+        self.changes.unchanged_conversations += conversations;
+        self.changes.unchanged_messages += messages;
         self.unchanged += 1;
         self.unchanged_since = self.unchanged_since.max(earlier.time);
     }
@@ -230,7 +233,23 @@ pub fn import_until(
     let exports = opened(sources, &mut report);
     let total = exports.iter().map(|(_, export)| export.size()).sum();
     let store = target.attachments.as_ref();
+    let stamps: Vec<_> =
+        exports.iter().map(|(path, _)| known_import::settled_stamp(path)).collect();
+    // Exports are skipped together, because a transcript may repeat messages of another.
     let known = KnownImports::new(target.decisions, store, branches);
+    let earlier = exports
+        .iter()
+        .zip(&stamps)
+        .map(|((path, _), stamp)| writer.earlier_import(&known.export(path, stamp.as_ref()?)));
+    let earlier: Option<Vec<EarlierImport>> = earlier.collect();
+    if report.failures.is_empty()
+        && let Some(earlier) = earlier.filter(|earlier| !earlier.is_empty())
+    {
+        earlier.into_iter().for_each(|earlier| report.add_unchanged(earlier));
+        progress(ImportProgress { done: total, total, ..ImportProgress::default() });
+        report.took = begun.elapsed();
+        return Ok(report);
+    }
     let mut reading = ImportReading {
         target,
         branches,
@@ -243,17 +262,10 @@ pub fn import_until(
     };
     let mut is_any_read = false;
     let mut read_stamps = Vec::new();
-    for (number, (source, export)) in exports.into_iter().enumerate() {
+    for (number, ((source, export), stamp)) in exports.into_iter().zip(stamps).enumerate() {
         if stop.requested() {
             reading.report.stopped = true;
             break;
-        }
-        let stamp = known_import::settled_stamp(&source);
-        if let Some(stamp) = &stamp
-            && reading.skip(&known.export(&source, stamp), export.size())
-        {
-            is_any_read = true;
-            continue;
         }
         let read = reading.read(number, export).and_then(|(is_whole, counts)| {
             reading.writer.note(&source, is_whole, counts)?;
@@ -292,18 +304,6 @@ struct ImportReading<'a> {
 }
 
 impl ImportReading<'_> {
-    /// Returns whether an export need not be read, and counts it if so.
-    fn skip(&mut self, export: &KnownExport, size: u64) -> bool {
-        let Some(earlier) = self.writer.earlier_import(export) else { return false };
-        self.writer.take_as_unchanged(earlier.counts);
-        self.report.add_unchanged(earlier);
-        let mut now = self.last_progress.get();
-        now.done += size;
-        self.last_progress.set(now);
-        (self.progress)(now);
-        true
-    }
-
     /// Merges one export. Returns whether all of it was read, and how much.
     fn read(&mut self, number: usize, mut export: Export) -> Result<(bool, SourceCounts), Error> {
         let ImportReading { target, branches, stop, .. } = *self;

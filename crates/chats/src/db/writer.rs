@@ -231,12 +231,6 @@ impl Writer {
         self.is_ambiguous
     }
 
-    /// Counts the conversations and messages of an export as unchanged.
-    pub fn take_as_unchanged(&mut self, counts: SourceCounts) {
-        self.changes.unchanged_conversations += counts.conversations;
-        self.changes.unchanged_messages += counts.messages;
-    }
-
     /// Commits the open transaction. Leaves only the database file, unless another program uses the database.
     pub fn finish(mut self) -> Result<Changes> {
         if let Some(fresh) = self.fresh.take() {
