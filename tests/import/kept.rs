@@ -1,11 +1,7 @@
 //! Imported transcripts that are also followed count once; transcripts that an agent deletes are kept.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+use std::fs;
 
-use rusqlite::Connection;
 use ruzstd::encoding::{CompressionLevel, compress_to_vec};
 use serde_json::{Value, json};
 use verbatim_base::model::{Instant, Request, Stop};

@@ -73,6 +73,7 @@ impl Writer {
                 self.connect()?;
                 self.state = WriterState::Comparing;
                 self.met.clear();
+                self.has_replaced = false;
                 self.take_in(&error.path).map_err(|error| self.failed(error))
             }
             Err(error) => Err(Error::Io { path: self.path.clone(), source: error.error }),
