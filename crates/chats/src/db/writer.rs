@@ -114,7 +114,7 @@ pub struct Writer {
     met: HashMap<String, bool>,
     /// Whether this run changed a conversation that was stored before.
     has_replaced: bool,
-    /// Whether a conversation came again in this run, with another content.
+    /// Whether a conversation came again in this run.
     is_ambiguous: bool,
     changes: Changes,
     noted: Changes,
@@ -225,8 +225,8 @@ impl Writer {
         last.is_ok_and(|last| written.is_some_and(|written| last < written.as_secs_f64()))
     }
 
-    /// Returns whether the exports of this run hold two versions of a conversation. Then only reading them
-    /// again shows which version stays.
+    /// Returns whether the exports of this run hold a conversation twice. Then only reading them again shows
+    /// which version stays.
     pub fn is_ambiguous(&self) -> bool {
         self.is_ambiguous
     }
@@ -312,7 +312,6 @@ impl Writer {
         if replaces && !std::mem::replace(&mut self.has_replaced, true) {
             known::forget(connection)?;
         }
-        self.is_ambiguous |= comes_again && changes.any();
         self.count(changes, id.clone());
         self.pending += conversation.messages.iter().map(|m| m.content.len() + 200).sum::<usize>();
         if self.pending > BATCH_BYTES && self.fresh.is_none() {
@@ -335,6 +334,7 @@ impl Writer {
     /// created the conversation, a later version counts as new, not as updated.
     fn count(&mut self, changes: Changes, id: String) {
         let met = self.met.get(&id).copied();
+        self.is_ambiguous |= met.is_some();
         let is_created = met.unwrap_or(false);
         let counted = match is_created {
             true => Changes { new_messages: changes.new_messages, ..Changes::default() },
