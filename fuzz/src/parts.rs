@@ -1,19 +1,13 @@
-//! The JSON of message parts: the decoder of long contents writes what the usual one returns, also where
-//! it is no JSON.
+//! The JSON of message parts: nothing makes the decoder panic, and mended surrogates need no mending.
 //!
 //! Input: the stored content.
 
-use verbatim_text::content::{decode_parts, mend_surrogates, write_parts};
+use verbatim_text::content::{decode_parts, mend_surrogates};
 
 pub(super) fn run(data: &[u8]) {
     let stored = String::from_utf8_lossy(data);
-    let mut written = Vec::new();
-    let is_parts = write_parts(&stored, &mut written).expect("memory can be written");
     let decoded = decode_parts(&stored);
-    assert_eq!(is_parts, decoded.is_some(), "{stored:?}");
-    if let Some(decoded) = decoded {
-        assert_eq!(written, decoded.as_bytes(), "{stored:?}");
-    }
     let mended = mend_surrogates(&stored);
     assert_eq!(mend_surrogates(&mended), mended);
+    assert_eq!(decode_parts(&mended), decoded, "{stored:?}");
 }

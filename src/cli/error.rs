@@ -9,7 +9,7 @@ use super::{
     settings_file,
 };
 use verbatim_answer::hint::Explained;
-use verbatim_engine::{self as engine, WriterError};
+use verbatim_engine as engine;
 use verbatim_server::{http, mcp, tools};
 use verbatim_text::shell::quoted;
 
@@ -69,8 +69,6 @@ pub enum Error {
     Login(#[from] WrongLogin),
     #[error("{}: cannot be written: {source}", path.display())]
     Export { path: PathBuf, source: io::Error },
-    #[error("the chats of an older version could not be moved: {0}")]
-    Move(#[from] WriterError),
     #[error(transparent)]
     Connect(#[from] ConnectError),
     /// A part of the program that was left out when it was built.

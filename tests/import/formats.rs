@@ -1165,30 +1165,6 @@ fn the_text_replied_to_is_part_of_the_message() {
 }
 
 #[test]
-fn a_store_of_the_version_before_is_read_again() {
-    let home = Home::new();
-    let other = line(2, "user", "of a file that goes").replace("\"session\"", "\"other\"");
-    home.write("a.jsonl", line(1, "user", "said"));
-    let gone = home.write("b.jsonl", other);
-    home.sync();
-    fs::remove_file(gone).unwrap();
-    home.sync();
-    let database = home.engine.config().archive_database();
-    let connection = Connection::open(&database).unwrap();
-    connection
-        .execute_batch(
-            "UPDATE messages SET content = content || ' in the old way'; PRAGMA user_version = 3",
-        )
-        .unwrap();
-    connection.close().unwrap();
-    home.sync();
-    let mut texts = messages(&database);
-    texts.sort_unstable();
-    assert_eq!(texts, ["user: of a file that goes in the old way", "user: said"]);
-    assert_eq!(home.sync().read, 0, "the files are read again only once");
-}
-
-#[test]
 fn agents_of_codex_get_the_session_that_started_them() {
     let home = Home::new();
     let spawn = json!({"subagent": {"thread_spawn": {"parent_thread_id": "root", "depth": 1}}});
@@ -1198,19 +1174,12 @@ fn agents_of_codex_get_the_session_that_started_them() {
         "payload": {"type": "message", "role": "user",
             "content": [{"type": "input_text", "text": "Look"}]}});
     home.write("rollout-2025-01-01T00-00-00-agent.jsonl", format!("{meta}\n{asked}\n"));
-    home.write("a.jsonl", line(1, "user", "said"));
     home.sync();
     let database = home.engine.config().archive_database();
-    let session = || -> String {
-        let sql = "SELECT session FROM verbatim_transcripts WHERE conversation_id = 'agent'";
-        Connection::open(&database).unwrap().query_row(sql, [], |row| row.get(0)).unwrap()
-    };
-    assert_eq!(session(), "root");
-    let old = "UPDATE verbatim_transcripts SET session = conversation_id; PRAGMA user_version = 4";
-    Connection::open(&database).unwrap().execute_batch(old).unwrap();
-    assert_eq!(home.sync().read, 2, "the files are read again");
-    assert_eq!(session(), "root");
-    assert_eq!(home.sync().read, 0);
+    let sql = "SELECT session FROM verbatim_transcripts WHERE conversation_id = 'agent'";
+    let session: String =
+        Connection::open(&database).unwrap().query_row(sql, [], |row| row.get(0)).unwrap();
+    assert_eq!(session, "root");
 }
 
 /// Root may enter every folder, so this runs the program as another user.

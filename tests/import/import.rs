@@ -490,8 +490,12 @@ fn foreign_targets_are_left_alone() {
     refused("no column \"position\"");
     fs::remove_file(&target).unwrap();
     import_text(folder.path(), export.as_bytes(), Branches::Shown).unwrap();
-    Connection::open(&target).unwrap().execute("UPDATE verbatim_meta SET value = 99", []).unwrap();
-    refused("later version");
+    for version in [1, 99] {
+        let connection = Connection::open(&target).unwrap();
+        connection.execute("UPDATE verbatim_meta SET value = ?1", [version]).unwrap();
+        drop(connection);
+        refused("another version of verbatim");
+    }
 }
 
 #[test]

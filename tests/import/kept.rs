@@ -1,11 +1,7 @@
 //! Imported transcripts that are also followed count once; transcripts that an agent deletes are kept.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+use std::fs;
 
-use rusqlite::Connection;
 use ruzstd::encoding::{CompressionLevel, compress_to_vec};
 use serde_json::{Value, json};
 use verbatim_base::model::{Instant, Request, Stop};
@@ -54,7 +50,7 @@ fn session(number: u32, texts: [&str; 2]) -> String {
     content.replace("\"session\"", &format!("\"session-{number}\""))
 }
 
-/// Copies the archive into the home's database, as an earlier version's `import` did.
+/// Copies the archive into the home's database.
 fn import_archive(home: &Home) {
     let archive = home.folder.path().join("archive");
     let target = home.engine.config().db_folder().join("verbatim.db");
@@ -402,21 +398,4 @@ fn a_deleted_fork_leaves_its_origin_whole() {
     home.write("rollout-3.jsonl", rollout("s", None, &["one", "two", "five"]));
     home.sync();
     assert_eq!(texts(), ["five", "four", "nine", "one", "three", "two"]);
-}
-
-#[test]
-fn stores_of_earlier_versions_are_removed() {
-    let home = Home::new();
-    home.write("1.jsonl", session(1, ["blue whales", "whales sing"]));
-    let index = home.folder.path().join("index");
-    fs::create_dir(&index).unwrap();
-    let old: Vec<PathBuf> = ["archive-0123456789abcdef.db", "archive-0123456789abcdef.lock"]
-        .iter()
-        .map(|name| index.join(name))
-        .collect();
-    Connection::open(&old[0]).unwrap().execute_batch("CREATE TABLE a (b)").unwrap();
-    fs::write(&old[1], "").unwrap();
-    home.sync();
-    assert!(old.iter().all(|path: &PathBuf| !Path::exists(path)));
-    assert_kept(&home, &[("session-1", false)]);
 }

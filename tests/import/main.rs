@@ -18,7 +18,6 @@ mod formats;
 mod golden;
 mod import;
 mod kept;
-mod migration;
 mod not_stored;
 #[cfg(unix)]
 #[allow(dead_code, reason = "not every binary needs it")]

@@ -601,8 +601,8 @@ fn what_cannot_be_forgotten_is_an_error_and_the_rest_is_forgotten() {
     fs::copy(user.path("home/db/verbatim.db"), &older).unwrap();
     let long_ago = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1);
     fs::File::options().write(true).open(&older).unwrap().set_modified(long_ago).unwrap();
-    let later = user.path("home/index/archive-later.db");
-    Connection::open(&later).unwrap().execute_batch("PRAGMA user_version = 9").unwrap();
+    user.transcript("s-1", "/w/a", &["a prompt"]);
+    user.done(&["reindex"]);
     let locked = Connection::open(&older).unwrap();
     locked.execute_batch("BEGIN EXCLUSIVE").unwrap();
     let (code, out, errors) = user.run(&["forget", "--yes", "c-1"]);
@@ -610,26 +610,23 @@ fn what_cannot_be_forgotten_is_an_error_and_the_rest_is_forgotten() {
     assert!(errors.contains("older.db: the database is locked"), "{errors}");
     assert_eq!(user.files_with("zanzibarish"), [older]);
     drop(locked);
+    let store = user.path("home/transcripts.db");
+    Connection::open(&store).unwrap().execute_batch("PRAGMA user_version = 2").unwrap();
     let (code, _, errors) = user.run(&["forget", "--yes", "c-1"]);
-    assert!(code == 2 && errors.contains("archive-later.db: a later version"), "{errors}");
+    assert!(code == 2 && errors.contains("transcripts.db: another version"), "{errors}");
     assert_eq!(user.files_with("zanzibarish"), Vec::<PathBuf>::new());
-    fs::remove_file(later).unwrap();
+    fs::remove_file(store).unwrap();
     user.done(&["forget", "--yes", "c-1"]);
     assert_eq!(user.found("kept"), 1);
 }
 
 #[test]
-fn old_stores_are_removed_and_damaged_ones_are_named() {
+fn damaged_stores_are_named() {
     let user = User::new();
     user.transcript("s-1", "/w/a", &["zanzibarish prompt"]);
     user.transcript("s-2", "/w/a", &["kept"]);
     user.done(&["import", &user.export("a.json", &json!([chat("c-1", "Plans", &["apple"])]))]);
     user.done(&["reindex"]);
-    let old = user.path("home/index/archive-abc.db");
-    let connection = Connection::open(&old).unwrap();
-    let text = "CREATE TABLE messages (content TEXT); INSERT INTO messages VALUES ('zanzibarish')";
-    connection.execute_batch(&format!("{text}; PRAGMA user_version = 2")).unwrap();
-    drop(connection);
     let damaged = user.path("home/transcripts.damaged-1");
     fs::write(&damaged, "zanzibarish").unwrap();
     let (code, out, errors) = user.run(&["forget", "--yes", "s-1"]);

@@ -1,4 +1,4 @@
-//! Texts that programs wrote for a terminal, and transcripts that were read by an earlier version.
+//! Texts that programs wrote for a terminal.
 
 use std::fs;
 
@@ -101,45 +101,6 @@ fn texts_of_exports_have_no_escape_sequences() {
     let target = home.engine.config().archive_database();
     import::import(&[path], &target, Branches::Shown, &|_| {}).unwrap();
     assert_eq!(messages(&home), ["user: red".to_owned(), format!("tool: {PLAIN}")]);
-}
-
-#[test]
-fn transcripts_that_were_read_before_lose_their_escape_sequences() {
-    let home = Home::new();
-    let there = record("a", "1", "user", &json!("hello")) + &result("a", "2", COLOURED);
-    let gone = result("b", "1", COLOURED) + &record("b", "2", "user", &json!("one\rtwo"));
-    home.write("a.jsonl", there);
-    let path = home.write("b.jsonl", &gone);
-    home.sync();
-    fs::remove_file(path).unwrap();
-    home.sync();
-    // The store as an earlier version wrote it: its texts, and the fingerprints of these texts.
-    let connection = Connection::open(home.engine.config().archive_database()).unwrap();
-    let fingerprint = |role: &str, number: u32, content: &str| {
-        let text = format!("b-{number}\0{role}\01790848800\0{content}\0");
-        verbatim_text::hash::fnv1a(text.as_bytes()) as i64
-    };
-    for (role, number, old, new) in
-        [("tool", 1, COLOURED, PLAIN), ("user", 2, "one\rtwo", "one\ntwo")]
-    {
-        let sql = "UPDATE messages SET content = ?1 WHERE content = ?2";
-        assert!(connection.execute(sql, [old, new]).unwrap() > 0, "{new}");
-        let sql = "UPDATE verbatim_fingerprints SET fingerprint = ?1 WHERE fingerprint = ?2";
-        let values = [old, new].map(|text| fingerprint(role, number, text));
-        assert_eq!(connection.execute(sql, values).unwrap(), 1, "{new}");
-    }
-    connection.pragma_update(None, "user_version", 7).unwrap();
-    connection.close().unwrap();
-    let tool = format!("tool: {PLAIN}");
-    let expected = ["user: hello", &tool, &tool, "user: one\ntwo"];
-    assert_eq!(home.sync().read, 1);
-    assert_eq!(messages(&home), expected);
-    // A session that goes on with the session that is gone still repeats its messages.
-    home.write("c.jsonl", gone + &record("b", "3", "user", &json!("more")));
-    home.sync();
-    let all = messages(&home);
-    assert_eq!(all.len(), 5, "{all:?}");
-    assert!(all.contains(&"user: more".to_owned()), "{all:?}");
 }
 
 #[test]

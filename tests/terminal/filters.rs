@@ -160,16 +160,10 @@ fn a_database_without_models_says_so() {
 }
 
 #[test]
-fn a_store_of_an_earlier_version_is_read_again_for_its_models() {
+fn a_transcript_that_is_gone_keeps_its_models() {
     let scene = Scene::new();
     let count = |model: &str| ask(&scene, &["list"], &["--model", model]).lines.len();
     assert_eq!((count("opus"), count("haiku")), (1, 1));
-    let store = scene.path(".local/share/verbatim/transcripts.db");
-    let connection = Connection::open(store).unwrap();
-    connection.execute_batch("DELETE FROM verbatim_messages; PRAGMA user_version = 2").unwrap();
-    drop(connection);
-    assert_eq!((count("opus"), count("haiku")), (1, 1));
-    // A transcript that is gone is kept, with the models of its messages.
     std::fs::remove_dir_all(scene.path(".claude/projects/-home-ann-shop")).unwrap();
     assert_eq!(count("opus"), 1);
 }

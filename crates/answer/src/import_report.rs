@@ -1,5 +1,6 @@
 //! Reports what an import left out, with one line for each kind.
 
+use super::clock::Clock;
 use verbatim_engine::Skipped;
 pub use verbatim_engine::{
     AttachmentCounts, MAX_ALL, MAX_FILE,
@@ -65,6 +66,7 @@ pub fn left_out(report: &Report, remedies: Remedies) -> Vec<String> {
     if report.foreign_zips > 0 {
         lines.push(format!("{} without chats ignored", counted(report.foreign_zips, "zip")));
     }
+    unchanged(report, &mut lines);
     unread(report, &mut lines);
     lines
 }
@@ -97,8 +99,18 @@ pub fn left_out_in_brief(report: &Report, details: &str) -> Vec<String> {
         lines.push(format!("left out: {}; {details}", kinds.join(", ")));
     }
     of_unknown_types(report, &mut lines);
+    unchanged(report, &mut lines);
     unread(report, &mut lines);
     lines
+}
+
+/// Adds the line about exports that were not read again.
+fn unchanged(report: &Report, lines: &mut Vec<String>) {
+    if report.unchanged > 0 {
+        let exports = counted(report.unchanged, "export");
+        let since = Clock::new(true).words(report.unchanged_since);
+        lines.push(format!("not read again: {exports}, unchanged since {since}"));
+    }
 }
 
 /// Adds the line about content of unknown types.

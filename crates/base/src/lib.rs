@@ -3,7 +3,7 @@
 //! - [`model`]: conversations, messages, requests, instants, and the flag that stops work
 //! - [`private`]: makes every folder and file, with rights for their owner alone; locks between processes
 //! - [`map_faults`]: mapped files that another process may cut while they are read
-//! - [`long_text`]: texts that are too long for memory; [`int8`]: rounded vectors
+//! - [`int8`]: rounded vectors
 //! - [`failpoint`]: where tests end the program as a crash does; [`lock`]: mutexes, also after a panic
 //!
 //! It knows no format, no database and no network. It uses no other crate of Verbatim.
@@ -11,7 +11,6 @@
 pub mod failpoint;
 pub mod int8;
 pub mod lock;
-pub mod long_text;
 pub mod map_faults;
 pub mod model;
 pub mod private;

@@ -3,8 +3,6 @@
 use std::{
     borrow::Cow,
     fmt,
-    fs::File,
-    io::{self, Read, Seek, SeekFrom},
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -111,52 +109,7 @@ pub enum AttachedContent {
     /// In the message itself, as the text of the file.
     Text(String),
     /// In the message itself, as base64.
-    Base64(Base64Text),
-}
-
-/// Base64 in memory, or in a temporary file, so that the pictures of a long transcript take no memory.
-#[derive(Clone, Debug)]
-pub enum Base64Text {
-    /// A short text, in memory.
-    Memory(String),
-    /// A long text, in a file without a name that other texts may share.
-    Spilled {
-        /// The open file.
-        file: Arc<File>,
-        /// Where the text begins in the file, in bytes.
-        start: u64,
-        /// The length of the text in bytes.
-        length: u64,
-    },
-}
-
-impl PartialEq for Base64Text {
-    fn eq(&self, other: &Base64Text) -> bool {
-        match (self, other) {
-            (Base64Text::Memory(one), Base64Text::Memory(other)) => one == other,
-            (
-                Base64Text::Spilled { file, start, length },
-                Base64Text::Spilled { file: of_other, start: from, length: long },
-            ) => Arc::ptr_eq(file, of_other) && (start, length) == (from, long),
-            _ => false,
-        }
-    }
-}
-
-impl Eq for Base64Text {}
-
-impl Base64Text {
-    /// Returns a reader of the text; it is not decoded. Fails if the file cannot be opened again.
-    pub fn reader(&self) -> io::Result<Box<dyn Read + '_>> {
-        match self {
-            Base64Text::Memory(text) => Ok(Box::new(text.as_bytes())),
-            Base64Text::Spilled { file, start, length } => {
-                let mut file: &File = file;
-                file.seek(SeekFrom::Start(*start))?;
-                Ok(Box::new(file.take(*length)))
-            }
-        }
-    }
+    Base64(String),
 }
 
 /// The origin of a coding agent's conversation, as far as it is known.

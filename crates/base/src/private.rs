@@ -197,16 +197,6 @@ pub fn temporary_dir() -> io::Result<TempDir> {
     temporary(tempfile::Builder::new().prefix("verbatim-")).tempdir()
 }
 
-/// Makes a temporary file without a name for more data than fits into memory. The folder `/tmp` is often
-/// in memory, `/var/tmp` is on a disk.
-pub fn large_temporary_file() -> io::Result<File> {
-    let folder = Path::new("/var/tmp");
-    match std::env::temp_dir() == Path::new("/tmp") && folder.is_dir() {
-        true => tempfile::tempfile_in(folder).or_else(|_| tempfile::tempfile()),
-        false => tempfile::tempfile(),
-    }
-}
-
 /// Makes a temporary folder inside another folder. Dropping the returned value removes the folder.
 pub fn temporary_dir_in(folder: &Path, prefix: &str) -> io::Result<TempDir> {
     temporary(tempfile::Builder::new().prefix(prefix)).tempdir_in(folder)

@@ -181,30 +181,16 @@ impl Config {
         roots.into_iter().any(|root| path.starts_with(root))
     }
 
-    /// Returns the transcript store, and those of earlier versions, which were in the index folder.
-    pub(crate) fn archive_databases(&self) -> Vec<PathBuf> {
-        let is_store = |path: &PathBuf| {
-            let name = path.file_name().unwrap_or_default().to_string_lossy();
-            name.starts_with("archive")
-        };
-        let old = databases(&self.index_folder()).unwrap_or_default().into_iter().filter(is_store);
-        let store = Some(self.home.join(TRANSCRIPTS)).filter(|path| path.is_file());
-        store.into_iter().chain(old).collect()
+    /// Returns the transcript store of the home, if there is one.
+    pub(crate) fn transcript_store(&self) -> Option<PathBuf> {
+        Some(self.home.join(TRANSCRIPTS)).filter(|path| path.is_file())
     }
 
     /// Returns the transcript stores that were set aside because they were damaged.
     pub(crate) fn damaged_stores(&self) -> Vec<PathBuf> {
-        let is_store = |path: &PathBuf| {
-            let [stem, end] = [path.file_stem(), path.extension()]
-                .map(|part| part.unwrap_or_default().to_string_lossy());
-            let number = end.strip_prefix("damaged-").unwrap_or_default();
-            let is_numbered = !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit());
-            is_numbered && (stem == "transcripts" || stem.starts_with("archive"))
-        };
-        let folders = [self.home.clone(), self.index_folder()];
-        let entries = folders.iter().filter_map(|folder| fs::read_dir(folder).ok()).flatten();
+        let entries = fs::read_dir(&self.home).into_iter().flatten().flatten();
         let mut found: Vec<PathBuf> =
-            entries.flatten().map(|entry| entry.path()).filter(is_store).collect();
+            entries.map(|entry| entry.path()).filter(|path| is_set_aside(path)).collect();
         found.sort();
         found
     }
@@ -219,6 +205,13 @@ impl Config {
     pub fn threads_database(&self) -> PathBuf {
         self.home.join("threads.db")
     }
+}
+
+/// Returns whether a path is that of a transcript store that was set aside.
+fn is_set_aside(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let number = name.strip_prefix("transcripts.damaged-").unwrap_or_default();
+    !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// Returns an absolute path with symbolic links resolved in the part of it that exists.

@@ -257,7 +257,7 @@ impl<'a> Forgetter<'a> {
         };
         let done = Threads::open(&threads).and_then(purge);
         note(threads, done.map_err(Error::from));
-        for path in config.archive_databases() {
+        if let Some(path) = config.transcript_store() {
             let had = had(SourceKind::Archive);
             let done = transcripts::leave_out(&path, config, ids, had, &mut || wait(&path));
             note(path, done.map_err(Error::from));

@@ -1,5 +1,5 @@
-//! The home folder at the start of a command. Files that an older version left readable for other users
-//! are made private, and files that a killed process left are removed.
+//! The home folder at the start of a command. Files that other users can read are made private, and files
+//! that a killed process left are removed.
 
 use std::{
     fs,
@@ -7,12 +7,11 @@ use std::{
 };
 
 use crate::{
-    attachments::{ATTACHMENTS, AttachmentStore, TRANSCRIPT_FILES, is_in_store},
+    attachments::{ATTACHMENTS, TRANSCRIPT_FILES, is_in_store},
     config::{Config, TRANSCRIPTS},
-    decisions::{flags::FLAGS, forgotten::Forgotten},
-    error::Result,
+    decisions::flags::FLAGS,
 };
-use verbatim_base::{model::Stop, private};
+use verbatim_base::private;
 use verbatim_chats::db;
 use verbatim_index::IndexDir;
 
@@ -50,90 +49,13 @@ pub fn prepare_home(config: &Config, writes: bool) {
     }
 }
 
-/// A home folder of an older version, whose databases can be moved.
-#[derive(Debug)]
-pub struct OldHome {
-    folder: PathBuf,
-    /// The paths of the databases, relative to the home.
-    databases: Vec<PathBuf>,
-}
-
-impl OldHome {
-    /// Returns the old home in a folder if an import created it. The home of earlier versions was the
-    /// working folder or, on Windows, `%APPDATA%`.
-    pub fn at(folder: &Path) -> Option<OldHome> {
-        let old = Config { home: folder.to_owned(), ..Config::default() };
-        let imported = old.db_folder().join(IMPORTED);
-        let is_ours = || db::read(&imported, &Stop::never(), db::is_imported);
-        let indexes = || fs::read_dir(old.index_folder()).ok();
-        let is_home = imported.is_file()
-            && indexes()?.flatten().any(|entry| is_in_index(&entry.path()))
-            && is_ours().is_ok_and(|is_ours| is_ours);
-        if !is_home {
-            return None;
-        }
-        let mut databases = vec![Path::new("db").join(IMPORTED)];
-        let in_home = [THREADS, TRANSCRIPTS].map(PathBuf::from);
-        databases.extend(in_home.into_iter().filter(|path| folder.join(path).is_file()));
-        // Transcripts that agents have deleted exist only in the transcript store.
-        let stores = indexes()?.flatten().map(|entry| entry.file_name());
-        let stores = stores.filter(|name| {
-            let name = name.to_string_lossy();
-            name.starts_with("archive") && name.ends_with(".db")
-        });
-        databases.extend(stores.map(|name| Path::new("index").join(name)));
-        Some(OldHome { folder: folder.to_owned(), databases })
-    }
-
-    /// Returns the path of the old home folder.
-    pub fn folder(&self) -> &Path {
-        &self.folder
-    }
-
-    /// Returns a database in the home `to` that would be overwritten by a move to that home.
-    pub fn obstacle(&self, to: &Path) -> Option<PathBuf> {
-        let kept = self.databases.iter().filter(|path| !path.starts_with("index"));
-        kept.map(|path| to.join(path)).find(|path| path.exists())
-    }
-
-    /// Moves the databases, the files of messages and the list of forgotten conversations to another
-    /// home. Removes the indexes, because they belong to the old paths.
-    pub fn move_to(&self, to: &Path) -> Result<()> {
-        let old = Config { home: self.folder.clone(), ..Config::default() };
-        let new = Config { home: to.to_owned(), ..Config::default() };
-        // The list is moved before the chats, so that no import into the other home adds forgotten chats
-        // again.
-        Forgotten::adopt(&new, &old)?;
-        for store in [AttachmentStore::from_config, AttachmentStore::of_transcripts] {
-            store(&new).adopt(&store(&old))?;
-        }
-        // The chats are moved last. While they are in the old home, an interrupted move can be repeated.
-        for path in self.databases.iter().rev() {
-            // If the other home already has a transcript store, the old store is not moved.
-            if !to.join(path).exists() {
-                db::relocate(&self.folder.join(path), &to.join(path))?;
-            }
-        }
-        Forgotten::remove(&old);
-        let left = fs::read_dir(old.index_folder()).into_iter().flatten().flatten();
-        for path in left.map(|entry| entry.path()).filter(|path| IndexDir::is_at(path)) {
-            drop(fs::remove_dir_all(path));
-        }
-        for folder in [old.index_folder(), old.db_folder()] {
-            // `remove_dir` removes only empty folders.
-            drop(fs::remove_dir(folder));
-        }
-        Ok(())
-    }
-}
-
 /// Makes Verbatim's own files in a home folder private. Returns whether all files in it are its own.
 /// `sample` is the folder of the demo in this home, if there is one.
 fn tighten_home(config: &Config, sample: Option<&PathBuf>) -> bool {
     let mut ours: Vec<PathBuf> = sample.into_iter().cloned().collect();
     for (folder, is_ours) in [
         (config.db_folder(), is_in_databases as fn(&Path) -> bool),
-        (config.index_folder(), is_in_index),
+        (config.index_folder(), IndexDir::is_at),
         (config.home.join(DEMO_EXPORTS), is_in_exports),
         (config.home.join(ATTACHMENTS), is_in_store),
         (config.home.join(TRANSCRIPT_FILES), is_in_store),
@@ -178,13 +100,6 @@ fn is_in_home(stem: &str) -> bool {
 
 fn is_in_databases(path: &Path) -> bool {
     is_database(path, |stem| stem == IMPORTED)
-}
-
-fn is_in_index(path: &Path) -> bool {
-    let is_store = |stem: &str| {
-        stem.starts_with("archive") && (stem.ends_with(".db") || stem.ends_with(".lock"))
-    };
-    IndexDir::is_at(path) || is_database(path, is_store)
 }
 
 fn is_in_exports(path: &Path) -> bool {

@@ -18,18 +18,18 @@ use crate::{
     source::{Store, store_at},
     store_address::StoreAddress,
 };
-use verbatim_base::model::Stop;
+use verbatim_base::model::{self, Stop};
 use verbatim_chats::{
     db::{
         self,
-        writer::{self, Changes, SourceCounts, Writer},
+        writer::{self, Changes, EarlierImport, SourceCounts, Writer},
     },
     import::{self, Branches, Export, ImportTally},
 };
 #[cfg(feature = "cluster")]
 use verbatim_cluster as cluster;
 
-use known_import::{FoundBefore, KnownImport};
+use known_import::KnownImports;
 
 pub use verbatim_chats::import::{
     FORMATS, FoundExport, OTHER_BRANCHES, compressed::is_named_as_transcript,
@@ -89,37 +89,22 @@ pub struct Report {
     pub stopped: bool,
     /// Counts of the attached files; `None` if the database is not in the home folder.
     pub attachments: Option<AttachmentCounts>,
+    /// Number of exports that were not read, because they are unchanged since they were imported.
+    pub unchanged: u64,
+    /// The last time when one of these exports was imported.
+    pub unchanged_since: Option<model::Instant>,
 }
 
 impl Report {
-    /// Returns the result that a repeated import will report. `sources` are the counts of the exports.
-    fn result(&self, sources: Vec<SourceCounts>) -> FoundBefore {
-        FoundBefore {
-            sources,
-            bare: self.tally.bare,
-            empty: self.tally.empty,
-            unknown: self.tally.unknown.clone(),
-            left_out: self.tally.left_out.clone(),
-            bytes: self.tally.bytes,
-            excluded: self.excluded,
-            forgotten: self.forgotten,
-            attachments: self.attachments.clone(),
-            store: String::new(),
-        }
-    }
-
-    /// Copies the stored result of an earlier import into this report.
-    fn restore(&mut self, found: FoundBefore) {
-        self.tally.conversations = found.sources.iter().map(|counts| counts.conversations).sum();
-        self.tally.messages = found.sources.iter().map(|counts| counts.messages).sum();
-        self.tally.bare = found.bare;
-        self.tally.empty = found.empty;
-        self.tally.unknown = found.unknown;
-        self.tally.left_out = found.left_out;
-        self.tally.bytes = found.bytes;
-        self.excluded = found.excluded;
-        self.forgotten = found.forgotten;
-        self.attachments = found.attachments;
+    /// Counts an export that was not read, because it is unchanged.
+    fn add_unchanged(&mut self, earlier: EarlierImport) {
+        let SourceCounts { conversations, messages, .. } = earlier.counts;
+        self.tally.conversations += conversations;
+        self.tally.messages += messages;
+        self.changes.unchanged_conversations += conversations;
+        self.changes.unchanged_messages += messages;
+        self.unchanged += 1;
+        self.unchanged_since = self.unchanged_since.max(earlier.time);
     }
 
     /// Returns the parts of the exports that could not be read, one sentence each. Empty if all parts
@@ -244,19 +229,24 @@ pub fn import_until(
     let database = target.store.database().ok_or_else(missing)?;
     let begun = Instant::now();
     let mut report = Report::default();
-    let mut writer = Writer::open_telling(database, target.on_wait)?;
+    let writer = Writer::open_telling(database, target.on_wait)?;
     let exports = opened(sources, &mut report);
     let total = exports.iter().map(|(_, export)| export.size()).sum();
     let store = target.attachments.as_ref();
-    let mut known = KnownImport::new(&exports, target.decisions, store, branches)
-        .filter(|_| report.failures.is_empty());
-    if let Some(known) = &mut known
-        && let Some(found) = known.found_before(&writer, store)
+    let stamps: Vec<_> =
+        exports.iter().map(|(path, _)| known_import::settled_stamp(path)).collect();
+    // Exports are skipped together, because a transcript may repeat messages of another.
+    let known = KnownImports::new(target.decisions, store, branches);
+    let earlier = exports
+        .iter()
+        .zip(&stamps)
+        .map(|((path, _), stamp)| writer.earlier_import(&known.export(path, stamp.as_ref()?)));
+    let earlier: Option<Vec<EarlierImport>> = earlier.collect();
+    if report.failures.is_empty()
+        && let Some(earlier) = earlier.filter(|earlier| !earlier.is_empty())
     {
-        known.count_as_unchanged(&found, &mut writer)?;
-        report.restore(found);
+        earlier.into_iter().for_each(|earlier| report.add_unchanged(earlier));
         progress(ImportProgress { done: total, total, ..ImportProgress::default() });
-        report.changes = writer.finish()?;
         report.took = begun.elapsed();
         return Ok(report);
     }
@@ -271,29 +261,28 @@ pub fn import_until(
         report,
     };
     let mut is_any_read = false;
-    let mut counted = Vec::new();
-    for (number, (source, export)) in exports.into_iter().enumerate() {
+    let mut read_stamps = Vec::new();
+    for (number, ((source, export), stamp)) in exports.into_iter().zip(stamps).enumerate() {
         if stop.requested() {
             reading.report.stopped = true;
             break;
         }
         let read = reading.read(number, export).and_then(|(is_whole, counts)| {
             reading.writer.note(&source, is_whole, counts)?;
-            Ok((is_whole, counts))
+            Ok(is_whole)
         });
-        let (is_whole, counts) = read.map_err(|error| error.after(reading.writer.stored()))?;
-        is_any_read |= is_whole;
-        counted.push(counts);
+        is_any_read |= read.map_err(|error| error.after(reading.writer.stored()))?;
+        read_stamps.extend(stamp.map(|stamp| (source, stamp)));
     }
     let ImportReading { writer, mut report, attachments, .. } = reading;
-    report.attachments = attachments.as_ref().map(|it| it.counts().clone());
-    let is_whole = !report.stopped && report.missing().is_empty();
-    let finished =
-        known.filter(|_| is_whole).and_then(|known| known.finished(report.result(counted), store));
-    let stored = writer.stored();
-    let finish = writer.finish_import(finished);
-    report.changes = finish.map_err(|error| Error::from(error).after(stored))?;
+    let (stored, is_ambiguous) = (writer.stored(), writer.is_ambiguous());
+    report.changes = writer.finish().map_err(|error| Error::from(error).after(stored))?;
     report.attachments = attachments.map(AttachmentImport::publish);
+    if !report.stopped && !is_ambiguous && report.missing().is_empty() {
+        let known = KnownImports::new(target.decisions, store, branches);
+        // Without the record, the next import reads the exports again.
+        let _ = known.remember(database, &read_stamps);
+    }
     report.took = begun.elapsed();
     if !is_any_read && report.tally.conversations == 0 && !report.failures.is_empty() {
         let is_reason = |error: &import::Error| !matches!(error, import::Error::MissingPart { .. });

@@ -64,7 +64,7 @@ use source::Sources;
 
 pub use config::Config;
 pub use error::{Error, Result};
-pub use home::{OldHome, TOKEN_FILE, prepare_home};
+pub use home::{TOKEN_FILE, prepare_home};
 pub use lookup::{ConversationHeading, Lookup};
 pub use lookup::{address_of, id_at};
 pub use memory::{database::Memory, recall::Recalled, threads::Recorded};

@@ -36,7 +36,6 @@ pub mod months;
 mod normal;
 pub mod parts;
 pub mod pattern;
-pub mod pieces;
 pub mod query;
 pub mod run_query;
 pub mod screen;

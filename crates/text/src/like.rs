@@ -77,17 +77,6 @@ impl LikePattern {
         self.segments.len() == 1
     }
 
-    pub(super) fn segments(&self) -> usize {
-        self.segments.len()
-    }
-
-    /// Returns the end of the first match of a segment that starts at `from` or later; `None` if there
-    /// is no match, or no segment with this number.
-    pub(super) fn find_segment(&self, number: usize, text: &[u8], from: usize) -> Option<usize> {
-        let (_, end) = self.segments.get(number)?.find(text, from, self.case_sensitive)?;
-        Some(end)
-    }
-
     /// Returns whether the pattern matches somewhere in a regular text ([`is_regular`]).
     pub fn matches(&self, text: &[u8]) -> bool {
         let mut from = 0;

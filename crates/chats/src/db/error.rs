@@ -38,9 +38,13 @@ pub enum Error {
     /// A file could not be read.
     #[error("{}: {source}", path.display())]
     Io { path: PathBuf, source: io::Error },
-    /// Hits or long texts could not be written to a temporary file.
-    #[error("cannot write a temporary file: {0}")]
-    Spill(#[source] io::Error),
+    /// A value of the database is longer than SQLite can read.
+    #[error(
+        "{}: a message is longer than SQLite can read, which is 1 GB; nothing is searched as long as \
+         the database has it",
+        path.display()
+    )]
+    TooLong { path: PathBuf },
     /// SQLite failed.
     #[error("{}: {source}", path.display())]
     Sqlite { path: PathBuf, source: rusqlite::Error },

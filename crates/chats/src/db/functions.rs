@@ -1,7 +1,7 @@
 //! The scalar SQL functions that this crate adds to SQLite.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::HashSet,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -58,17 +58,6 @@ pub(super) fn add_matches(connection: &Connection, matchers: Vec<Matcher>) -> Re
             ValueRef::Null => matcher.matches_irregular(b""),
             ValueRef::Integer(_) | ValueRef::Real(_) => false,
         }))
-    })
-}
-
-/// Adds `verbatim_long(key, number)` to a connection. The function returns whether the long content of the
-/// message with this key matches the text with this number. `known` has all messages with long content.
-pub(super) fn add_long(connection: &Connection, known: HashMap<i64, Vec<bool>>) -> Result<()> {
-    let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC;
-    connection.create_scalar_function("verbatim_long", 2, flags, move |context| {
-        let matches = known.get(&context.get::<i64>(0)?);
-        let number = usize::try_from(context.get::<i64>(1)?).ok();
-        Ok(matches.zip(number).and_then(|(matches, number)| matches.get(number).copied()))
     })
 }
 

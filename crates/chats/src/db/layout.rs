@@ -4,7 +4,6 @@ use std::ffi::CStr;
 
 use rusqlite::{Connection, types::ValueRef};
 
-use super::long_column::{self, LONGEST_WHOLE};
 use verbatim_text::content;
 
 /// The tables and columns that a search needs.
@@ -110,10 +109,8 @@ fn holds_parts(connection: &Connection, key: Option<&str>) -> rusqlite::Result<b
     let (first, last): (Option<i64>, Option<i64>) =
         connection.query_row(&ends, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
     let (Some(first), Some(last)) = (first, last) else { return Ok(false) };
-    let by_pieces = long_column::is_readable(connection)?;
-    let columns = long_column::columns("content", "content", by_pieces);
     let next = format!(
-        "SELECT {key}, {columns} FROM messages WHERE {key} BETWEEN ?1 AND ?2 ORDER BY {key} LIMIT 1"
+        "SELECT {key}, content FROM messages WHERE {key} BETWEEN ?1 AND ?2 ORDER BY {key} LIMIT 1"
     );
     let mut next = connection.prepare(&next)?;
     let mut from = first;
@@ -121,13 +118,7 @@ fn holds_parts(connection: &Connection, key: Option<&str>) -> rusqlite::Result<b
         let mut rows = next.query([from, last])?;
         let Some(row) = rows.next()? else { break };
         let seen: i64 = row.get(0)?;
-        match row.get::<_, Option<i64>>(2)? {
-            Some(length) if length > LONGEST_WHOLE as i64 => {
-                texts += 1;
-                parts += u32::from(long_column::may_be_parts(connection, seen)?);
-            }
-            _ => count(row.get_ref(1)?, &mut texts, &mut parts),
-        }
+        count(row.get_ref(1)?, &mut texts, &mut parts);
         let width = i128::from(last) - i128::from(first);
         let goal = i128::from(first) + width * i128::from(step) / i128::from(SAMPLE);
         if seen == last {

@@ -11,18 +11,14 @@ mod examine;
 mod functions;
 pub mod header;
 mod layout;
-mod long_column;
-mod long_content;
 mod open;
 mod outline;
-mod relocate;
 mod row_reader;
 mod rows;
 mod scan;
 mod schema;
 mod scrub;
 mod search;
-mod spill;
 mod state;
 mod stored_conversations;
 pub mod tally;
@@ -36,18 +32,15 @@ pub use detect::{has_log, is_canonical, is_whole};
 pub use error::{Error, Result};
 pub use examine::{counts, faults, imports, is_imported, newest_titles, sample_keys, span, strays};
 pub use layout::Layout;
-pub use long_content::{LongContent, LongContents, LongTexts};
 pub use open::{Database, beside, open, open_again, read, read_tables};
 pub use outline::{
     Outline, conversation_rows, last_changes, not_stored, origins, outline, provenance,
     reader_state, reading_states,
 };
-pub use relocate::relocate;
 pub use row_reader::{ConversationEntry, Row, RowReader, Scanned as ScannedRow};
 pub use rows::{Heading, conversation};
 pub use scan::{ScanFilter, ScanPlace, ScannedMessage, Skeleton, fetch, scan, skeletons, titles};
 pub use search::{search, search_without};
-pub use spill::Hits;
 pub use state::{Probe, State, settled, state};
 pub use stored_conversations::{each_conversation, obstacle};
 pub use temporary::{is_temporary, remove_abandoned, write_whole};

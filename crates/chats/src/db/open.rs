@@ -162,10 +162,6 @@ impl Database {
         })
     }
 
-    pub(super) fn is_stopped(&self) -> bool {
-        self.stop.requested()
-    }
-
     pub(super) fn connection(&self) -> &Connection {
         &self.connection
     }
@@ -467,6 +463,7 @@ fn explain(path: &Path, stop: &Stop, error: rusqlite::Error) -> Error {
         }
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Error::Busy { path },
         Some(ErrorCode::NotADatabase) => Error::NotADatabase { path },
+        Some(ErrorCode::TooBig) => Error::TooLong { path },
         _ => Error::Sqlite { path, source: error },
     }
 }

@@ -8,7 +8,7 @@ use std::{
 
 use rusqlite::{Row as SqlRow, Statement, types::ValueRef};
 
-use super::{Database, Result, functions, long_column, long_content::LongContent, rows, search};
+use super::{Database, Result, functions, rows, search};
 use verbatim_base::model::{Instant, Request};
 use verbatim_text::content;
 
@@ -42,10 +42,8 @@ pub struct Row<'a> {
     pub position: Option<i64>,
     /// Whether the position is an integer or NULL. Then `position` sorts like the column.
     pub is_plain: bool,
-    /// The content as SQLite's LIKE reads it; `None` for NULL, or if the content is in `long`.
+    /// The content as SQLite's LIKE reads it; `None` for NULL.
     pub stored: Option<&'a [u8]>,
-    /// The content, if it is too long to be read in one piece.
-    pub long: Option<LongContent<'a>>,
     /// The text of JSON parts, if the database stores JSON parts and this content is in that form.
     pub decoded: Option<&'a str>,
 }
@@ -65,10 +63,8 @@ pub struct Scanned<'a> {
     pub time: Option<Instant>,
     /// The position, if it is an integer.
     pub position: Option<i64>,
-    /// The content as SQLite's LIKE reads it; `None` for NULL, or if the content is in `long`.
+    /// The content as SQLite's LIKE reads it; `None` for NULL.
     pub stored: Option<&'a [u8]>,
-    /// The content, if it is too long to be read in one piece.
-    pub long: Option<LongContent<'a>>,
     /// The id of the conversation; `None` if it is not stored as text.
     pub conversation_id: Option<&'a [u8]>,
     /// Whether the position is an integer or NULL, and the conversation's id is text or NULL.
@@ -89,7 +85,6 @@ pub struct RowReader<'d> {
     database: &'d Database,
     message: Statement<'d>,
     keys: (&'static str, &'static str),
-    by_pieces: bool,
     id: String,
     role: String,
     decoded: String,
@@ -103,17 +98,15 @@ impl<'d> RowReader<'d> {
         // With these settings, a sort that is larger than the cache uses temporary files and not memory.
         let settings = "PRAGMA temp_store = FILE; PRAGMA cache_size = -65536";
         database.query(|connection| connection.execute_batch(settings))?;
-        let by_pieces = LongContent::are_readable(database)?;
         let position = if layout.position { "position" } else { "NULL" };
         let sql = format!(
             "SELECT CAST(id AS TEXT), CAST(role AS TEXT), create_time, {position}, \
-             {}, {IS_TEXT_ROLE} FROM messages WHERE {} = ?1",
-            long_column::columns(CONTENT, "content", by_pieces),
+             {CONTENT}, {IS_TEXT_ROLE} FROM messages WHERE {} = ?1",
             keys.0
         );
         let message = database.connection().prepare(&sql).map_err(|error| database.error(error))?;
         let (id, role, decoded) = Default::default();
-        Ok(Some(RowReader { database, message, keys, by_pieces, id, role, decoded }))
+        Ok(Some(RowReader { database, message, keys, id, role, decoded }))
     }
 
     /// Returns how many messages the database has.
@@ -198,8 +191,7 @@ impl<'d> RowReader<'d> {
         let from = after.map_or_else(String::new, |after| format!("WHERE {key} > {after}"));
         let sql = format!(
             "SELECT {key}, CAST(id AS TEXT), CAST(role AS TEXT), create_time, {position}, \
-             {}, conversation_id, {IS_TEXT_ROLE} FROM messages {from} ORDER BY {key}",
-            long_column::columns(CONTENT, "content", self.by_pieces)
+             {CONTENT}, conversation_id, {IS_TEXT_ROLE} FROM messages {from} ORDER BY {key}"
         );
         self.database.query(|connection| {
             let mut statement = connection.prepare(&sql)?;
@@ -210,18 +202,17 @@ impl<'d> RowReader<'d> {
                     Ok(String::from_utf8_lossy(bytes))
                 };
                 let position = row.get_ref(4)?;
-                let conversation = row.get_ref(7)?;
+                let conversation = row.get_ref(6)?;
                 let key = row.get(0)?;
                 let (position, is_plain) = self::position(position);
                 let scanned = Scanned {
                     key,
                     id: text(1)?,
                     role: text(2)?,
-                    is_text_role: row.get(8)?,
+                    is_text_role: row.get(7)?,
                     time: functions::instant(row.get_ref(3)?),
                     position,
                     stored: bytes(row.get_ref(5)?),
-                    long: LongContent::if_long(self.database, key, row.get(6)?),
                     conversation_id: match conversation {
                         ValueRef::Text(id) => Some(id),
                         _ => None,
@@ -259,17 +250,15 @@ impl<'d> RowReader<'d> {
                 *decoded = text;
             }
             let (position, is_plain) = position(row.get_ref(3)?);
-            let long = LongContent::if_long(database, key, row.get(5)?);
             Ok(Some(with(Row {
                 key,
                 id,
                 role,
-                is_text_role: row.get(6)?,
+                is_text_role: row.get(5)?,
                 time: functions::instant(row.get_ref(2)?),
                 position,
                 is_plain,
                 stored,
-                long,
                 decoded: is_decoded.then_some(decoded.as_str()),
             })))
         })

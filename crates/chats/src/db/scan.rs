@@ -4,11 +4,8 @@ use std::collections::HashMap;
 
 use rusqlite::{Row, params_from_iter, types::Value};
 
-use super::{Database, Result, functions, long_content::LongTexts, rows};
-use verbatim_base::{
-    long_text::LongText,
-    model::{Hit, Instant},
-};
+use super::{Database, Result, functions, rows};
+use verbatim_base::model::{Hit, Instant};
 use verbatim_text::content;
 
 /// A filter for the messages that a scan reads.
@@ -64,7 +61,7 @@ pub fn scan(
     let layout = database.layout();
     let keys = layout.message_key.zip(layout.conversation_key);
     let keys = keys.map_or("NULL, NULL".to_owned(), |(message, of)| format!("m.{message}, c.{of}"));
-    let content = rows::content_columns(database)?;
+    let content = rows::CONTENT;
     let columns = format!("{keys}, m.create_time, CAST(m.conversation_id AS TEXT), {content}");
     let failed = |error| database.error(error);
     let mut number = 0;
@@ -76,9 +73,6 @@ pub fn scan(
             Ok(bytes.map_err(failed)?.ok().flatten().unwrap_or_default())
         };
         let stored = bytes(4)?;
-        let long = rows::long(database, row, 4).map_err(failed)?;
-        let long = long.map(|long| long.texts(layout.parts, None)).transpose()?;
-        let long = long.map(LongTexts::into_shown);
         let decoded = match layout.parts {
             true => content::decode_parts(&String::from_utf8_lossy(stored)),
             false => None,
@@ -87,10 +81,7 @@ pub fn scan(
             place: ScanPlace { number, keys: keys.0.zip(keys.1) },
             conversation: &String::from_utf8_lossy(bytes(3)?),
             time: functions::instant(row.get_ref(2).map_err(failed)?),
-            text: match &long {
-                Some(long) => long,
-                None => decoded.as_deref().map_or(stored, str::as_bytes),
-            },
+            text: decoded.as_deref().map_or(stored, str::as_bytes),
         });
         number += 1;
         Ok(true)
@@ -107,11 +98,10 @@ pub fn fetch(
 ) -> Result<Vec<Hit<'static>>> {
     let failed = |error| database.error(error);
     let layout = database.layout();
-    let columns = rows::columns(database)?;
+    let columns = rows::columns(layout);
     let kept = |row: &Row<'_>| -> Result<Hit<'static>> {
-        let (hit, long) = rows::hit(database, row, layout.parts)?;
-        let content = long.as_ref().map_or(hit.content, LongText::text);
-        Ok(Hit { content, ..hit }.into_owned_around(find))
+        let hit = rows::hit(row, layout.parts).map_err(failed)?;
+        Ok(hit.into_owned_around(find))
     };
     let mut found: HashMap<ScanPlace, Hit<'static>> = HashMap::new();
     if let Some((message, conversation)) = layout.message_key.zip(layout.conversation_key) {

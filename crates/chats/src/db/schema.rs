@@ -1,14 +1,10 @@
 //! The canonical tables, and the tables that this program adds.
 
-use std::cmp::Ordering;
-
 use rusqlite::{Connection, params};
 
 use verbatim_base::model::Origin;
 
 /// The version of the added tables, stored in `verbatim_meta`.
-///
-/// Version 2 added `verbatim_transcripts`, version 3 `verbatim_branches`.
 pub(super) const SCHEMA_VERSION: i64 = 3;
 
 /// The canonical table of conversations, as ChatGPT Browser defines it.
@@ -72,11 +68,7 @@ CREATE TABLE verbatim_imports (
     updated_messages INTEGER NOT NULL,
     skipped INTEGER NOT NULL
 );
-";
-
-/// The origins of coding agents' conversations, since version 2.
-const TRANSCRIPTS: &str = "
-CREATE TABLE IF NOT EXISTS verbatim_transcripts (
+CREATE TABLE verbatim_transcripts ( -- the origins of coding agents' conversations
     conversation_id TEXT PRIMARY KEY REFERENCES conversations(id) ON DELETE CASCADE,
     file TEXT NOT NULL,
     session TEXT,
@@ -84,11 +76,7 @@ CREATE TABLE IF NOT EXISTS verbatim_transcripts (
     folder TEXT,                -- the working folders, one a line, the first one first
     branch TEXT
 ) WITHOUT ROWID;
-";
-
-/// The messages on branches that the service does not show, since version 3.
-const BRANCHES: &str = "
-CREATE TABLE IF NOT EXISTS verbatim_branches (
+CREATE TABLE verbatim_branches ( -- the messages on branches that the service does not show
     message_id TEXT PRIMARY KEY REFERENCES messages(id) ON DELETE CASCADE,
     follows TEXT NOT NULL       -- the export's id of the message before; empty for none
 ) WITHOUT ROWID;
@@ -102,10 +90,8 @@ pub(super) enum SchemaState {
     Canonical,
     /// The canonical tables and the added tables of this version.
     Ours,
-    /// The canonical tables and the added tables of an earlier version.
-    Earlier,
-    /// The canonical tables and the added tables of a later version.
-    Later(i64),
+    /// The canonical tables and the added tables of another version.
+    OtherVersion(i64),
 }
 
 const COLUMNS: [(&str, &[&str]); 2] = [
@@ -156,10 +142,9 @@ pub(super) fn find(connection: &Connection) -> rusqlite::Result<Result<SchemaSta
         [],
         |row| row.get(0),
     )?;
-    Ok(Ok(match version.cmp(&SCHEMA_VERSION) {
-        Ordering::Greater => SchemaState::Later(version),
-        Ordering::Equal => SchemaState::Ours,
-        Ordering::Less => SchemaState::Earlier,
+    Ok(Ok(match version {
+        SCHEMA_VERSION => SchemaState::Ours,
+        _ => SchemaState::OtherVersion(version),
     }))
 }
 
@@ -214,15 +199,8 @@ pub(super) fn index(connection: &Connection) -> rusqlite::Result<()> {
 fn create_ours(connection: &Connection, found: SchemaState) -> rusqlite::Result<()> {
     if matches!(found, SchemaState::Empty | SchemaState::Canonical) {
         connection.execute_batch(OURS)?;
-    }
-    if found != SchemaState::Ours {
-        connection.execute_batch(TRANSCRIPTS)?;
-        connection.execute_batch(BRANCHES)?;
-        connection.execute(
-            "INSERT INTO verbatim_meta (name, value) VALUES ('schema', ?1)
-             ON CONFLICT (name) DO UPDATE SET value = excluded.value",
-            [SCHEMA_VERSION],
-        )?;
+        let sql = "INSERT INTO verbatim_meta (name, value) VALUES ('schema', ?1)";
+        connection.execute(sql, [SCHEMA_VERSION])?;
     }
     Ok(())
 }

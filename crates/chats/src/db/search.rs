@@ -1,25 +1,20 @@
 //! The exact search by SQLite's own `LIKE`, or by an SQL function for other kinds of matching. Every faster
 //! search must return the same hits.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
-use rusqlite::{Connection, ErrorCode, Row, ToSql, limits::Limit, params_from_iter, types::Value};
+use rusqlite::{Connection, Row, ToSql, params_from_iter, types::Value};
 
-use super::{
-    Database, Hits, Result, functions, long_column::LONGEST_WHOLE, long_content::LongContent, rows,
-};
-use verbatim_base::model::{Matching, Request};
+use super::{Database, Layout, Result, functions, rows};
+use verbatim_base::model::{Hit, Matching, Request};
 use verbatim_text::matcher::{Matchers, texts};
-
-/// The maximum size in bytes of a content that SQLite matches in memory. It is small in tests.
-const MOST_IN_MEMORY: i32 = if cfg!(test) { 5 << 20 } else { 32 << 20 };
 
 /// Returns the messages that match, newest first.
 ///
 /// If times are equal, the higher `position` comes first, then the higher rowid. Searches the texts
 /// unchanged; see `verbatim-engine` for trimming and limits. Reads all hits before it returns, so no writer
 /// waits while the caller uses the hits.
-pub fn search(database: &Database, request: &Request) -> Result<Hits> {
+pub fn search(database: &Database, request: &Request) -> Result<Vec<Hit<'static>>> {
     search_without(database, request, HashSet::new())
 }
 
@@ -29,11 +24,11 @@ pub fn search_without(
     database: &Database,
     request: &Request,
     left_out: HashSet<String>,
-) -> Result<Hits> {
+) -> Result<Vec<Hit<'static>>> {
     let failed = |error| database.error(error);
     let connection = database.connection();
     let layout = database.layout();
-    let columns = rows::columns(database)?;
+    let columns = rows::columns(layout);
     if request.matching != Matching::Like {
         let Matchers { any, all, none } = Matchers::of(request)?;
         let matchers = any.into_iter().chain(all).chain(none).collect();
@@ -41,25 +36,25 @@ pub fn search_without(
     } else if request.case_sensitive {
         connection.execute_batch("PRAGMA case_sensitive_like = ON").map_err(failed)?;
     }
-    let keys = layout.message_key.zip(layout.conversation_key);
     let is_shown = match left_out.is_empty() {
         true => "",
         false => "NOT verbatim_left_out(CAST(m.conversation_id AS TEXT))",
     };
     functions::add_left_out(connection, left_out).map_err(failed)?;
     let parts = layout.parts && !request.raw_content;
-    let mut hits = Hits::default();
-    let Some((message_key, conversation_key)) = keys else {
-        let (sql, values) = statement(database, request, Selected::Columns(&columns), is_shown);
+    let mut hits = Vec::new();
+    let Some(keys) = layout.message_key.zip(layout.conversation_key) else {
+        let (sql, values) = statement(layout, request, Selected::Columns(&columns), is_shown);
         let mut statement = connection.prepare(&sql).map_err(failed)?;
         let mut found = statement.query(params_from_iter(values)).map_err(failed)?;
         while let Some(row) = found.next().map_err(failed)? {
-            let (hit, long) = rows::hit(database, row, parts)?;
-            hits.push(hit, long)?;
+            hits.push(rows::hit(row, parts).map_err(failed)?);
         }
         return Ok(hits);
     };
-    let ids = find_keys(database, request, (message_key, conversation_key), is_shown)?;
+    let (sql, values) = statement(layout, request, Selected::Keys(keys), is_shown);
+    let ids = pairs(connection, &sql, values).map_err(failed)?;
+    let (message_key, conversation_key) = keys;
     let fetch = format!(
         "SELECT {columns} FROM messages AS m, conversations AS c \
          WHERE m.{message_key} = ?1 AND c.{conversation_key} = ?2"
@@ -68,66 +63,10 @@ pub fn search_without(
     for ids in ids {
         let mut row = fetch.query(ids).map_err(failed)?;
         if let Some(row) = row.next().map_err(failed)? {
-            let (hit, long) = rows::hit(database, row, parts)?;
-            hits.push(hit, long)?;
+            hits.push(rows::hit(row, parts).map_err(failed)?);
         }
     }
     Ok(hits)
-}
-
-/// Returns the keys of the hits like [`keys`]. Matches contents that are too long for memory piece by piece,
-/// if SQLite can read them in pieces.
-fn find_keys(
-    database: &Database,
-    request: &Request,
-    keys: (&str, &str),
-    is_shown: &str,
-) -> Result<Vec<[i64; 2]>> {
-    let connection = database.connection();
-    let failed = |error| database.error(error);
-    let (sql, values) = statement(database, request, Selected::Keys(keys), is_shown);
-    if !LongContent::are_readable(database)? {
-        return pairs(connection, &sql, values).map_err(failed);
-    }
-    let limit = connection.limit(Limit::SQLITE_LIMIT_LENGTH).map_err(failed)?;
-    let set = |limit| connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, limit).map_err(failed);
-    set(MOST_IN_MEMORY)?;
-    let found = pairs(connection, &sql, values);
-    set(limit)?;
-    match found {
-        Err(error) if error.sqlite_error_code() == Some(ErrorCode::TooBig) => {
-            let known = long_matches(database, request, keys.0)?;
-            functions::add_long(connection, known).map_err(failed)?;
-            let (sql, values) = statement(database, request, Selected::ShortKeys(keys), is_shown);
-            pairs(connection, &sql, values).map_err(failed)
-        }
-        found => found.map_err(failed),
-    }
-}
-
-/// Returns for each long content which texts of a request it matches.
-fn long_matches(
-    database: &Database,
-    request: &Request,
-    key: &str,
-) -> Result<HashMap<i64, Vec<bool>>> {
-    let failed = |error| database.error(error);
-    let Matchers { any, all, none } = Matchers::of(request)?;
-    let matchers: Vec<_> = any.into_iter().chain(all).chain(none).collect();
-    let texts = texts(request).concat();
-    let sql = format!(
-        "SELECT {key}, octet_length(content) FROM messages WHERE octet_length(content) > {LONGEST_WHOLE}"
-    );
-    let mut known = HashMap::new();
-    let mut statement = database.connection().prepare(&sql).map_err(failed)?;
-    let mut rows = statement.query([]).map_err(failed)?;
-    while let Some(row) = rows.next().map_err(failed)? {
-        let (key, length): (i64, i64) = row.try_into().map_err(failed)?;
-        let Some(long) = LongContent::if_long(database, key, Some(length)) else { continue };
-        let parts = database.layout().parts && !request.raw_content;
-        known.insert(key, long.matches(&matchers, &texts, parts)?);
-    }
-    Ok(known)
 }
 
 pub(super) fn keys(
@@ -135,7 +74,7 @@ pub(super) fn keys(
     request: &Request,
     keys: (&str, &str),
 ) -> Result<Vec<[i64; 2]>> {
-    let (sql, values) = statement(database, request, Selected::Keys(keys), "");
+    let (sql, values) = statement(database.layout(), request, Selected::Keys(keys), "");
     database.query(|connection| pairs(connection, &sql, values))
 }
 
@@ -151,21 +90,18 @@ fn pairs(
 #[derive(Clone, Copy)]
 enum Selected<'a> {
     Columns(&'a str),
+    /// The keys of the messages and their conversations.
     Keys((&'a str, &'a str)),
-    /// The keys of the messages and their conversations. The statement calls `verbatim_long` for contents
-    /// that are too long for memory.
-    ShortKeys((&'a str, &'a str)),
 }
 
 /// Returns the SQL statement that finds the hits in order, and its values. `condition` is an additional SQL
 /// condition, or empty.
 fn statement(
-    database: &Database,
+    layout: &Layout,
     request: &Request,
     selected: Selected<'_>,
     condition: &str,
 ) -> (String, Vec<Box<dyn ToSql>>) {
-    let layout = database.layout();
     let mut values: Vec<Box<dyn ToSql>> = Vec::new();
     let mut bind = |value: Value| {
         values.push(Box::new(value));
@@ -188,28 +124,23 @@ fn statement(
     let shown = (layout.parts && !request.raw_content).then_some("verbatim_text(m.content)");
     let [any, all, none] = texts(request);
     let mut number = 0;
-    let of_content = |matches: String, number: usize| match selected {
-        Selected::ShortKeys((key, _)) => format!(
-            "CASE WHEN octet_length(m.content) > {LONGEST_WHOLE} \
-             THEN verbatim_long(m.{key}, {number}) ELSE {matches} END"
-        ),
-        Selected::Columns(_) | Selected::Keys(_) => matches,
-    };
     let mut matching = |text: &str| {
         number += 1;
         if request.matching == Matching::Like {
             let pattern = bind(Value::Text(format!("%{text}%")));
             let shown = shown.map(|shown| format!(" OR {shown} LIKE {pattern}"));
             let shown = shown.unwrap_or_default();
-            let content = of_content(format!("(m.content LIKE {pattern}{shown})"), number - 1);
-            return format!("({content} OR c.title LIKE {pattern})");
+            return format!("(m.content LIKE {pattern}{shown} OR c.title LIKE {pattern})");
         }
-        let content = "CAST(m.content AS TEXT)".to_owned();
-        let content =
-            shown.map_or(content.clone(), |shown| format!("coalesce({shown}, {content})"));
-        let matches = |text: &str| format!("verbatim_matches({}, {text})", number - 1);
-        let content = of_content(matches(&content), number - 1);
-        format!("({content} OR {})", matches("CAST(c.title AS TEXT)"))
+        let content = match shown {
+            Some(shown) => format!("coalesce({shown}, {})", rows::CONTENT),
+            None => rows::CONTENT.to_owned(),
+        };
+        let matcher = number - 1;
+        format!(
+            "(verbatim_matches({matcher}, {content}) \
+             OR verbatim_matches({matcher}, CAST(c.title AS TEXT)))"
+        )
     };
     let any: Vec<String> = any.into_iter().map(&mut matching).collect();
     if !any.is_empty() {
@@ -220,7 +151,7 @@ fn statement(
     filters.extend(none.into_iter().map(|text| format!("NOT coalesce({}, 0)", matching(text))));
     filters.extend(Some(condition.to_owned()).filter(|condition| !condition.is_empty()));
     let (selected, last) = match selected {
-        Selected::Keys((message, conversation)) | Selected::ShortKeys((message, conversation)) => (
+        Selected::Keys((message, conversation)) => (
             format!("m.{message}, c.{conversation}"),
             format!("m.{message} DESC, c.{conversation} DESC"),
         ),
@@ -244,12 +175,12 @@ mod tests {
 
     use super::*;
     use crate::db;
-    use verbatim_base::model::{Hit, Stop};
+    use verbatim_base::model::Stop;
 
-    /// The length of a content that is too long to be matched in memory.
-    const LONG: usize = MOST_IN_MEMORY as usize + 10;
+    /// The length of a long content.
+    const LONG: usize = 5 << 20;
 
-    /// Returns a long text with a needle that begins in one piece and ends in the next.
+    /// Returns a long text with a needle in it.
     fn long(needle: &[u8]) -> Vec<u8> {
         let mut text = "é".repeat(LONG / 2).into_bytes();
         text.splice((1 << 20) - 2..(1 << 20) - 2, needle.iter().copied());
@@ -280,13 +211,8 @@ mod tests {
 
     /// Returns the ids and contents of the hits.
     fn hits(database: &Database, request: &Request) -> Vec<(String, String)> {
-        let mut hits = Vec::new();
-        let mut take = |hit: Hit<'_>| {
-            hits.push((hit.message_id.into_owned(), hit.content.into_owned()));
-            std::ops::ControlFlow::Continue(())
-        };
-        search(database, request).unwrap().hand_over(&mut take).unwrap();
-        hits
+        let hits = search(database, request).unwrap().into_iter();
+        hits.map(|hit| (hit.message_id.into_owned(), hit.content.into_owned())).collect()
     }
 
     #[test]
@@ -342,17 +268,22 @@ mod tests {
             let expected: Vec<_> = everything.iter().filter(is_hit).cloned().collect();
             assert!(hits(&database, &request) == expected, "{request:?}");
         }
-        let (messages, contents) = db::conversation(&database, "d", false).unwrap();
-        let read = messages.iter().enumerate().map(|(number, hit)| {
-            assert_eq!(
-                hit.content.len() < LONG,
-                hit.message_id == "short" || hit.content.is_empty()
-            );
-            let hit = contents.complete(number, hit.lent());
-            (hit.message_id.into_owned(), hit.content.into_owned())
-        });
+        let messages = db::conversation(&database, "d", false).unwrap().into_iter();
+        let read = messages.map(|hit| (hit.message_id.into_owned(), hit.content.into_owned()));
         let of_d = everything.iter().rev().filter(|(id, _)| id != "titled").cloned();
         assert!(read.eq(of_d));
+    }
+
+    #[test]
+    fn a_content_that_sqlite_cannot_read_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let rows = vec![("long", "d", text(vec![b'x'; 5_000]))];
+        let database = database_of(folder.path(), rows);
+        let limit = rusqlite::limits::Limit::SQLITE_LIMIT_LENGTH;
+        database.connection().set_limit(limit, 4_000).unwrap();
+        let request = Request { text: "x".to_owned(), ..Request::default() };
+        let error = search(&database, &request).unwrap_err().to_string();
+        assert!(error.contains("longer than SQLite can read"), "{error}");
     }
 
     #[test]

@@ -11,9 +11,7 @@ use std::{
     time::Duration,
 };
 
-use rusqlite::{
-    Connection, ErrorCode, OpenFlags, OptionalExtension, Params, Row, TransactionBehavior, params,
-};
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Params, Row, params};
 
 use super::{
     canonical::{self, ConversationRow, MessageRow},
@@ -23,19 +21,14 @@ use super::{
     scrub,
     temporary::TemporaryDatabase,
 };
-use crate::fingerprint::fingerprints;
 use verbatim_base::{
     model::{Instant, Message, Origin},
     private,
 };
-use verbatim_text::{hash::fnv1a, screen};
+use verbatim_text::hash::fnv1a;
 
-/// The version of the tables and of the texts in them. A migration must keep the conversations of files that
-/// are gone, because they exist nowhere else. Stores before version 3 have no such conversations, and are in
-/// the index folder. Versions 4, 6, 7 and 8 changed texts. Version 5 changed the sessions of agents.
+/// The version of the tables and of the texts in them.
 const VERSION: i64 = 8;
-
-const MIGRATED_FROM: i64 = 3;
 
 const LOCK_WAIT: Duration = Duration::from_secs(30);
 
@@ -92,9 +85,13 @@ pub enum Error {
     /// SQLite failed.
     #[error("{}: cannot write the transcript store: {source}{}", path.display(), hint(source))]
     Sqlite { path: PathBuf, source: rusqlite::Error },
-    /// A later version of the program made the store.
-    #[error("{}: a later version of verbatim made this transcript store", path.display())]
-    Later { path: PathBuf },
+    /// Another version of the program made the store.
+    #[error(
+        "{}: another version of verbatim made this transcript store (format {version}, this one \
+         reads {VERSION}); move it away to make a new one from the transcripts that are there",
+        path.display()
+    )]
+    OtherVersion { path: PathBuf, version: i64 },
 }
 
 fn hint(error: &rusqlite::Error) -> &'static str {
@@ -144,65 +141,29 @@ pub struct RemovedFiles {
     pub again: Vec<String>,
 }
 
-/// Makes the next pass read existing files again. Keeps the conversations of files that are gone, without
-/// escape sequences.
-fn migrate(connection: &mut Connection) -> rusqlite::Result<()> {
-    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    transaction.execute_batch(
-        "UPDATE verbatim_files SET stamp = 'outdated', reader = '' WHERE gone IS NULL",
-    )?;
-    clean_gone(&transaction)?;
-    transaction.pragma_update(None, "user_version", VERSION)?;
-    transaction.commit()
-}
-
-/// Takes escape sequences out of the messages of files that are gone, and gives these messages the
-/// fingerprints that they now have in files that repeat them.
-fn clean_gone(connection: &Connection) -> rusqlite::Result<()> {
-    let sql = "SELECT m.rowid, m.id, m.role, CAST(m.content AS TEXT), CAST(m.create_time AS TEXT)
-               FROM verbatim_files AS f JOIN messages AS m USING (conversation_id)
-               WHERE f.gone IS NOT NULL AND (instr(m.content, char(27)) OR instr(m.content, char(13))
-                   OR instr(m.content, char(8)) OR instr(m.content, char(155)))";
-    let read = |row: &Row<'_>| {
-        let message = Message {
-            id: row.get(1)?,
-            role: row.get::<_, Option<String>>(2)?.unwrap_or_default(),
-            content: row.get(3)?,
-            create_time: functions::instant(row.get_ref(4)?),
-            ..Message::default()
-        };
-        Ok((row.get(0)?, message))
-    };
-    let mut select = connection.prepare(sql)?;
-    let found: Vec<(i64, Message)> = select.query_map([], read)?.collect::<Result<_, _>>()?;
-    for (row, mut message) in found {
-        let plain = match message.role.as_str() {
-            "tool" => screen::shown(&message.content),
-            _ => screen::written(&message.content),
-        };
-        let plain = plain.into_owned();
-        let before = fingerprints(&message);
-        message.content = plain;
-        let after = fingerprints(&message);
-        let sql = "UPDATE messages SET content = ?2 WHERE rowid = ?1";
-        canonical::execute(connection, sql, params![row, message.content])?;
-        for (table, before, after) in [
-            ("verbatim_fingerprints", before[0], after[0]),
-            ("verbatim_sequences", before[1], after[1]),
-        ] {
-            let sql =
-                format!("UPDATE OR IGNORE {table} SET fingerprint = ?2 WHERE fingerprint = ?1");
-            canonical::execute(connection, &sql, [before as i64, after as i64])?;
-        }
-    }
-    Ok(())
-}
-
 /// The transcript store, open for writing.
 #[derive(Debug)]
 pub struct TranscriptStore {
     path: PathBuf,
     connection: Connection,
+}
+
+/// Connects to a store and returns its version. Prepares the connection if the version is ours.
+fn connected(path: &Path) -> rusqlite::Result<(Connection, i64)> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(LOCK_WAIT)?;
+    connection.set_prepared_statement_cache_capacity(32);
+    let version = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+    if version == VERSION {
+        // In WAL mode, readers continue during a write. Without WAL mode they wait.
+        let _ = connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()));
+        connection.execute_batch(&format!(
+            "PRAGMA synchronous = NORMAL; PRAGMA cache_size = -{CACHE_KIB}; \
+             PRAGMA wal_autocheckpoint = 4096"
+        ))?;
+    }
+    Ok((connection, version))
 }
 
 /// The data of a conversation, without its messages.
@@ -293,43 +254,17 @@ impl TranscriptStore {
         Ok(())
     }
 
-    /// Connects to a store and migrates it; returns `None` if there is none, or it is too old.
+    /// Connects to a store; returns `None` if there is none, or the file is an empty database.
     pub fn connect(path: &Path) -> Result<Option<TranscriptStore>> {
         if !path.is_file() {
             return Ok(None);
         }
-        let open = || -> rusqlite::Result<Option<(Connection, i64)>> {
-            let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-            let mut connection = Connection::open_with_flags(path, flags)?;
-            connection.busy_timeout(LOCK_WAIT)?;
-            connection.set_prepared_statement_cache_capacity(32);
-            let version = |connection: &Connection| -> rusqlite::Result<i64> {
-                connection.query_row("PRAGMA user_version", [], |row| row.get(0))
-            };
-            let found = version(&connection)?;
-            if (MIGRATED_FROM..VERSION).contains(&found) {
-                migrate(&mut connection)?;
-            }
-            let version = version(&connection)?;
-            if version > VERSION {
-                return Ok(Some((connection, version)));
-            }
-            if version < VERSION {
-                return Ok(None);
-            }
-            // In WAL mode, readers continue during a write. Without WAL mode they wait.
-            let _ = connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()));
-            connection.execute_batch(&format!(
-                "PRAGMA synchronous = NORMAL; PRAGMA cache_size = -{CACHE_KIB}; \
-                 PRAGMA wal_autocheckpoint = 4096"
-            ))?;
-            Ok(Some((connection, VERSION)))
-        };
         let path = path.to_owned();
-        match open() {
+        match connected(&path) {
             Err(source) => Err(Error::Sqlite { path, source }),
-            Ok(Some((_, version))) if version > VERSION => Err(Error::Later { path }),
-            Ok(opened) => Ok(opened.map(|(connection, _)| TranscriptStore { path, connection })),
+            Ok((connection, VERSION)) => Ok(Some(TranscriptStore { path, connection })),
+            Ok((_, 0)) => Ok(None),
+            Ok((_, version)) => Err(Error::OtherVersion { path, version }),
         }
     }
 

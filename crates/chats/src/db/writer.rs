@@ -2,11 +2,11 @@
 //!
 //! Invariant: nothing is deleted except on the user's request, and no message moves to another conversation.
 //! Invariant: readers always see whole conversations, even after a crash.
-//! Invariant: if neither a conversation nor the export is new, nothing is written.
+//! Invariant: if neither a conversation nor the export is new, no message is written.
 
 mod changes;
 mod fresh;
-mod ledger;
+mod known;
 mod merge;
 mod publish;
 mod remove;
@@ -20,13 +20,11 @@ use std::{
 };
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, config::DbConfig, params};
-use serde::{Deserialize, Serialize};
 
 pub use self::changes::Changes;
-pub use self::ledger::FinishedImport;
+pub use self::known::{EarlierImport, KnownExport, remember};
 use self::{
     fresh::FreshDatabase,
-    ledger::Ledger,
     merge::{Merge, MergeMode},
 };
 use crate::db::{
@@ -64,9 +62,14 @@ pub enum Error {
     /// The target exists and is not a canonical database.
     #[error("{}: not written to: {reason}; name another file with --db", path.display())]
     Foreign { path: PathBuf, reason: String },
-    /// A later version of this program made the target.
-    #[error("{}: written by a later version of verbatim (schema {version}, this one knows {}); update verbatim", path.display(), schema::SCHEMA_VERSION)]
-    Later { path: PathBuf, version: i64 },
+    /// Another version of this program made the target.
+    #[error(
+        "{}: not written to: another version of verbatim made it (schema {version}, this one \
+         knows {}); move it away and import again",
+        path.display(),
+        schema::SCHEMA_VERSION
+    )]
+    OtherVersion { path: PathBuf, version: i64 },
     /// The target or its folder cannot be made or read.
     #[error("{}: cannot write the database: {source}; name another place with --db", path.display())]
     Io { path: PathBuf, source: io::Error },
@@ -109,16 +112,17 @@ pub struct Writer {
     pending: usize,
     /// The ids of the conversations merged in this run, and whether this run created each conversation.
     met: HashMap<String, bool>,
-    has_met_again: bool,
-    /// The finished imports that the database lists; empty before the database is read.
-    pub ledger: Ledger,
+    /// Whether this run changed a conversation that was stored before.
+    has_replaced: bool,
+    /// Whether a conversation came again in this run.
+    is_ambiguous: bool,
     changes: Changes,
     noted: Changes,
     stored: Changes,
 }
 
 /// Counts of the conversations and messages that were read from one export.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SourceCounts {
     /// The number of conversations that were read.
     pub conversations: u64,
@@ -221,23 +225,16 @@ impl Writer {
         last.is_ok_and(|last| written.is_some_and(|written| last < written.as_secs_f64()))
     }
 
-    /// Counts the conversations and messages of an export as unchanged.
-    pub fn take_as_unchanged(&mut self, counts: SourceCounts) {
-        self.changes.unchanged_conversations += counts.conversations;
-        self.changes.unchanged_messages += counts.messages;
+    /// Returns whether the exports of this run hold a conversation twice. Then only reading them again shows
+    /// which version stays.
+    pub fn is_ambiguous(&self) -> bool {
+        self.is_ambiguous
     }
 
     /// Commits the open transaction. Leaves only the database file, unless another program uses the database.
-    pub fn finish(self) -> Result<Changes> {
-        self.finish_import(None)
-    }
-
-    /// Works like [`Writer::finish`], and records `import` for later runs.
-    pub fn finish_import(mut self, import: Option<FinishedImport>) -> Result<Changes> {
-        // If the export has two versions of a conversation, repeating the import may change something.
-        let import = import.filter(|_| !self.has_met_again);
+    pub fn finish(mut self) -> Result<Changes> {
         if let Some(fresh) = self.fresh.take() {
-            self.publish(fresh, import)?;
+            self.publish(fresh)?;
             // With a connection, this import was merged into a database that another import created first.
             return if self.connection.is_some() { self.finish() } else { Ok(self.changes) };
         }
@@ -255,10 +252,6 @@ impl Writer {
             failpoint::pass("log moved into the database");
             let _ = connection.query_row("PRAGMA journal_mode = DELETE", [], |_| Ok(()));
             failpoint::pass("log removed");
-            if journal_mode(&connection).is_ok_and(|mode| mode == "delete") {
-                let keeps_earlier = self.changes.updated_conversations == 0;
-                let _ = self.ledger.write(&connection, &self.path, import, keeps_earlier);
-            }
         }
         connection.close().map_err(|(_, source)| failed(source))?;
         Ok(self.changes)
@@ -283,14 +276,11 @@ impl Writer {
             .and_then(|()| schema::find(&connection))
             .map_err(failed)?
             .map_err(|reason| foreign(&format!("{reason}, as canonical databases have")))?;
-        if let SchemaState::Later(version) = self.found {
-            return Err(Error::Later { path: path.clone(), version });
+        if let SchemaState::OtherVersion(version) = self.found {
+            return Err(Error::OtherVersion { path: path.clone(), version });
         }
         self.parts =
             self.found != SchemaState::Empty && holds_parts(&connection).map_err(failed)?;
-        if self.found == SchemaState::Ours {
-            self.ledger = Ledger::read(&connection, path).map_err(failed)?;
-        }
         self.connection = Some(connection);
         Ok(())
     }
@@ -317,6 +307,11 @@ impl Writer {
         let connection = self.connection.as_ref().expect("it was just used");
         let merge = self.merger(connection, MergeMode::Write);
         let (changes, id) = merge.conversation(source, conversation, &self.met)?;
+        let comes_again = self.met.contains_key(&id);
+        let replaces = changes.updated_conversations > 0 || comes_again && changes.any();
+        if replaces && !std::mem::replace(&mut self.has_replaced, true) {
+            known::forget(connection)?;
+        }
         self.count(changes, id.clone());
         self.pending += conversation.messages.iter().map(|m| m.content.len() + 200).sum::<usize>();
         if self.pending > BATCH_BYTES && self.fresh.is_none() {
@@ -339,7 +334,7 @@ impl Writer {
     /// created the conversation, a later version counts as new, not as updated.
     fn count(&mut self, changes: Changes, id: String) {
         let met = self.met.get(&id).copied();
-        self.has_met_again |= met.is_some();
+        self.is_ambiguous |= met.is_some();
         let is_created = met.unwrap_or(false);
         let counted = match is_created {
             true => Changes { new_messages: changes.new_messages, ..Changes::default() },
@@ -354,7 +349,6 @@ impl Writer {
         let connection =
             self.connection.as_ref().expect("there is a database once a conversation came");
         if connection.is_autocommit() {
-            self.ledger.check_for_writers(connection)?;
             if journal_mode(connection)? != "wal" {
                 // Waits here while another program writes. Otherwise the change of the mode would
                 // wait in vain, and then the transaction would wait again.
@@ -363,12 +357,10 @@ impl Writer {
                 let _ = connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()));
                 if journal_mode(connection)? == "wal" {
                     connection.execute_batch("PRAGMA synchronous = NORMAL")?;
-                    self.ledger.go_on_with_log(connection, &self.path)?;
                 }
             }
             failpoint::pass("transaction to begin");
             connection.execute_batch("BEGIN IMMEDIATE")?;
-            self.ledger.check_for_writers(connection)?;
         }
         self.state = WriterState::Writing;
         if self.found != SchemaState::Ours {

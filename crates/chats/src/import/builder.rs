@@ -1,21 +1,13 @@
 //! Builds conversations from imported transcripts.
 
-use std::{
-    borrow::Cow,
-    collections::HashMap,
-    convert::Infallible,
-    fs::File,
-    io::{self, Seek, SeekFrom, Write},
-    path::Path,
-    sync::Arc,
-};
+use std::{borrow::Cow, collections::HashMap, convert::Infallible, path::Path};
 
 use super::{
     repeats::{History, conversation_id, is_repeat},
     tally::ImportHistory,
     transcript::{TranscriptEvent, TranscriptReader},
 };
-use verbatim_base::model::{AttachedContent, AttachedFile, Base64Text, Conversation, Message};
+use verbatim_base::model::{AttachedContent, AttachedFile, Conversation, Message};
 
 #[derive(Debug)]
 pub(super) struct ConversationBuilder<'a> {
@@ -27,13 +19,19 @@ pub(super) struct ConversationBuilder<'a> {
     by_id: HashMap<String, usize>,
     sequence: Vec<u64>,
     files: Vec<AttachedFile>,
-    spill: Option<Arc<File>>,
 }
 
 impl<'a> ConversationBuilder<'a> {
     pub(super) fn new(history: &'a mut ImportHistory, file: &'a Path) -> ConversationBuilder<'a> {
-        let (id, messages, by_id, sequence, files, spill) = Default::default();
-        ConversationBuilder { history, file, id, messages, by_id, sequence, files, spill }
+        ConversationBuilder {
+            history,
+            file,
+            id: None,
+            messages: Vec::new(),
+            by_id: HashMap::new(),
+            sequence: Vec::new(),
+            files: Vec::new(),
+        }
     }
 
     /// Adds an event; returns false if the event is left out.
@@ -61,29 +59,12 @@ impl<'a> ConversationBuilder<'a> {
             }
             TranscriptEvent::File { message, name, base64 } => {
                 if let Some(message) = self.by_id.get(&message).copied() {
-                    let content = AttachedContent::Base64(self.spill_text(base64));
+                    let content = AttachedContent::Base64(base64);
                     self.files.push(AttachedFile { message, name, content });
                 }
             }
         }
         true
-    }
-
-    /// Moves a text to the temporary file. Keeps the text in memory if the file cannot be written.
-    fn spill_text(&mut self, text: String) -> Base64Text {
-        let spill = &mut self.spill;
-        let written = (|| {
-            let file = match spill {
-                Some(file) => file,
-                None => spill.insert(Arc::new(tempfile::tempfile()?)),
-            };
-            let mut end: &File = file;
-            let start = end.seek(SeekFrom::End(0))?;
-            end.write_all(text.as_bytes())?;
-            let (file, length) = (Arc::clone(file), text.len() as u64);
-            io::Result::Ok(Base64Text::Spilled { file, start, length })
-        })();
-        written.unwrap_or(Base64Text::Memory(text))
     }
 
     /// Adds the messages at the end of the transcript, and returns the conversation; `None` if all messages are

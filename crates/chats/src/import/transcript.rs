@@ -94,7 +94,7 @@ impl TranscriptReader {
         TranscriptReader { position, format: TranscriptKind::Unknown }
     }
 
-    /// Restores a reader that was saved; returns `None` if another version saved it.
+    /// Restores a reader that was saved; returns `None` if the state is none of a reader.
     pub fn restore(saved: &str) -> Option<TranscriptReader> {
         let saved: SavedReader = serde_json::from_str(saved).ok()?;
         let format = match saved.format {

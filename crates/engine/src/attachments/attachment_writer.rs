@@ -22,7 +22,7 @@ use super::{
 };
 use crate::error::{Error, Result};
 use verbatim_base::{
-    model::{Base64Text, Stop},
+    model::Stop,
     private::{self, FileLock},
 };
 
@@ -130,9 +130,8 @@ impl<'a> AttachmentWriter<'a> {
     }
 
     /// Copies a file that a transcript holds as Base64 into the store.
-    pub(super) fn write_base64(&mut self, text: &Base64Text) -> Result<Attachment, LeftOut> {
-        let text = text.reader().map_err(|error| LeftOut::Unreadable(error.to_string()))?;
-        self.write_file(&mut DecoderReader::new(text, &BASE64))
+    pub(super) fn write_base64(&mut self, text: &str) -> Result<Attachment, LeftOut> {
+        self.write_file(&mut DecoderReader::new(text.as_bytes(), &BASE64))
     }
 
     pub(super) fn write_lists(&self, lists: HashMap<String, Vec<Attachment>>) -> Result<()> {

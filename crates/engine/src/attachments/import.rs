@@ -2,8 +2,6 @@
 
 use std::collections::{HashMap, HashSet};
 
-use serde::{Deserialize, Serialize};
-
 use super::{
     attachment::Attachment,
     attachment_writer::{AttachmentWriter, LeftOut},
@@ -20,7 +18,7 @@ use verbatim_chats::{db::writer::message_keys, import::Export};
 const NAMED: usize = 10;
 
 /// Counts of the files that an import kept or left out.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default)]
 pub struct AttachmentCounts {
     /// Files that are in the store, also from earlier imports. Files with equal contents count once.
     pub kept: u64,
@@ -36,16 +34,8 @@ pub struct AttachmentCounts {
     pub failures: Vec<String>,
 }
 
-impl AttachmentCounts {
-    /// Returns whether messages name any files.
-    pub(crate) fn any(&self) -> bool {
-        self.kept + self.absent + self.too_large.number + self.no_room.number > 0
-            || !self.failures.is_empty()
-    }
-}
-
 /// Files that were left out for one reason.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default)]
 pub struct FilesLeftOut {
     pub number: u64,
     /// Names of the first of these files.
@@ -200,11 +190,6 @@ impl<'a> AttachmentImport<'a> {
             self.lists.insert(conversation, list);
         }
         Ok(())
-    }
-
-    /// Returns the counts of the files that were kept or left out until now.
-    pub(crate) fn counts(&self) -> &AttachmentCounts {
-        &self.counts
     }
 
     /// Writes the lists of files and unlocks the store, after the conversations were committed.

@@ -11,7 +11,7 @@ use std::{
 use sha2::{Digest, Sha256};
 use tempfile::NamedTempFile;
 
-use super::attachment::{Attachment, ListKey};
+use super::attachment::Attachment;
 use crate::{
     config::Config,
     error::{Error, Result},
@@ -110,69 +110,6 @@ impl AttachmentStore {
         }
         let _lock = self.lock(wait)?;
         self.sweep(&conversations.iter().map(|id| self.list_path(id)).collect())
-    }
-
-    /// Moves the files of another store into this store. An interrupted move can be repeated.
-    pub(crate) fn adopt(&self, other: &AttachmentStore) -> Result<()> {
-        let chats = other.folder.join(CHATS);
-        if !chats.try_exists().map_err(failed(&chats))? {
-            return Ok(());
-        }
-        let lock_now = |store: &AttachmentStore| {
-            store.lock(&mut |_| false).map_err(|error| match error.is_stopped() {
-                true => failed(&store.folder)(io::Error::other("another process writes to them")),
-                false => error,
-            })
-        };
-        let (_own, others) = (lock_now(self)?, lock_now(other)?);
-        let lists = other.hashed(CHATS, LIST)?;
-        // The lists are merged first, because contents without a list may be removed at any time.
-        for path in &lists {
-            let target = self.folder.join(CHATS).join(path.file_name().unwrap_or_default());
-            self.merge_list(path, &target).map_err(failed(path))?;
-        }
-        for path in other.hashed(FILES, "")? {
-            let target = self.folder.join(FILES).join(path.file_name().unwrap_or_default());
-            self.move_in(&path, &target).map_err(failed(&path))?;
-        }
-        for path in &lists {
-            fs::remove_file(path).map_err(failed(path))?;
-        }
-        drop(others);
-        // A folder in which somebody has put other files is not removed.
-        drop(fs::remove_file(other.folder.join(LOCK)));
-        for folder in [FILES, CHATS, ""] {
-            drop(fs::remove_dir(other.folder.join(folder)));
-        }
-        Ok(())
-    }
-
-    /// Adds the entries of another store's list to the list at `target`.
-    fn merge_list(&self, path: &Path, target: &Path) -> io::Result<()> {
-        if !target.try_exists()? {
-            return self.put(target, &fs::read(path)?);
-        }
-        let (mut list, mut more) = (read_list(target)?, read_list(path)?);
-        let known: HashSet<ListKey> = list.iter().map(Attachment::key).collect();
-        more.retain(|attachment| !known.contains(&attachment.key()));
-        list.append(&mut more);
-        self.put(target, &serde_json::to_vec(&list)?)
-    }
-
-    /// Moves a stored file of another store to `target`, unless it is already there.
-    fn move_in(&self, path: &Path, target: &Path) -> io::Result<()> {
-        let length = fs::metadata(path)?.len();
-        if fs::metadata(target).is_ok_and(|there| there.len() >= length) {
-            return fs::remove_file(path);
-        }
-        if private::until_free(|| fs::rename(path, target)).is_err() {
-            // The other store may be on another disk.
-            let mut file = self.begun_file()?;
-            io::copy(&mut File::open(path)?, &mut file)?;
-            private::replace(file.into_temp_path(), target)?;
-            fs::remove_file(path)?;
-        }
-        Ok(())
     }
 
     pub(super) fn list_path(&self, conversation: &str) -> PathBuf {
@@ -340,28 +277,6 @@ mod tests {
                 it.id
             })
             .collect()
-    }
-
-    #[test]
-    fn a_store_takes_in_another_one() {
-        let home = tempfile::tempdir().unwrap();
-        // The old store is on another file system, if the machine has one at this path.
-        let old_home = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
-        let (new, old) = (store(&home), store(&old_home));
-        new.adopt(&old).unwrap();
-        assert!(!new.folder.exists());
-        put(&old, "both", &["one", "two"]);
-        put(&old, "old", &["two", "three"]);
-        put(&new, "both", &["zero", "one"]);
-        fs::write(old.folder.join(FILES).join(".DS_Store"), "theirs").unwrap();
-        new.adopt(&old).unwrap();
-        assert_eq!(ids(&new, "both"), ["zero", "one", "two"]);
-        assert_eq!(ids(&new, "old"), ["two", "three"]);
-        assert_eq!(old.hashed(FILES, "").unwrap().len(), 0);
-        assert!(!old.folder.join(CHATS).exists() && old.folder.join(FILES).exists());
-        new.forget(&["both".to_owned()], &mut |_| false).unwrap();
-        assert_eq!(ids(&new, "old"), ["two", "three"]);
-        assert_eq!(new.hashed(FILES, "").unwrap().len(), 2);
     }
 
     #[test]

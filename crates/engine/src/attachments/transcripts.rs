@@ -8,7 +8,7 @@ use super::{
     store::AttachmentStore,
 };
 use crate::error::Result;
-use verbatim_base::model::{Base64Text, Stop};
+use verbatim_base::model::Stop;
 
 /// Writer of the files in transcripts into an attachment store.
 ///
@@ -35,7 +35,7 @@ impl<'a> TranscriptFiles<'a> {
         name: &str,
         base64: String,
     ) -> Result<Option<String>> {
-        let kept = match self.writer.write_base64(&Base64Text::Memory(base64)) {
+        let kept = match self.writer.write_base64(&base64) {
             Ok(kept) => kept,
             Err(LeftOut::Failed(error)) if error.is_stopped() => return Err(error),
             Err(reason) => {

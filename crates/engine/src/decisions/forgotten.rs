@@ -53,26 +53,6 @@ impl Forgotten {
         Ok(Forgotten(LIST.read(&config.home)?))
     }
 
-    /// Adds the entries of another home's list to the list of a home.
-    pub(crate) fn adopt(config: &Config, other: &Config) -> Result<()> {
-        let theirs = Forgotten::of(other)?.0;
-        if theirs.is_empty() {
-            return Ok(());
-        }
-        Forgotten::change(config, |list| {
-            for one in theirs {
-                if !list.iter().any(|known| known.covers(&one.id, one.service.as_deref())) {
-                    list.push(one);
-                }
-            }
-        })
-    }
-
-    /// Removes the list from a home folder after its contents were moved.
-    pub(crate) fn remove(config: &Config) {
-        LIST.remove(&config.home);
-    }
-
     pub(crate) fn has(&self, id: &str, service: &str) -> bool {
         self.0.iter().any(|forgotten| forgotten.matches(id, service))
     }

@@ -39,14 +39,6 @@ impl ListFile {
             source,
         })
     }
-
-    /// Removes the list from a home after its contents were moved.
-    pub(super) fn remove(&self, home: &Path) {
-        let list = home.join(self.name);
-        for path in [&list, &list.with_extension(LOCK)] {
-            drop(fs::remove_file(path));
-        }
-    }
 }
 
 fn read<T: DeserializeOwned>(path: &Path) -> io::Result<Vec<T>> {

@@ -95,14 +95,7 @@ fn messages(source: &Source, snapshot: &Snapshot, stop: &Stop) -> db::Result<(us
         let sampled = doc_id_of.len();
         let mut differences = Vec::new();
         for (key, doc_id) in doc_id_of {
-            let mut is_long = false;
             let stored = feed.message(key, |row| {
-                // A long text is compared on disk, because it may not fit into memory.
-                let known = doc_id.map(|doc_id| snapshot.stored(doc_id));
-                is_long = row
-                    .long
-                    .zip(known)
-                    .is_some_and(|(long, known)| long.equals(&known).unwrap_or(false));
                 let content = row.decoded.map(str::as_bytes).or(row.stored).unwrap_or_default();
                 (
                     row.id.to_owned(),
@@ -113,7 +106,7 @@ fn messages(source: &Source, snapshot: &Snapshot, stop: &Stop) -> db::Result<(us
             })?;
             let indexed = doc_id.map(|doc_id| {
                 let hit = snapshot.hit(doc_id, false);
-                let content = if is_long { String::new() } else { hit.content.into_owned() };
+                let content = hit.content.into_owned();
                 (hit.message_id.into_owned(), hit.role.into_owned(), hit.time, content)
             });
             if indexed != stored {
@@ -169,12 +162,7 @@ fn query_twice(source: &Source, query: &str, stop: &Stop) -> Option<bool> {
     }
     let path = source.path().ok()?;
     let hits = db::read(path, &until, |database| db::search(database, &request)).ok()?;
-    let mut by_like = Vec::new();
-    hits.hand_over(&mut |hit| {
-        by_like.push(hash(hit));
-        ControlFlow::Continue(())
-    })
-    .ok()?;
+    let by_like: Vec<_> = hits.into_iter().map(hash).collect();
     Some(by_index == by_like)
 }
 

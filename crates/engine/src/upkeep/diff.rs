@@ -71,7 +71,6 @@ pub(crate) fn compare(
         let slice = Instant::now();
         let mut scanned = 0u32;
         let mut is_plain = true;
-        let mut failed = None;
         let done = feed.scan(after, &mut |row| {
             after = Some(row.key);
             is_plain &= row.is_plain;
@@ -79,14 +78,7 @@ pub(crate) fn compare(
                 difference.dead.push(*doc_id);
             }
             let doc_id = rest.next_if(|(key, _)| *key == row.key).map(|(_, doc_id)| *doc_id);
-            let is_same = match doc_id.map(|doc_id| is_same(snapshot, doc_id, &row)).transpose() {
-                Ok(is_same) => is_same.unwrap_or(false),
-                Err(error) => {
-                    failed = Some(error);
-                    return ControlFlow::Break(());
-                }
-            };
-            if !is_same {
+            if !doc_id.is_some_and(|doc_id| is_same(snapshot, doc_id, &row)) {
                 difference.dead.extend(doc_id);
                 // A message without a conversation is not searched.
                 if row.conversation_id.is_some() {
@@ -101,9 +93,6 @@ pub(crate) fn compare(
         })?;
         drop(feed);
         drop(database);
-        if let Some(error) = failed {
-            return Err(error.into());
-        }
         stop.check(db::Error::Stopped)?;
         if !is_same_state()? {
             return Ok(Compared::Unsteady);

@@ -19,8 +19,8 @@ use crate::{
     error::{Error, Result},
     source::Source,
 };
-use verbatim_base::{long_text::LongText, map_faults, model::Stop};
-use verbatim_chats::db::{self, Layout, LongContent, LongTexts, Row, State};
+use verbatim_base::{map_faults, model::Stop};
+use verbatim_chats::db::{self, Layout, Row, State};
 #[cfg(feature = "cluster")]
 use verbatim_cluster::{self as cluster, Cluster};
 use verbatim_index::{
@@ -39,7 +39,10 @@ const LEAST_SAMPLED: usize = 100;
 const SAMPLE_SHARE: usize = 16;
 
 /// Number of places at which a sampled long content is read.
-const LONG_SAMPLES: u64 = 16;
+const LONG_SAMPLES: usize = 16;
+
+/// The size of a content that is sampled at several places.
+const LONG: usize = 4 << 20;
 
 /// Number of attempts to refresh an index if the database changes during the refresh.
 const ATTEMPTS: u32 = 3;
@@ -314,15 +317,11 @@ impl Work<'_> {
         for [message, _] in order.iter().step_by(sample.step(order.len())) {
             let most = sample.bytes();
             let text = rows.message(*message, |row| {
-                if let Some(long) = row.long {
-                    sample_bytes += long.length() as usize;
-                    return pieces_of(&long);
-                }
                 let text = shown_bytes(&row);
                 sample_bytes += text.len();
-                Ok(String::from_utf8_lossy(&text[..text.len().min(most)]).into_owned())
+                sampled(text, most)
             })?;
-            sample.add(text.transpose()?.unwrap_or_default());
+            sample.add(text.unwrap_or_default());
         }
         let sample = sample.texts;
         drop(rows);
@@ -475,14 +474,8 @@ impl Work<'_> {
             let slice = Instant::now();
             for [message, conversation] in order.by_ref() {
                 let Ok(conversation) = keys.binary_search(conversation) else { return Ok(None) };
-                let parts = database.layout().parts;
                 let added = rows.message(*message, |row| {
                     is_plain &= row.is_plain;
-                    let texts = match row.long {
-                        None => None,
-                        Some(long) => Some(long.texts(parts, Some(folder))?),
-                    };
-                    let row = texts.as_ref().map_or(row, |texts| lent(texts, row));
                     bytes += shown_bytes(&row).len() as u64;
                     build.add(&document(&row, conversation as u32)).map_err(Error::from)
                 })?;
@@ -563,21 +556,15 @@ impl Sample {
     }
 }
 
-/// Returns bytes from several places of a long content.
-fn pieces_of(long: &LongContent<'_>) -> db::Result<String> {
-    let mut text = String::new();
-    for piece in 0..LONG_SAMPLES {
-        let bytes = long.bytes_at(long.length() / LONG_SAMPLES * piece, SAMPLE_BYTES)?;
-        text.push_str(&String::from_utf8_lossy(&bytes));
-        text.push('\n');
+/// Returns the first `most` bytes of a text; of a long text, bytes from several places.
+fn sampled(text: &[u8], most: usize) -> String {
+    if text.len() <= LONG {
+        return String::from_utf8_lossy(&text[..text.len().min(most)]).into_owned();
     }
-    Ok(text)
-}
-
-/// Returns a row whose texts are those of `texts`, which are too long for memory.
-fn lent<'a>(texts: &'a LongTexts, row: Row<'a>) -> Row<'a> {
-    let text = |decoded: &'a LongText| std::str::from_utf8(decoded).unwrap_or_default();
-    Row { stored: Some(&texts.stored), decoded: texts.decoded.as_ref().map(text), ..row }
+    let places = text.chunks(text.len() / LONG_SAMPLES);
+    let samples =
+        places.map(|place| String::from_utf8_lossy(&place[..place.len().min(SAMPLE_BYTES)]));
+    samples.collect::<Vec<_>>().join("\n")
 }
 
 /// Splits conversations, which are sorted by key, into their keys and the entries for an index.

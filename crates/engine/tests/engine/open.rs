@@ -343,14 +343,7 @@ fn reads_while(path: &Path, meddle: impl Fn()) -> Vec<String> {
         db::search(database, &Request::default())
     });
     assert_eq!(attempts, 2, "what was read in between counts for nothing");
-    let mut contents = Vec::new();
-    hits.unwrap()
-        .hand_over(&mut |hit| {
-            contents.push(hit.content.into_owned());
-            ControlFlow::Continue(())
-        })
-        .unwrap();
-    contents
+    hits.unwrap().into_iter().map(|hit| hit.content.into_owned()).collect()
 }
 
 #[test]

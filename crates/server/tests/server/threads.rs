@@ -697,13 +697,23 @@ fn a_store_that_cannot_be_written_is_an_error() {
     fs::write(&file, b"").unwrap();
     let nowhere = refused(&engine(&file.join("home")), &json!({"action": "start"}));
     assert!(nowhere.contains("cannot record threads"), "{nowhere}");
-    let later = folder();
-    data(&engine(later.path()), &json!({"action": "start"}));
-    let connection = Connection::open(later.path().join("threads.db")).unwrap();
-    connection.execute("UPDATE verbatim_meta SET value = 99 WHERE name = 'threads'", []).unwrap();
-    drop(connection);
-    let error = refused(&engine(later.path()), &json!({"action": "start"}));
-    assert!(error.contains("later version"), "{error}");
+}
+
+#[test]
+fn threads_of_another_version_are_left_alone() {
+    for tables in ["schema", "threads"] {
+        for version in [0, 99] {
+            let home = folder();
+            data(&engine(home.path()), &json!({"action": "start"}));
+            let connection = Connection::open(home.path().join("threads.db")).unwrap();
+            let sql = "UPDATE verbatim_meta SET value = ?1 WHERE name = ?2";
+            connection.execute(sql, rusqlite::params![version, tables]).unwrap();
+            let error = refused(&engine(home.path()), &json!({"action": "start"}));
+            assert!(error.contains("another version of verbatim"), "{error}");
+            let sql = "SELECT count(*) FROM conversations";
+            assert_eq!(connection.query_one(sql, [], |row| row.get::<_, i64>(0)).unwrap(), 1);
+        }
+    }
 }
 
 #[derive(Clone, Debug)]

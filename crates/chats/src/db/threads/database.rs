@@ -1,4 +1,4 @@
-//! The file of the threads database: complete or absent, private to its owner, migrated to this version.
+//! The file of the threads database: complete or absent, and private to its owner.
 
 use std::{
     fs::File,
@@ -21,9 +21,11 @@ use crate::db::{
 use verbatim_base::private;
 use verbatim_text::snippet;
 
+/// The version of the table of threads, stored in `verbatim_meta`.
 const VERSION: i64 = 1;
 
-const STEPS: [&str; VERSION as usize] = ["
+/// The table that other canonical databases do not have.
+const TABLE: &str = "
     CREATE TABLE verbatim_threads (
         conversation_id TEXT PRIMARY KEY REFERENCES conversations(id),
         user_id TEXT NOT NULL,
@@ -31,7 +33,7 @@ const STEPS: [&str; VERSION as usize] = ["
         session_key TEXT UNIQUE,
         next INTEGER NOT NULL       -- the number in the id that continues the thread
     ) WITHOUT ROWID;
-    CREATE INDEX verbatim_threads_by_user ON verbatim_threads (user_id);"];
+    CREATE INDEX verbatim_threads_by_user ON verbatim_threads (user_id);";
 
 pub(super) type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -57,9 +59,6 @@ pub enum Error {
     /// The file is not a database of threads.
     #[error("{}: not a database of threads: {reason}; move it away to begin a new one", path.display())]
     Foreign { path: PathBuf, reason: String },
-    /// A later version of this program made the file.
-    #[error("{}: written by a later version of verbatim (threads {version}, this one knows {}); update verbatim", path.display(), VERSION)]
-    Later { path: PathBuf, version: i64 },
     /// The file or its folder cannot be created.
     #[error("{}: cannot record threads: {source}", path.display())]
     Io { path: PathBuf, source: std::io::Error },
@@ -95,8 +94,8 @@ impl Threads {
         let shared = beside(path, "-shm");
         let files = [header::shared_file(path), header::shared_file(&shared)].map(Result::ok);
         let (path, identity) = (path.to_owned(), stamp.identity);
-        let mut threads = Threads { connection, path, identity, _files: files };
-        threads.migrate()?;
+        let threads = Threads { connection, path, identity, _files: files };
+        threads.check()?;
         Ok(Some(threads))
     }
 
@@ -143,52 +142,33 @@ impl Threads {
         read(&self.connection).map_err(|source| Error::Sqlite { path: self.path.clone(), source })
     }
 
-    fn migrate(&mut self) -> Result<()> {
+    /// Returns an error unless the tables are those of this version.
+    fn check(&self) -> Result<()> {
         let path = self.path.clone();
-        let failed = |source| explain(&path, source);
-        let is_ours = schema::find(&self.connection).map_err(failed)? == Ok(SchemaState::Ours);
-        if is_ours && version(&self.connection).map_err(failed)? == Some(VERSION) {
-            return Ok(());
-        }
-        let transaction = self
-            .connection
-            .transaction_with_behavior(TransactionBehavior::Immediate)
-            .map_err(failed)?;
         let foreign = |reason| Error::Foreign { path: path.clone(), reason };
-        let found = schema::find(&transaction).map_err(failed)?.map_err(foreign)?;
-        if let SchemaState::Later(version) = found {
-            return Err(Error::Later { path, version });
-        }
-        let run = || {
-            schema::create(&transaction, found)?;
-            let version = version(&transaction)?.unwrap_or(0);
-            if version < VERSION {
-                let known = usize::try_from(version).unwrap_or(0);
-                for step in &STEPS[known..] {
-                    transaction.execute_batch(step)?;
-                }
-                let sql = "INSERT INTO verbatim_meta (name, value) VALUES ('threads', ?1)
-                           ON CONFLICT (name) DO UPDATE SET value = ?1";
-                transaction.execute(sql, [VERSION])?;
-            }
-            Ok(version)
+        let other = |tables: &str, found: i64, ours: i64| {
+            foreign(format!(
+                "another version of verbatim made it ({tables} {found}, this one knows {ours})"
+            ))
         };
-        let version = run().map_err(failed)?;
-        if version > VERSION {
-            return Err(Error::Later { path, version });
+        match schema::find(&self.connection) {
+            Err(source) => return Err(explain(&path, source)),
+            Ok(Err(reason)) => return Err(foreign(reason)),
+            Ok(Ok(SchemaState::OtherVersion(version))) => {
+                return Err(other("schema", version, schema::SCHEMA_VERSION));
+            }
+            Ok(Ok(SchemaState::Empty | SchemaState::Canonical)) => {
+                return Err(foreign("it has no table of threads".to_owned()));
+            }
+            Ok(Ok(SchemaState::Ours)) => {}
         }
-        transaction.commit().map_err(failed)
+        let sql = "SELECT value FROM verbatim_meta WHERE name = 'threads'";
+        match self.query(|connection| connection.query_row(sql, [], |row| row.get(0)).optional())? {
+            Some(VERSION) => Ok(()),
+            Some(version) => Err(other("threads", version, VERSION)),
+            None => Err(foreign("it has no table of threads".to_owned())),
+        }
     }
-}
-
-/// Returns the version of the thread tables; `None` if there are none.
-fn version(connection: &Connection) -> rusqlite::Result<Option<i64>> {
-    let there = "SELECT 1 FROM sqlite_schema WHERE name = 'verbatim_meta'";
-    if connection.query_row(there, [], |_| Ok(())).optional()?.is_none() {
-        return Ok(None);
-    }
-    let sql = "SELECT value FROM verbatim_meta WHERE name = 'threads'";
-    connection.query_row(sql, [], |row| row.get(0)).optional()
 }
 
 /// Creates the database under a temporary name and then renames it. If another process was faster, keeps its
@@ -208,6 +188,9 @@ fn make(path: &Path) -> Result<()> {
         connection.execute_batch("PRAGMA journal_mode = MEMORY; PRAGMA synchronous = EXTRA")?;
         connection.execute_batch("BEGIN IMMEDIATE")?;
         schema::create(&connection, SchemaState::Empty)?;
+        connection.execute_batch(TABLE)?;
+        let sql = "INSERT INTO verbatim_meta (name, value) VALUES ('threads', ?1)";
+        connection.execute(sql, [VERSION])?;
         connection.execute_batch("COMMIT")?;
         connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))
     };

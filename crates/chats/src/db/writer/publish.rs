@@ -11,9 +11,8 @@ use std::{
 use rusqlite::{Connection, params_from_iter, types::Value};
 
 use super::{
-    Changes, Error, FinishedImport, Result, Writer, WriterState, configure,
+    Changes, Error, Result, Writer, WriterState, configure,
     fresh::FreshDatabase,
-    ledger::Ledger,
     merge::{Merge, MergeMode},
 };
 use crate::db::{
@@ -51,17 +50,12 @@ impl Writer {
 
     /// Finishes the new database and renames it. If another import created a database with that name first,
     /// merges the new database into the other one.
-    pub(super) fn publish(
-        &mut self,
-        mut fresh: FreshDatabase,
-        import: Option<FinishedImport>,
-    ) -> Result<()> {
+    pub(super) fn publish(&mut self, mut fresh: FreshDatabase) -> Result<()> {
         let Some(connection) = self.connection.take() else { return Ok(()) };
         let ended = (|| {
             fresh.complete(&connection)?;
             failpoint::pass("import to be committed");
             connection.execute_batch("COMMIT")?;
-            Ledger::default().write(&connection, fresh.file.path(), import, true)?;
             connection.close().map_err(|(_, error)| error)
         })();
         ended.map_err(|error| self.failed(error))?;
@@ -79,6 +73,7 @@ impl Writer {
                 self.connect()?;
                 self.state = WriterState::Comparing;
                 self.met.clear();
+                self.has_replaced = false;
                 self.take_in(&error.path).map_err(|error| self.failed(error))
             }
             Err(error) => Err(Error::Io { path: self.path.clone(), source: error.error }),

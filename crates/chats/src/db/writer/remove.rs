@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Error, Result, Writer, ledger::Ledger};
+use super::{Error, Result, Writer, known};
 use crate::db::{canonical, scrub};
 
 /// The maximum wait for readers of an older state. They keep the removed texts in the log.
@@ -38,9 +38,8 @@ impl Writer {
         scrub::begin(connection)?;
         connection.execute_batch("PRAGMA foreign_keys = ON")?;
         // A later import of the removed conversations must not be skipped as already done.
-        self.ledger = Ledger::default();
         let connection = self.begin()?;
-        Ledger::remove(connection)?;
+        known::forget(connection)?;
         for id in ids {
             canonical::delete_conversation(connection, id)?;
         }

@@ -24,9 +24,7 @@ use verbatim_base::{
     lock::lock,
     model::{Hit, Instant, Matching, Origin, Request, Stop},
 };
-use verbatim_chats::db::{
-    self, LongContents, ScanFilter, ScanPlace, ScannedMessage, tally::MessageFacts,
-};
+use verbatim_chats::db::{self, ScanFilter, ScanPlace, ScannedMessage, tally::MessageFacts};
 #[cfg(feature = "cluster")]
 use verbatim_cluster::{Cluster, ClusterConversation, Taken, View};
 use verbatim_embed::Model;
@@ -87,7 +85,7 @@ impl Reader for ClusterReader {
         let messages = self.view(stop)?.read(self.cluster.client()?, id, raw_content, stop)?;
         Ok(match messages.is_empty() {
             true => None,
-            false => Some(Box::new(ReadMessages::new(messages, LongContents::default()))),
+            false => Some(Box::new(ReadMessages::new(messages))),
         })
     }
 

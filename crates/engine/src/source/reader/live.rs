@@ -105,27 +105,23 @@ impl LiveReader {
         let mut taken = 0;
         let mut is_over = false;
         let only = sink.only();
-        hits.hand_over(&mut |hit| {
+        for hit in hits {
+            if is_over || stop.requested() {
+                break;
+            }
             if only.as_ref().is_some_and(|only| !has(only, self.source.kind, &hit.conversation_id))
             {
-                return match stop.requested() {
-                    true => std::ops::ControlFlow::Break(()),
-                    false => std::ops::ControlFlow::Continue(()),
-                };
+                continue;
             }
             taken += 1;
             if taken <= skipped {
-                return std::ops::ControlFlow::Continue(());
+                continue;
             }
             sink.push(hit);
             if taken % PAGE_ROWS == 0 {
                 is_over = sink.confirm(stop).is_break();
             }
-            match is_over || stop.requested() {
-                true => std::ops::ControlFlow::Break(()),
-                false => std::ops::ControlFlow::Continue(()),
-            }
-        })?;
+        }
         if !is_over && !stop.requested() {
             // It does not matter whether the sink wants more hits, because there are none.
             let _ = sink.confirm(stop);
@@ -162,10 +158,10 @@ impl Reader for LiveReader {
 
     fn read(&self, id: &str, raw_content: bool, stop: &Stop) -> Result<Option<Box<dyn Messages>>> {
         let read = |database: &Database| db::conversation(database, id, raw_content);
-        let (messages, long) = self.source.read_database(stop, read)?;
+        let messages = self.source.read_database(stop, read)?;
         Ok(match messages.is_empty() {
             true => None,
-            false => Some(Box::new(ReadMessages::new(messages, long))),
+            false => Some(Box::new(ReadMessages::new(messages))),
         })
     }
 

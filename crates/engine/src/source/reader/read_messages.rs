@@ -2,19 +2,16 @@
 
 use super::{Messages, turns::TurnFinder};
 use verbatim_base::model::{Hit, Instant};
-use verbatim_chats::db::LongContents;
 
 #[derive(Debug)]
 pub(crate) struct ReadMessages {
     messages: Vec<Hit<'static>>,
-    long: LongContents,
     finder: TurnFinder,
 }
 
 impl ReadMessages {
-    /// Returns the messages. Long contents are stored separately, in `long`.
-    pub(crate) fn new(messages: Vec<Hit<'static>>, long: LongContents) -> ReadMessages {
-        ReadMessages { messages, long, finder: TurnFinder::default() }
+    pub(crate) fn new(messages: Vec<Hit<'static>>) -> ReadMessages {
+        ReadMessages { messages, finder: TurnFinder::default() }
     }
 }
 
@@ -36,7 +33,7 @@ impl Messages for ReadMessages {
     }
 
     fn message(&self, turn: usize) -> Hit<'_> {
-        self.long.complete(turn, self.messages[turn].lent())
+        self.messages[turn].lent()
     }
 
     fn turn_of(&self, hit: &Hit<'_>) -> Option<usize> {

@@ -33,12 +33,12 @@ fn changed_or_deleted(
     let kept: HashSet<i64> = pairs.into_iter().map(|[message, _]| message).collect();
     for (doc_id, key) in doc_ids.iter().zip(keys).filter(|(_, key)| kept.contains(key)) {
         stop.check(db::Error::Stopped)?;
-        let mut is_as_it_was = Ok(false);
+        let mut is_as_it_was = false;
         reader.scan(key.checked_sub(1), &mut |row| {
             is_as_it_was = is_same(snapshot, *doc_id, &row);
             std::ops::ControlFlow::Break(())
         })?;
-        if is_as_it_was? {
+        if is_as_it_was {
             changed.remove(doc_id);
         }
     }
@@ -46,13 +46,7 @@ fn changed_or_deleted(
 }
 
 /// Returns whether a message of a snapshot equals a row of the database.
-pub(crate) fn is_same(snapshot: &Snapshot, doc_id: u32, row: &ScannedRow<'_>) -> db::Result<bool> {
-    let long = row.long.map(|long| (long, snapshot.stored(doc_id)));
-    let stored = match &long {
-        Some((long, stored)) if long.equals(stored)? => Some(&**stored),
-        Some(_) => return Ok(false),
-        None => row.stored,
-    };
+pub(crate) fn is_same(snapshot: &Snapshot, doc_id: u32, row: &ScannedRow<'_>) -> bool {
     let document = Document {
         key: row.key,
         id: &row.id,
@@ -62,7 +56,7 @@ pub(crate) fn is_same(snapshot: &Snapshot, doc_id: u32, row: &ScannedRow<'_>) ->
         time: row.time,
         position: row.position,
         shown: None,
-        stored,
+        stored: row.stored,
     };
-    Ok(snapshot.is_same(doc_id, &document, row.conversation_id.unwrap_or_default()))
+    snapshot.is_same(doc_id, &document, row.conversation_id.unwrap_or_default())
 }

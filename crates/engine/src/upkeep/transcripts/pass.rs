@@ -214,11 +214,7 @@ impl<'a> Pass<'a> {
         let Some(mut file) = self.store.file(id)? else { return Ok(None) };
         file.path.clone_from(&found.name);
         file.gone = None;
-        let Some(mut reader) = TranscriptReader::restore(&file.reader) else {
-            // An earlier version read the file, so it is read again; then its conversation gets the path.
-            self.store.save(&mut file)?;
-            return Ok(Some(file));
-        };
+        let Some(mut reader) = TranscriptReader::restore(&file.reader) else { return Ok(None) };
         if file.taken == found.size {
             file.stamp.clone_from(&found.stamp);
         }
@@ -340,10 +336,7 @@ impl<'a> Pass<'a> {
         file: TranscriptFile,
         found: &TranscriptPath,
     ) -> Result<(), SyncError> {
-        // Another version of the program may have read other texts from the same file.
-        let is_same_version = TranscriptReader::restore(&file.reader).is_some();
-        let may_lack = !self.forgets_deleted && (is_same_version || found.size < file.taken);
-        let lacks_text = may_lack && self.lacks_text(file.id, found)?;
+        let lacks_text = !self.forgets_deleted && self.lacks_text(file.id, found)?;
         self.again.insert(file.path.clone());
         if !lacks_text {
             return self.forget(file.id);

@@ -1,7 +1,6 @@
 //! Updates the transcript store. Only one process does so at a time.
 
 use std::{
-    fs,
     path::Path,
     thread,
     time::{Duration, Instant},
@@ -26,7 +25,6 @@ use verbatim_chats::db::{
     self, State,
     transcripts::{self, TranscriptStore},
 };
-use verbatim_index::IndexDir;
 
 /// Wait between two checks whether another process has finished its build.
 const ELSEWHERE: Duration = Duration::from_millis(50);
@@ -81,9 +79,6 @@ pub(crate) fn sync(
     // The list is read under the lock, because a process that forgets a conversation first changes the
     // list and then waits for the lock.
     let decisions = &decisions_of(config)?;
-    if !database.is_file() {
-        remove_old(&config.index_folder());
-    }
     let failures = (report.failures.clone(), report.failed);
     let mut set_aside = Vec::new();
     let attachments = AttachmentStore::of_transcripts(config);
@@ -136,7 +131,7 @@ pub(crate) fn sync(
 /// Removes conversations that are left out from the store at `database`, so that its files have none of their text.
 /// While another process synchronises the store, calls `wait` repeatedly. Stops if `wait` returns false.
 /// Returns `None`, and writes nothing, if the store never had one of the conversations. If `always` is set,
-/// cleans the files in any case. A store of an earlier version is removed.
+/// cleans the files in any case.
 ///
 /// Otherwise returns whether the log is clean too, because another program may read an older state.
 pub(crate) fn leave_out(
@@ -156,11 +151,6 @@ pub(crate) fn leave_out(
     let decisions = &decisions_of(config)?;
     let store = match TranscriptStore::connect(database) {
         Ok(Some(store)) => store,
-        Ok(None) if database.parent() == Some(&config.index_folder()) => {
-            remove_index_of(database, &config.index_folder());
-            TranscriptStore::remove(database)?;
-            return Ok(None);
-        }
         Err(error) if !error.is_damage() => return Err(error.into()),
         // A store that was set aside may still contain the text. The command that forgets the text says so.
         Ok(None) | Err(_) => {
@@ -187,28 +177,6 @@ pub(crate) fn leave_out(
 
 fn decisions_of(config: &Config) -> Result<Decisions, SyncError> {
     Ok(Decisions::of(config)?)
-}
-
-/// Removes the stores of earlier versions from the index folder, and their indexes. There was one store
-/// for each set of folders. Files that cannot be removed stay, but nothing reads them.
-fn remove_old(folder: &Path) {
-    for path in fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()) {
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        if !name.starts_with("archive-") || !path.is_file() {
-            continue;
-        }
-        if name.ends_with(".db") {
-            remove_index_of(&path, folder);
-        }
-        drop(fs::remove_file(&path));
-    }
-}
-
-/// Removes the index of a store that is no longer read.
-fn remove_index_of(store: &Path, folder: &Path) {
-    if let Ok(real) = dunce::canonicalize(store) {
-        drop(fs::remove_dir_all(IndexDir::for_database(folder, &real).folder()));
-    }
 }
 
 /// Locks the store for writing; `None` if another process holds the lock.
