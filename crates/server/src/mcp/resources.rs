@@ -15,7 +15,7 @@ use verbatim_base::model::Stop;
 use verbatim_engine::{self as engine, About, Engine, ListOptions, ListedPage, Scope};
 use verbatim_text::{date, snippet};
 
-pub(super) const TEMPLATE: &str = "verbatim://conversation/{id}";
+const TEMPLATE: &str = "verbatim://conversation/{id}";
 
 /// The number of conversations on a page of the list.
 const PAGE: usize = 50;
@@ -124,7 +124,7 @@ fn resource_of(about: &About) -> Resource {
     resource.with_annotations(annotations)
 }
 
-pub(super) fn failed(error: &engine::Error) -> ErrorData {
+fn failed(error: &engine::Error) -> ErrorData {
     ErrorData::internal_error(Explained(error).to_string(), None)
 }
 
