@@ -27,7 +27,6 @@ const VIEWS: [&str; 17] = [
     "/?q=hay",
     "/c/c1?find=bread&view=text",
     "/stats",
-    "/trends?q=bread&q=needle",
     "/status",
     "/import",
 ];
