@@ -90,8 +90,11 @@ impl Lookup<'_> {
             found = self.called(handle, shortest, &mut failed)?;
         }
         match (found.total, failed) {
-            // The conversation may be in the database that another program has locked.
-            (0, Some(error)) if error.is_contention() => Err(error),
+            // The conversation may be in the database that another program has locked, or in an index that
+            // changed while it was read.
+            (0, Some(error)) if error.is_contention() || matches!(error, Error::Torn { .. }) => {
+                Err(error)
+            }
             (0, Some(error)) => match self.sources.readable(&[], self.stop) {
                 Ok((readable, _)) if !readable.is_empty() => Ok(None),
                 _ => Err(error),
@@ -527,7 +530,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use verbatim_base::model::Origin;
+    use verbatim_base::model::{Instant, Origin};
     use verbatim_chats::db::Outline;
 
     fn about(id: &str, title: &str) -> About {
