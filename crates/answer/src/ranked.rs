@@ -19,7 +19,7 @@ pub struct Ranked<T> {
     pub items: Vec<T>,
     /// What to mark in the matches.
     pub marks: Marks,
-    /// The notes, with words as they are written in the question and in messages. Notes about words that no
+    /// The notes, with words as they are written in messages. Notes about words that no
     /// message has come first.
     pub notes: Vec<Note>,
     /// The number of messages or conversations that were found.
@@ -77,11 +77,10 @@ impl<T> Ranked<T> {
         question: &Question,
         stop: &Stop,
     ) -> Result<Ranked<T>> {
-        let text = question.concepts.join(" ");
         let mut words = Words::of(&question.concepts);
         let mut notes = Vec::new();
         for note in &ranking.notes {
-            notes.push(words.as_written(note, &text, engine, stop)?);
+            notes.push(words.as_written(note, engine, stop)?);
             words.heed(note);
         }
         let is_said = notes.iter().any(|note| matches!(note, Note::NoWord { .. }));
@@ -127,5 +126,38 @@ pub fn exact_request(question: &Question) -> Request {
         matching: question.matching.unwrap_or(Matching::Literal),
         ignore_accents: question.ignore_accents,
         ..Request::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_export::TestExport;
+
+    #[test]
+    fn notes_and_marks_are_those_of_written_words() {
+        let export = TestExport::indexed(&["two queries wait", "three queries run", "red"]);
+        let question = Question {
+            concepts: vec!["quereis".to_owned()],
+            mode: Mode::Text,
+            limit: 5,
+            ..Question::default()
+        };
+        let stop = Stop::never();
+        let said = "no message has “quereis”; searched for “queries” instead";
+        let messages = RankedMessages::find(&export.engine, &question, &stop).unwrap();
+        let conversations = RankedConversations::find(&export.engine, &question, &stop).unwrap();
+        assert_eq!((messages.items.len(), conversations.items.len()), (2, 2));
+        for (notes, marks) in
+            [(&messages.notes, &messages.marks), (&conversations.notes, &conversations.marks)]
+        {
+            assert_eq!(notes.iter().map(ToString::to_string).collect::<Vec<_>>(), [said]);
+            assert_eq!(marks.spans("two queries wait", 9), [4..11]);
+        }
+        let concepts = vec!["ueri".to_owned(), "TWO".to_owned()];
+        let exact = Question { concepts, mode: Mode::Exact, ..question };
+        let found = RankedConversations::find(&export.engine, &exact, &stop).unwrap();
+        assert_eq!((found.items.len(), found.is_complete()), (1, true));
+        assert_eq!(found.marks.spans("two queries wait", 9), [0..3, 5..9]);
     }
 }

@@ -93,15 +93,8 @@ impl Words {
         with_part
     }
 
-    /// Returns the note with words as they are written in the question and in messages. The given note may
-    /// have stemmed terms.
-    pub fn as_written(
-        &self,
-        note: &Note,
-        question: &str,
-        engine: &Engine,
-        stop: &Stop,
-    ) -> Result<Note, Error> {
+    /// Returns the note with words as they are written in messages. The given note may have a stemmed term.
+    pub fn as_written(&self, note: &Note, engine: &Engine, stop: &Stop) -> Result<Note, Error> {
         let Note::Slip { word, meant } = note else { return Ok(note.clone()) };
         let concepts = vec![meant.clone()];
         let limit = WITH_TERM;
@@ -109,7 +102,7 @@ impl Words {
         let found = engine.rank(&with_term, stop)?.items;
         let passages = found.iter().map(|one| one.passage.as_str());
         Ok(Note::Slip {
-            word: self.written(word, [question]).unwrap_or(word).to_owned(),
+            word: word.clone(),
             meant: self.written(meant, passages).unwrap_or(meant).to_lowercase(),
         })
     }
