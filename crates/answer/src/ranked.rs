@@ -152,7 +152,7 @@ mod tests {
             [(&messages.notes, &messages.marks), (&conversations.notes, &conversations.marks)]
         {
             assert_eq!(notes.iter().map(ToString::to_string).collect::<Vec<_>>(), [said]);
-            assert_eq!(marks.spans("two queries wait", 9), [4..11]);
+            assert_eq!(marks.spans("queries, two queries", 9), [0..7, 13..20]);
         }
         let concepts = vec!["ueri".to_owned(), "TWO".to_owned()];
         let exact = Question { concepts, mode: Mode::Exact, ..question };
