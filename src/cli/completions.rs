@@ -104,7 +104,7 @@ pub(super) fn conversations(typed: &OsStr) -> Vec<CompletionCandidate> {
         _ => title,
     };
     let begins = |text: &str| text.to_lowercase().starts_with(&typed);
-    let headings = engine.find(&stop).headings(&|_, id, title| begins(id) || begins(title));
+    let headings = engine.find(&stop).headings(&|id, title| begins(id) || begins(title));
     let candidates = headings.unwrap_or_default().into_iter().map(|heading| {
         let title: String =
             heading.title.chars().filter(|c| !c.is_control()).take(MAX_TITLE).collect();

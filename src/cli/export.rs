@@ -22,6 +22,7 @@ use super::{
     progress::Step,
     show,
 };
+use verbatim_answer::{conversation::file_name, markdown::add_message};
 use verbatim_base::{
     model::{Provenance, Stop},
     private::{self, FileLock},
@@ -31,8 +32,6 @@ use verbatim_text::{date, snippet};
 
 /// The number of conversations whose services are looked up in one step.
 const PART: usize = 500;
-
-const MAX_NAME: usize = 60;
 
 const MAX_ID: usize = 8;
 
@@ -201,7 +200,7 @@ fn links<'a>(attachments: &'a [Attachment], about: &About) -> Vec<Link<'a>> {
         let is_free = |name: &String| !given.contains(&name.to_lowercase());
         let name = (1..).map(numbered).find(is_free).expect("numbers do not end");
         given.insert(name.to_lowercase());
-        let place = format!("{ATTACHMENTS}/{}/{name}", safe_name(&about.id));
+        let place = format!("{ATTACHMENTS}/{}/{name}", file_name(&about.id));
         Link { attachment, name, place }
     };
     attachments.iter().map(link).collect()
@@ -220,10 +219,10 @@ fn name_of(attachment: &Attachment) -> (String, String) {
     match &*given {
         // Claude.ai exports only the text of such a document.
         "pdf" | "docx" | "xlsx" | "pptx" if by_type == "txt" => {
-            (safe_name(&attachment.name), "txt".into())
+            (file_name(&attachment.name), "txt".into())
         }
-        given if is_plain && given != "dat" => (safe_name(&stem), given.to_owned()),
-        _ => (safe_name(&stem), by_type.to_owned()),
+        given if is_plain && given != "dat" => (file_name(&stem), given.to_owned()),
+        _ => (file_name(&stem), by_type.to_owned()),
     }
 }
 
@@ -339,14 +338,14 @@ impl ExportedFiles {
         let short = snippet::cut(&about.id, MAX_ID).unwrap_or(&about.id);
         let named = |id: &str| {
             let start = day.map(|day| format!("{day} ")).unwrap_or_default();
-            let name = format!("{start}{} ({id}).md", safe_name(&about.title));
+            let name = format!("{start}{} ({id}).md", file_name(&about.title));
             self.folder.join(year).join(name)
         };
         // Two short ids can be equal: ids of conversations that one agent started have the same
         // beginning, and characters that file names cannot hold are removed.
-        let whole = safe_name(&about.id);
+        let whole = file_name(&about.id);
         let numbered = (2..).map(|number| named(&format!("{whole} {number}")));
-        let mut paths = [named(&safe_name(short)), named(&whole)].into_iter().chain(numbered);
+        let mut paths = [named(&file_name(short)), named(&whole)].into_iter().chain(numbered);
         let path = paths.find(|path| self.given.insert(same_name(path)));
         path.expect("numbers do not end")
     }
@@ -404,15 +403,6 @@ fn first_lines(file: &Path) -> Option<String> {
     Some(format!("{}\n{}\n", lines.next()?, lines.next()?))
 }
 
-/// Returns a text without characters that some systems forbid in file names.
-fn safe_name(text: &str) -> String {
-    let plain = |c: char| if c.is_alphanumeric() || "-_'+".contains(c) { c } else { ' ' };
-    let text: String = text.chars().map(plain).collect();
-    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let text = snippet::cut(&text, MAX_NAME).unwrap_or(&text).trim_end();
-    if text.is_empty() { found::UNTITLED.to_owned() } else { text.to_owned() }
-}
-
 fn markdown(
     session: &Session,
     links: &[Link<'_>],
@@ -439,12 +429,7 @@ fn markdown(
     writeln!(text, "messages: {}\n---", session.turns())?;
     for turn in 0..session.turns() {
         let message = session.message(turn);
-        let role = if message.role.is_empty() { "unknown" } else { &message.role };
-        write!(text, "\n## {role}")?;
-        if let Some(time) = message.time.and_then(|time| clock.minute(time)) {
-            write!(text, " · {time}")?;
-        }
-        writeln!(text, "\n\n{}", snippet::trim(&message.content))?;
+        add_message(&mut text, session.line(turn), &message, "", clock);
         let (conversation, id) = (&message.conversation_id, &message.message_id);
         for link in links.iter().filter(|link| link.attachment.is_of(conversation, id)) {
             let is_picture = link.attachment.media_type.starts_with("image/");

@@ -16,6 +16,7 @@ use super::{
     output::{FOUND, NOTHING, complain, confirm_deletion, counted, grouped, harmless, json_line},
     progress::Step,
 };
+use verbatim_answer::conversation::named;
 use verbatim_base::model::{Instant, Stop};
 use verbatim_engine::{
     Config, Engine, Error as EngineError, ForgetProgress, Forgettable, Forgetter, Scope, SourceKind,
@@ -230,10 +231,8 @@ fn find_each(words: &[String], engine: &Engine, stop: &Stop) -> Result<Vec<Forge
     let forgetter = Forgetter::new(all.all_sources());
     let mut found: Vec<Forgettable> = Vec::new();
     for word in words {
-        let id = match all.find(stop).by_word(word) {
+        let id = match named(&all, word, stop) {
             Ok(about) => about.id,
-            // The same conversation may be in several sources.
-            Err(EngineError::SameId { id, .. }) => id,
             Err(error @ (EngineError::NoConversation { .. } | EngineError::NoDatabase { .. })) => {
                 match forgetter.excluded_id(word, stop)? {
                     Some(id) => id,

@@ -324,7 +324,6 @@ fn every_page_shows_what_a_cluster_has() {
         ("/c/c1/forget", "Colours"),
         ("/peek/c1/1", "dark red"),
         ("/facets?q=red", ""),
-        ("/trends?q=red", "red"),
     ] {
         let page = server.get(path);
         assert!(page.contains(expected), "{path}: {page}");

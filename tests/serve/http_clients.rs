@@ -42,7 +42,7 @@ const NOT_OFFERED: [(&str, &str); 13] = [
     ("elicitation-", "so do these; no tool of ours asks the user back"),
     ("input-required-result-", "so do these"),
     ("prompts-get-", "they get prompts of the example server"),
-    ("completion-complete", "it completes an argument of such a prompt"),
+    ("completion-complete", "arguments are not completed"),
     ("resources-read-", "they read resources of the example server"),
     ("resources-templates-read", "so does this one"),
     ("resources-subscribe", "resources cannot be subscribed to"),

@@ -1,13 +1,12 @@
-//! The protocol beyond calling tools: resources, prompts, completion, logging, progress, cursors.
+//! The protocol beyond calling tools: resources, prompts, logging, progress, cursors.
 
 use std::path::Path;
 
 use rmcp::{
     ClientHandler, RoleClient, ServiceExt,
     model::{
-        ArgumentInfo, CallToolRequestParams, CompleteRequestParams, GetPromptRequestParams,
-        PaginatedRequestParams, ProgressNotificationParam, ReadResourceRequestParams, Reference,
-        ResourceContents,
+        CallToolRequestParams, GetPromptRequestParams, PaginatedRequestParams,
+        ProgressNotificationParam, ReadResourceRequestParams, ResourceContents,
     },
     service::{NotificationContext, RunningService},
 };
@@ -179,15 +178,6 @@ fn long_lists_have_cursors() {
             assert!(error.contains("list again without a cursor"), "{error}");
             assert!(client.list_tools(Some(page)).await.is_err());
         }
-        let request = CompleteRequestParams::new(
-            Reference::for_prompt("recall"),
-            ArgumentInfo::new("topic", "talk"),
-        );
-        let completed = client.complete(request).await.unwrap().completion;
-        assert_eq!(
-            (completed.values.len(), completed.total, completed.has_more),
-            (100, Some(300), Some(true))
-        );
         client.running.cancel().await.unwrap();
     });
 }
@@ -243,66 +233,6 @@ fn prompts_say_how_to_look() {
 }
 
 #[test]
-fn arguments_are_completed() {
-    let (_home, db) = sampled();
-    block_on(async {
-        let (client, _) = connect(program(&db)).await;
-        let id = "verbatim://conversation/{id}";
-        for (reference, name, typed, expected) in [
-            (
-                Reference::for_prompt("recall"),
-                "topic",
-                "DATA",
-                &["Database Migration Planning"][..],
-            ),
-            (
-                Reference::for_prompt("recall"),
-                "topic",
-                "i",
-                &["API Design Review", "Database Migration Planning"],
-            ),
-            (
-                Reference::for_prompt("summarise-topic"),
-                "role",
-                "",
-                &["assistant", "system", "tool", "user"],
-            ),
-            (Reference::for_prompt("what-did-we-decide"), "role", "u", &["user"]),
-            (Reference::for_prompt("recall"), "project", "", &[]),
-            (Reference::for_prompt("recall"), "colour", "", &[]),
-            (
-                Reference::for_resource(id),
-                "id",
-                "7c9e",
-                &["7c9e6679-7425-40de-944b-e07fc1f90ae7", "7c9e0000-1111"],
-            ),
-            (Reference::for_resource(id), "id", "質問", &["7c9e0000-1111"]),
-        ] {
-            let request = CompleteRequestParams::new(reference, ArgumentInfo::new(name, typed));
-            let completed = client.complete(request).await.unwrap().completion;
-            let mut values = completed.values;
-            if typed == "i" {
-                values.sort();
-            }
-            assert_eq!(values, expected, "{name} {typed}");
-            assert_eq!(
-                (completed.total, completed.has_more),
-                (Some(expected.len() as u32), Some(false))
-            );
-        }
-        for (reference, error) in [
-            (Reference::for_prompt("sing"), "there is no prompt \"sing\""),
-            (Reference::for_resource("file:///{path}"), "there is no template \"file:///{path}\""),
-        ] {
-            let request = CompleteRequestParams::new(reference, ArgumentInfo::new("topic", ""));
-            let refused = client.complete(request).await.unwrap_err().to_string();
-            assert!(refused.contains(error), "{refused}");
-        }
-        client.running.cancel().await.unwrap();
-    });
-}
-
-#[test]
 #[expect(deprecated, reason = "older revisions know no other way")]
 fn clients_hear_what_they_want_to_hear() {
     use rmcp::model::{LoggingLevel, SetLevelRequestParams};
@@ -313,7 +243,7 @@ fn clients_hear_what_they_want_to_hear() {
         let (client, mut heard) = connect(program(&db)).await;
         let capabilities = client.peer_info().unwrap().capabilities.clone();
         let capabilities = serde_json::to_value(capabilities).unwrap();
-        for name in ["tools", "resources", "prompts", "completions", "logging"] {
+        for name in ["tools", "resources", "prompts", "logging"] {
             assert!(capabilities[name].is_object(), "{name}: {capabilities}");
         }
         let call = || client.call_tool(CallToolRequestParams::new("conversation_search"));

@@ -12,7 +12,7 @@ const HOSTILE: &str = "<script>window.hacked=1</script><img src=x onerror=\"wind
     <svg onload=\"window.hacked=3\"></svg> sentinel";
 
 /// Every view.
-const VIEWS: [&str; 17] = [
+const VIEWS: [&str; 16] = [
     "/",
     "/?q=bread",
     "/?q=nothing+at+all",
@@ -27,7 +27,6 @@ const VIEWS: [&str; 17] = [
     "/?q=hay",
     "/c/c1?find=bread&view=text",
     "/stats",
-    "/trends?q=bread&q=needle",
     "/status",
     "/import",
 ];

@@ -17,6 +17,9 @@ use verbatim_text::{address::page_path, snippet};
 /// The title of a conversation without one.
 pub const UNTITLED: &str = "Untitled";
 
+/// The maximum number of characters of a title in a file name.
+const LONGEST_NAME: usize = 60;
+
 /// A conversation of an answer.
 #[derive(Debug)]
 pub struct DescribedConversation {
@@ -135,6 +138,15 @@ pub fn title_line(title: &str) -> String {
     }
 }
 
+/// Returns a title as a file name without an extension, which every system allows.
+pub fn file_name(title: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "-_'+".contains(c);
+    let words: Vec<&str> = title.split(|c| !is_plain(c)).filter(|word| !word.is_empty()).collect();
+    let name = words.join(" ");
+    let name = snippet::cut(&name, LONGEST_NAME).unwrap_or(&name).trim_end();
+    if name.is_empty() { UNTITLED.to_owned() } else { name.to_owned() }
+}
+
 /// Looks up one conversation.
 pub fn conversation(
     engine: &Engine,
@@ -206,6 +218,23 @@ pub fn listed(
     Ok(described.collect())
 }
 
+/// Returns the conversation that a word names. If several sources have it, returns that of the first.
+pub fn named(engine: &Engine, word: &str, stop: &Stop) -> Result<About> {
+    let find = engine.find(stop);
+    let error = match find.by_word(word) {
+        Err(error) => error,
+        found => return found,
+    };
+    if let Error::SameId { id, .. } = &error {
+        for kind in SourceKind::ALL {
+            if let Ok(Some(about)) = find.about(kind, id) {
+                return Ok(about);
+            }
+        }
+    }
+    Err(error)
+}
+
 /// Returns the conversation, and maybe the number of the message, that a word such as `ID:NUMBER` names.
 pub fn target(engine: &Engine, word: &str, stop: &Stop) -> Result<(About, Option<u32>)> {
     let numbered = word.rsplit_once(':').and_then(|(id, number)| Some((id, number.parse().ok()?)));
@@ -252,6 +281,23 @@ impl MessageKey {
             time: self.time(),
             content: Cow::Borrowed(""),
             position: self.position,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn titles_as_names_of_files() {
+        for (title, expected) in [
+            ("What's a/b: 10%?", "What's a b 10"),
+            ("  日本語  の質問 ", "日本語 の質問"),
+            ("..", "Untitled"),
+            (&"long ".repeat(20), "long ".repeat(12).trim_end()),
+        ] {
+            assert_eq!(file_name(title), expected, "{title}");
         }
     }
 }

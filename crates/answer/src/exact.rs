@@ -92,9 +92,14 @@ impl<'a> ExactSearch<'a> {
         self.scope != Scope::default()
     }
 
+    /// Returns at most `most` other readings of the texts, which find something. Tries them.
+    pub fn readings(&self, most: usize) -> Vec<QueryReading> {
+        self.engine.readings(&self.request, &self.scope, most, &self.stop)
+    }
+
     /// Returns what to say if nothing was found, with at most `most` readings. Tries them.
     pub fn nothing(&self, most: usize) -> NothingFound {
-        let readings = self.engine.readings(&self.request, &self.scope, most, &self.stop);
+        let readings = self.readings(most);
         let has_nearest =
             readings.is_empty() && has_nearest(self.engine, &self.request, &self.scope, &self.stop);
         let sentence = sentence(&self.request, &readings, self.has_filters());

@@ -5,7 +5,8 @@
 //! - [`marks`]: where a text matches, and texts in pieces
 //! - [`exact`]: an exact search, its hits by conversation, and what to say if there are none
 //! - [`conversation`]: what is said about a conversation: where it is from, its short id, numbers of messages
-//! - [`ranked`]: the best messages for a question, with its notes and the words to mark
+//! - [`ranked`]: the best messages or conversations for a question, with its notes and the words to mark
+//! - [`markdown`]: messages in files that people keep
 //! - [`nothing`]: sentences for searches that find nothing
 //! - [`notes`], [`readings`], [`hint`]: sentences about what is left out, and the command that helps
 //! - [`words`]: the words of a question; [`clock`]: times; [`resume`]: the command that resumes a session
@@ -19,6 +20,7 @@ pub mod exact;
 pub mod filters;
 pub mod hint;
 pub mod import_report;
+pub mod markdown;
 pub mod marks;
 pub mod notes;
 pub mod nothing;

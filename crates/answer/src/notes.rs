@@ -19,8 +19,8 @@ pub enum Audience {
 }
 
 /// Returns a line for each note.
-pub fn lines(notes: &[Note], reader: Audience) -> Vec<String> {
-    notes.iter().map(|note| line(note, reader)).collect()
+pub fn lines<'a>(notes: impl IntoIterator<Item = &'a Note>, reader: Audience) -> Vec<String> {
+    notes.into_iter().map(|note| line(note, reader)).collect()
 }
 
 /// Returns the lines as sentences in one text; `None` if there are no lines.

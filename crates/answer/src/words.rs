@@ -37,17 +37,24 @@ pub struct Words {
 }
 
 impl Words {
-    /// Returns the terms of a question, without those that [`Words::heed`] adds.
-    pub fn of(question: &str) -> Words {
+    /// Returns the terms of a question's concepts, without those that [`Words::heed`] adds.
+    pub fn of<T: AsRef<str>>(concepts: &[T]) -> Words {
         let tokenizer = Tokenizer::default();
-        let query = Query::parse(question);
-        let terms = tokenizer.question(&query.outside).into_iter();
+        let mut words = Words { tokenizer, terms: HashSet::new(), phrases: Vec::new(), text: None };
+        for concept in concepts {
+            words.add(&Query::parse(concept.as_ref()));
+        }
+        words
+    }
+
+    fn add(&mut self, query: &Query) {
+        self.terms.extend(self.tokenizer.question(&query.outside));
         // Words of a sentence are found even if its quoted text is not.
-        let of_phrases = tokenizer.question(&query.text).into_iter().filter(|_| query.is_sentence);
-        let terms = terms.chain(of_phrases).collect();
-        let matchers = |phrase: &String| Matchers::of(&PhraseSearch::quoted(phrase).request).ok();
-        let phrases = query.phrases.iter().filter_map(matchers).collect();
-        Words { tokenizer, terms, phrases, text: None }
+        if query.is_sentence {
+            self.terms.extend(self.tokenizer.question(&query.text));
+        }
+        let quoted = |phrase: &String| Matchers::of(&PhraseSearch::quoted(phrase).request).ok();
+        self.phrases.extend(query.phrases.iter().filter_map(quoted));
     }
 
     /// Adds the term or the text that, as a note says, was found in place of the question's words.
@@ -86,17 +93,16 @@ impl Words {
         with_part
     }
 
-    /// Returns the note with words as they are written in the question and in messages. The given note may
-    /// have stemmed terms.
-    pub fn as_written(&self, note: &Note, question: &str, engine: &Engine) -> Result<Note, Error> {
+    /// Returns the note with words as they are written in messages. The given note may have a stemmed term.
+    pub fn as_written(&self, note: &Note, engine: &Engine, stop: &Stop) -> Result<Note, Error> {
         let Note::Slip { word, meant } = note else { return Ok(note.clone()) };
         let concepts = vec![meant.clone()];
         let limit = WITH_TERM;
         let with_term = Question { concepts, mode: Mode::Text, limit, ..Question::default() };
-        let found = engine.rank(&with_term, &Stop::never())?.items;
+        let found = engine.rank(&with_term, stop)?.items;
         let passages = found.iter().map(|one| one.passage.as_str());
         Ok(Note::Slip {
-            word: self.written(word, [question]).unwrap_or(word).to_owned(),
+            word: word.clone(),
             meant: self.written(meant, passages).unwrap_or(meant).to_lowercase(),
         })
     }
@@ -137,9 +143,11 @@ mod tests {
     fn words_are_found_in_every_form() {
         let text = "Borrowing checks: the BORROWED value.";
         let found: Vec<&str> =
-            Words::of("how to borrow").spans(text).into_iter().map(|span| &text[span]).collect();
+            Words::of(&["how to borrow"]).spans(text).into_iter().map(|span| &text[span]).collect();
         assert_eq!(found, ["Borrowing", "BORROWED"]);
-        let words = Words::of("");
+        let found = Words::of(&["red fox", "\"the sea\""]).spans("The sea, and red foxes");
+        assert_eq!(found, [0..7, 13..16, 17..22]);
+        let words = Words::of(&[""]);
         assert_eq!(words.written("queri", ["no", "two queries, a query"]), Some("queries"));
         assert_eq!(words.written("queri", ["none"]), None);
         assert_eq!(words.written("queri", ["useQueryClient", "a query"]), Some("query"));

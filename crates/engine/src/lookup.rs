@@ -12,7 +12,7 @@ use crate::{
     source::{About, Listing, Scope, Session, Source, SourceKind, Sources, shared_start},
     store_address::StoreAddress,
 };
-use verbatim_base::model::{Instant, Stop};
+use verbatim_base::model::Stop;
 use verbatim_chats::db::{self, Heading};
 use verbatim_text::{address::encoded, snippet};
 
@@ -38,10 +38,6 @@ pub struct ConversationHeading {
     pub id: String,
     /// `conversations.title`; empty where it is NULL.
     pub title: String,
-    /// The time of the conversation's last message.
-    pub last: Option<Instant>,
-    /// The project, if the conversation is from a coding agent.
-    pub project: Option<String>,
 }
 
 /// Look-up of conversations by the names that users and clients give them.
@@ -94,8 +90,11 @@ impl Lookup<'_> {
             found = self.called(handle, shortest, &mut failed)?;
         }
         match (found.total, failed) {
-            // The conversation may be in the database that another program has locked.
-            (0, Some(error)) if error.is_contention() => Err(error),
+            // The conversation may be in the database that another program has locked, or in an index that
+            // changed while it was read.
+            (0, Some(error)) if error.is_contention() || matches!(error, Error::Torn { .. }) => {
+                Err(error)
+            }
             (0, Some(error)) => match self.sources.readable(&[], self.stop) {
                 Ok((readable, _)) if !readable.is_empty() => Ok(None),
                 _ => Err(error),
@@ -334,25 +333,17 @@ impl Lookup<'_> {
         Ok(found)
     }
 
-    /// Returns the conversations whose source, id and title pass a test. Within a source, the one with the
+    /// Returns the conversations whose id and title pass a test. Within a source, the one with the
     /// latest activity comes first. Reads no messages.
-    pub fn headings(
-        &self,
-        test: &dyn Fn(SourceKind, &str, &str) -> bool,
-    ) -> Result<Vec<ConversationHeading>> {
+    pub fn headings(&self, test: &dyn Fn(&str, &str) -> bool) -> Result<Vec<ConversationHeading>> {
         let mut found = Vec::new();
         for source in self.readable()? {
             let listing = source.reader(self.stop).list(&Scope::default(), self.stop)?;
             for place in 0..listing.len() {
                 self.stop.check(db::Error::Stopped)?;
                 let (id, title) = listing.heading(place);
-                if test(source.kind, id, title) {
-                    found.push(ConversationHeading {
-                        id: id.to_owned(),
-                        title: title.to_owned(),
-                        last: listing.last(place),
-                        project: listing.origin(place).and_then(|origin| origin.project.clone()),
-                    });
+                if test(id, title) {
+                    found.push(ConversationHeading { id: id.to_owned(), title: title.to_owned() });
                 }
             }
         }
@@ -536,8 +527,10 @@ fn slug(title: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
-    use verbatim_base::model::Origin;
+    use verbatim_base::model::{Instant, Origin};
     use verbatim_chats::db::Outline;
 
     fn about(id: &str, title: &str) -> About {
@@ -551,7 +544,9 @@ mod tests {
         let export =
             crate::TestExport::indexed(&["Which colour is the sky over the sea?", "It is green."]);
         let stop = Stop::never();
-        assert_eq!(export.engine.find(&stop).headings(&|_, _, _| true).unwrap().len(), 2);
+        assert_eq!(export.engine.find(&stop).headings(&|_, _| true).unwrap().len(), 2);
+        let stopped = export.engine.find(&Stop::after(Duration::ZERO)).headings(&|_, _| true);
+        assert!(stopped.is_err());
         let source = export.engine.sources().remove(0);
         let snapshot = source.current_index(&stop).unwrap();
         assert_eq!(source.catalogue(&snapshot).summaries_made(), 0);

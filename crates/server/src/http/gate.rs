@@ -59,7 +59,7 @@ pub(super) fn is_open<B>(request: &axum::http::Request<B>) -> bool {
 }
 
 /// The paths for programs. Requests to these paths need the token; the cookie is not enough.
-const FOR_PROGRAMS: [&str; 3] = [paths::MCP, paths::MCP_SLASH, paths::METRICS];
+const FOR_PROGRAMS: [&str; 2] = [paths::MCP, paths::MCP_SLASH];
 
 pub(super) async fn guard(
     State(gate): State<Arc<Gate>>,

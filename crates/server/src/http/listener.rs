@@ -1,11 +1,6 @@
 //! Accepts connections, limits their number and time, and closes them cleanly.
 
-use std::{
-    convert::Infallible,
-    io, net,
-    sync::{Arc, atomic::Ordering},
-    time::Duration,
-};
+use std::{io, net, sync::Arc, time::Duration};
 
 use axum::Router;
 use hyper::{Request, body::Incoming, server::conn::http1, service::service_fn};
@@ -19,36 +14,31 @@ use tokio::{
     task::JoinSet,
     time::timeout,
 };
+use tokio_io_timeout::TimeoutStream;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
-use super::{
-    gate::{self, Peer},
-    idle::{ConnectionTurn, IdleConnections, TurnBody},
-    metrics::Metrics,
-    timed::Timed,
-};
+use super::gate::Peer;
 
 /// The limits of connections.
 #[derive(Clone, Copy, Debug)]
-pub struct ConnectionLimits {
-    /// The maximum number of open connections. If there are more, the connections that have waited
-    /// longest for a request are closed. If no connection waits, new connections must wait.
-    pub connections: usize,
+pub(super) struct ConnectionLimits {
+    /// The maximum number of open connections; a further one waits until one of them ends.
+    pub(super) connections: usize,
     /// The time limit for the headers of a request, and for a connection without a request.
-    pub header_time: Duration,
+    header_time: Duration,
     /// The time limit for the client to read the next part of an answer.
-    pub write_time: Duration,
-    /// The time limit between two parts of a request's body.
-    pub body_time: Duration,
+    write_time: Duration,
+    /// The time limit between two parts of a request's body, and for the whole form of a login.
+    pub(super) body_time: Duration,
     /// How long open connections may continue after the server is told to end.
-    pub grace: Duration,
+    pub(super) grace: Duration,
 }
 
 impl Default for ConnectionLimits {
     fn default() -> ConnectionLimits {
         ConnectionLimits {
-            connections: 512,
+            connections: 1_024,
             header_time: Duration::from_secs(15),
             write_time: Duration::from_secs(30),
             body_time: Duration::from_secs(30),
@@ -63,10 +53,6 @@ const HEADERS: usize = 100;
 
 /// The pause after a system error, such as too many open files.
 const PAUSE: Duration = Duration::from_millis(100);
-
-/// The number of connections to close at once if too many are open, and the time limit of closing.
-const CLOSED_AT_ONCE: usize = 16;
-const CLOSING: Duration = Duration::from_millis(5);
 
 pub(super) enum Listener {
     Tcp(TcpListener),
@@ -139,8 +125,6 @@ pub(super) struct Acceptor {
     pub(super) app: Router,
     pub(super) limits: ConnectionLimits,
     pub(super) slots: Arc<Semaphore>,
-    pub(super) idle: Arc<IdleConnections>,
-    pub(super) metrics: Arc<Metrics>,
     pub(super) stop: CancellationToken,
 }
 
@@ -150,8 +134,8 @@ impl Acceptor {
         loop {
             while connections.try_join_next().is_some() {}
             let accept = async {
-                let accepted = listener.accept().await?;
-                Ok::<_, io::Error>((accepted, self.slot().await?))
+                let slot = self.slots.clone().acquire_owned().await.map_err(io::Error::other)?;
+                Ok::<_, io::Error>((listener.accept().await?, slot))
             };
             let accepted = tokio::select! {
                 () = self.stop.cancelled() => break,
@@ -169,34 +153,14 @@ impl Acceptor {
         while connections.join_next().await.is_some() {}
     }
 
-    async fn slot(&self) -> io::Result<OwnedSemaphorePermit> {
-        loop {
-            if let Ok(slot) = self.slots.clone().try_acquire_owned() {
-                return Ok(slot);
-            }
-            self.idle.close(CLOSED_AT_ONCE);
-            if let Ok(slot) = timeout(PAUSE, self.slots.clone().acquire_owned()).await {
-                return slot.map_err(io::Error::other);
-            }
-        }
-    }
-
     async fn answer(self, stream: Box<dyn ByteStream>, peer: Peer, _slot: OwnedSemaphorePermit) {
-        let Acceptor { app, limits, metrics, stop, idle, .. } = self;
-        metrics.connections.fetch_add(1, Ordering::Relaxed);
-        let stream = TokioIo::new(Timed::new(stream, limits.write_time));
-        let close = CancellationToken::new();
-        let connection = Arc::new(ConnectionTurn::new(idle, close.clone()));
+        let Acceptor { app, limits, stop, .. } = self;
+        let mut stream = TimeoutStream::new(stream);
+        stream.set_write_timeout(Some(limits.write_time));
+        let stream = TokioIo::new(Box::pin(stream));
         let service = service_fn(move |mut request: Request<Incoming>| {
-            // During a request that needs no token, the connection may be closed, so that slow
-            // clients do not block others.
-            let turn = (!gate::is_open(&request)).then(|| connection.begin());
             request.extensions_mut().insert(peer);
-            let answering = app.clone().oneshot(request);
-            async move {
-                let Ok(answer) = answering.await;
-                Ok::<_, Infallible>(answer.map(|body| TurnBody { body, _turn: turn }))
-            }
+            app.clone().oneshot(request)
         });
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
@@ -208,15 +172,42 @@ impl Acceptor {
         // Errors are ignored, because the client may end a connection in any way.
         tokio::select! {
             _ = connection.as_mut() => {}
-            () = close.cancelled() => {
-                connection.as_mut().graceful_shutdown();
-                let _ = timeout(CLOSING, connection).await;
-            }
             () = stop.cancelled() => {
                 connection.as_mut().graceful_shutdown();
                 let _ = timeout(limits.grace, connection).await;
             }
         }
-        metrics.connections.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::routing::get;
+    use tokio::{io::AsyncWriteExt, net::TcpStream};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_client_that_does_not_read_loses_its_connection() {
+        let listener = net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let acceptor = Acceptor {
+            app: Router::new().route("/", get(async || vec![0; 64 << 20])),
+            limits: ConnectionLimits {
+                write_time: Duration::from_millis(100),
+                ..ConnectionLimits::default()
+            },
+            slots: Arc::new(Semaphore::new(1)),
+            stop: CancellationToken::new(),
+        };
+        let accepting = tokio::spawn(acceptor.accept_all(Listener::tcp(listener).unwrap()));
+        let mut client = TcpStream::connect(address).await.unwrap();
+        client.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
+        // The only slot is free again when the connection has ended.
+        let mut other = TcpStream::connect(address).await.unwrap();
+        other.write_all(b"GET /none HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
+        let answered = timeout(Duration::from_secs(10), other.readable()).await;
+        assert!(answered.is_ok_and(|readable| readable.is_ok()));
+        accepting.abort();
     }
 }

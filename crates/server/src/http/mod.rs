@@ -1,19 +1,18 @@
 //! The HTTP server: listens, lets clients in, and hands requests to MCP, the search and the page.
 //!
 //! Invariant: over TCP, a request without the token reaches no chat.
-//! Invariant: no address, query or token is logged or counted.
+//! Invariant: no address, query or token is logged.
 
 mod gate;
-mod idle;
 mod listener;
 mod login;
-mod metrics;
 mod paths;
+mod request_log;
 pub mod search;
-mod timed;
 pub mod token;
 
 use std::{
+    convert::Infallible,
     io,
     net::{Ipv4Addr, SocketAddr, TcpListener},
     sync::Arc,
@@ -32,21 +31,19 @@ use tokio::{sync::Semaphore, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 use tower_http::{
-    catch_panic::CatchPanicLayer, set_header::SetResponseHeaderLayer,
-    timeout::RequestBodyTimeoutLayer,
+    catch_panic::CatchPanicLayer,
+    set_header::SetResponseHeaderLayer,
+    timeout::{RequestBodyDeadlineLayer, RequestBodyTimeoutLayer},
 };
 
 use self::{
     gate::{Credential, Gate, refused},
-    listener::{Acceptor, Listener},
+    listener::{Acceptor, ConnectionLimits, Listener},
     login::{LoginCode, LoginState},
-    metrics::Metrics,
-    paths::{HEALTH, MCP, MCP_SLASH, METRICS, SEARCH_PATH},
+    paths::{HEALTH, MCP, MCP_SLASH, SEARCH_PATH},
     search::{SearchRun, Searches},
     token::AccessToken,
 };
-pub use listener::ConnectionLimits;
-
 use crate::log::{flush, log};
 
 const FORM_BYTES: usize = 4 << 10;
@@ -131,8 +128,7 @@ pub struct HttpServer {
     gate: Gate,
     page: Option<Router>,
     code: Arc<LoginCode>,
-    /// The limits of connections and of time. The default limits apply unless they are replaced.
-    pub limits: ConnectionLimits,
+    limits: ConnectionLimits,
     /// Whether each request is logged; false at first.
     pub logs: bool,
     search: Option<Arc<SearchRun>>,
@@ -204,13 +200,10 @@ impl HttpServer {
         let (stop, is_over) = (CancellationToken::new(), CancellationToken::new());
         let grace = self.limits.grace;
         let outcome = runtime.block_on(async {
-            let (app, metrics) = self.app(mcp(is_over.clone()));
             let acceptor = Acceptor {
-                app,
+                app: self.app(mcp(is_over.clone())),
                 limits: self.limits,
                 slots: Arc::new(Semaphore::new(self.limits.connections)),
-                idle: Arc::default(),
-                metrics,
                 stop: stop.clone(),
             };
             let mut accepting = JoinSet::new();
@@ -228,18 +221,15 @@ impl HttpServer {
         outcome
     }
 
-    fn app(&self, mcp: MethodRouter) -> (Router, Arc<Metrics>) {
-        let metrics = Arc::new(Metrics::new(self.logs));
+    fn app(&self, mcp: MethodRouter) -> Router {
         let login = LoginState {
             token: self.gate.token.clone(),
             code: self.code.clone(),
             cookie_name: self.gate.cookie_name.clone(),
         };
         let gate = Arc::new(self.gate.clone());
-        let measured = middleware::from_fn_with_state(metrics.clone(), metrics::measure);
         let mut app = Router::new()
             .route(HEALTH, get(async || "ok\n"))
-            .route(METRICS, get(metrics::answer).with_state(metrics.clone()))
             .route(MCP, mcp.clone())
             .route(MCP_SLASH, mcp);
         if let Some(search) = &self.search {
@@ -248,9 +238,13 @@ impl HttpServer {
             app = app.route(SEARCH_PATH, get(search_for).with_state(found));
         }
         if let Some(page) = self.page.clone() {
-            let log_in = post(login::log_in).with_state(Arc::new(login));
+            // Everybody may send this form, so it must not hold a connection for long.
+            let log_in = post(login::log_in)
+                .with_state(Arc::new(login))
+                .layer::<_, Infallible>(DefaultBodyLimit::max(FORM_BYTES))
+                .layer(RequestBodyDeadlineLayer::new(self.limits.body_time));
             app = app
-                .route(login::LOGIN, log_in.layer(DefaultBodyLimit::max(FORM_BYTES)))
+                .route(login::LOGIN, log_in)
                 .route(login::LOGIN_SCRIPT, get(login::script))
                 .route(login::LOGIN_STYLE, get(login::style))
                 .fallback_service(page);
@@ -266,14 +260,16 @@ impl HttpServer {
             .layer(middleware::from_fn(only_plain_bodies))
             .layer(middleware::from_fn(only_the_page_changes))
             .layer(middleware::from_fn_with_state(gate, gate::guard))
-            .layer(CatchPanicLayer::custom(panicked))
-            .layer(measured);
+            .layer(CatchPanicLayer::custom(panicked));
+        if self.logs {
+            app = app.layer(middleware::from_fn(request_log::record));
+        }
         for (name, value) in HEADERS {
             let value = HeaderValue::from_static(value);
             let name = HeaderName::from_static(name);
             app = app.layer(SetResponseHeaderLayer::if_not_present(name, value));
         }
-        (app, metrics)
+        app
     }
 }
 

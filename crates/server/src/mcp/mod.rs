@@ -3,9 +3,7 @@
 //! Invariant: only protocol messages go to standard output.
 //! Invariant: work runs off the async threads and ends when its call is cancelled.
 
-mod batches;
 mod calls;
-mod completion;
 pub mod http;
 pub mod lines;
 mod logging;
@@ -18,12 +16,11 @@ use std::{io, sync::Arc, time::Duration};
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
-        CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult,
-        CustomRequest, CustomResult, ErrorCode, GetPromptRequestParams, GetPromptResponse,
-        Implementation, InitializeRequestParams, InitializeResult, ListPromptsResult,
-        ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
-        ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig, Tool,
-        ToolAnnotations,
+        CallToolRequestParams, CallToolResponse, CustomRequest, CustomResult, ErrorCode,
+        GetPromptRequestParams, GetPromptResponse, Implementation, InitializeRequestParams,
+        InitializeResult, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
+        ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse,
+        ServerCapabilities, ServerConfig, Tool, ToolAnnotations,
     },
     service::{RequestContext, ServerInitializeError, serve_server},
 };
@@ -90,7 +87,6 @@ impl ServerHandler for ClientSession {
     fn get_info(&self) -> ServerConfig {
         let capabilities = ServerCapabilities::builder()
             .enable_logging()
-            .enable_completions()
             .enable_prompts()
             .enable_resources()
             .enable_tools()
@@ -187,17 +183,6 @@ impl ServerHandler for ClientSession {
         Ok(prompts::get(&self.tools(Some(&context)), &request.name, &arguments)?.into())
     }
 
-    async fn complete(
-        &self,
-        request: CompleteRequestParams,
-        context: RequestContext<RoleServer>,
-    ) -> Result<CompleteResult, ErrorData> {
-        self.work(&context, "completion/complete", move |engine, _, _| {
-            completion::complete(engine, &request)
-        })
-        .await?
-    }
-
     #[expect(deprecated, reason = "clients of older revisions know no other way")]
     async fn set_level(
         &self,
@@ -240,8 +225,7 @@ impl ServerHandler for ClientSession {
 }
 
 /// The methods besides `tools/call`.
-const METHODS: [&str; 11] = [
-    "completion/complete",
+const METHODS: [&str; 10] = [
     "initialize",
     "logging/setLevel",
     "ping",

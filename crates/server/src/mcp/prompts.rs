@@ -66,10 +66,6 @@ pub(super) fn list(tools: &[&'static Tool]) -> ListPromptsResult {
     ListPromptsResult::with_all_items(prompts)
 }
 
-pub(super) fn exists(name: &str) -> bool {
-    ENTRIES.iter().any(|entry| entry.name == name)
-}
-
 pub(super) fn get(
     tools: &[&'static Tool],
     name: &str,

@@ -10,12 +10,12 @@ use rmcp::{
 use serde_json::{Map, json};
 
 use crate::tools::{Options, transcript};
-use verbatim_answer::hint::Explained;
+use verbatim_answer::{conversation::named, hint::Explained};
 use verbatim_base::model::Stop;
-use verbatim_engine::{self as engine, About, Engine, ListOptions, ListedPage, Scope};
+use verbatim_engine::{self as engine, About, Engine, Error, ListOptions, ListedPage, Scope};
 use verbatim_text::{date, snippet};
 
-pub(super) const TEMPLATE: &str = "verbatim://conversation/{id}";
+const TEMPLATE: &str = "verbatim://conversation/{id}";
 
 /// The number of conversations on a page of the list.
 const PAGE: usize = 50;
@@ -83,18 +83,15 @@ pub(super) fn read(
         ErrorData::resource_not_found(message, Some(json!({"uri": uri})))
     };
     let id = engine::id_at(uri).ok_or_else(not_found)?;
-    let text = transcript(engine, options, &id, stop);
-    let text = match text.map_err(|error| failed(&error))? {
-        Some(text) => Some(text),
-        // The id may be in another case, as clients write the ids of UUIDs.
-        None => {
-            let found = engine.find(stop).by_handle(&id, usize::MAX);
-            let found = found.map_err(|error| failed(&error))?;
-            let found = found.filter(|about| about.id.eq_ignore_ascii_case(&id));
-            let text = found.map(|about| transcript(engine, options, &about.id, stop)).transpose();
-            text.map_err(|error| failed(&error))?.flatten()
+    let about = match named(engine, &id, stop) {
+        // Clients write the ids of UUIDs in either case.
+        Ok(about) if about.id.eq_ignore_ascii_case(&id) => about,
+        Ok(_) | Err(Error::NoConversation { .. } | Error::Ambiguous { .. }) => {
+            return Err(not_found());
         }
+        Err(error) => return Err(failed(&error)),
     };
+    let text = transcript(engine, options, &about, stop).map_err(|error| failed(&error))?;
     let contents = ResourceContents::text(text.ok_or_else(not_found)?, uri);
     Ok(ReadResourceResult::new(vec![contents.with_mime_type(MARKDOWN)]))
 }
@@ -124,7 +121,7 @@ fn resource_of(about: &About) -> Resource {
     resource.with_annotations(annotations)
 }
 
-pub(super) fn failed(error: &engine::Error) -> ErrorData {
+fn failed(error: &Error) -> ErrorData {
     ErrorData::internal_error(Explained(error).to_string(), None)
 }
 

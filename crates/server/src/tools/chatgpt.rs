@@ -13,6 +13,7 @@ use super::{
 use verbatim_answer::{
     conversation::UNTITLED,
     notes::{self, Audience},
+    ranked::RankedConversations,
 };
 use verbatim_engine::{self as engine, About, Fields, Mode, Question, Scope, SourceKind};
 use verbatim_text::{address::page_path, snippet};
@@ -81,11 +82,11 @@ fn search(call: &ToolCall<'_>) -> Result<Answer> {
         limit: LIMIT,
         ..Question::default()
     };
-    let ranking = call.engine.rank_conversations(&question, call.stop)?;
+    let ranking = RankedConversations::find(call.engine, &question, call.stop)?;
+    let notes = notes::lines(ranking.true_notes(), Audience::Model);
     if ranking.items.is_empty() && !ranking.is_complete() {
         // An empty answer would claim that nothing matches, so an incomplete search is an error.
-        let notes =
-            notes::message(&notes::lines(&ranking.notes, Audience::Model)).unwrap_or_default();
+        let notes = notes::message(&notes).unwrap_or_default();
         return Err(Error::Refused(format!("Not everything was searched. {notes}")));
     }
     let mut results = Vec::new();
@@ -96,8 +97,8 @@ fn search(call: &ToolCall<'_>) -> Result<Answer> {
         results.push(ChatGptResult { id, title: title(&item.about), url: url(call, &item.about)? });
     }
     let mut answer = json!({"results": results});
-    if !ranking.notes.is_empty() {
-        answer["notes"] = notes::lines(&ranking.notes, Audience::Model).into();
+    if !notes.is_empty() {
+        answer["notes"] = notes.into();
     }
     Ok(answer.to_string().into())
 }

@@ -99,20 +99,16 @@ fn read(call: &ToolCall<'_>) -> Result<Answer> {
     page.map(Answer::from).map_err(out_of_range)
 }
 
-/// Returns a whole conversation in the format of `read`; `None` if no source has the conversation.
+/// Returns a whole conversation in the format of `read`; `None` if it is gone.
 pub fn transcript(
     engine: &Engine,
     options: &Options,
-    id: &str,
+    about: &About,
     stop: &Stop,
 ) -> Result<Option<String>, engine::Error> {
-    for source in engine.sources() {
-        if let Some(session) = engine.find(stop).session(source.kind, id, options.raw_content)? {
-            let part = ReadPart { start: 1, end: u32::MAX, offset: 0, most: usize::MAX / 8 };
-            return Ok(ReadPage::text_for_lines(&session, part).ok());
-        }
-    }
-    Ok(None)
+    let session = engine.find(stop).session(about.source, &about.id, options.raw_content)?;
+    let part = ReadPart { start: 1, end: u32::MAX, offset: 0, most: usize::MAX / 8 };
+    Ok(session.and_then(|session| ReadPage::text_for_lines(&session, part).ok()))
 }
 
 #[derive(Clone, Copy, Debug, Default)]

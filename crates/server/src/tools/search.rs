@@ -1,7 +1,5 @@
 //! `search`: conversations by meaning, by words or by an exact text, best first.
 
-use std::ops::Range;
-
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -14,12 +12,12 @@ use super::{
 use verbatim_answer::{
     exact::{ExactSearch, NothingFound},
     filters::{FilterError, Filters},
-    marks::Marks,
     notes::{self, Audience},
+    ranked::{RankedConversations, exact_request},
     readings,
-    words::{Words, quoted},
+    words::quoted,
 };
-use verbatim_base::model::{Instant, Matching, Request, Stop};
+use verbatim_base::model::{Instant, Matching, Stop};
 use verbatim_engine::{
     self as engine, ConversationMatch, Engine, Fields, Match, Mode, Note, QueryReading, Question,
     ReadingKind, Scope, SourceKind, filters::ALL,
@@ -72,7 +70,7 @@ const MOST_READINGS: usize = 3;
 /// The maximum number of characters of the arguments of another reading.
 const LONGEST_READING: usize = 200;
 
-/// The maximum number of marked spans of a concept in a passage.
+/// The maximum number of marked spans in a passage.
 const MOST_SPANS: usize = 100;
 
 /// A note for searches by meaning with several concepts.
@@ -170,12 +168,14 @@ fn schema() -> Map<String, Value> {
 fn search(call: &ToolCall<'_>) -> Result<Answer> {
     let Parsed { mut question, filters, limit, is_json } = parse(&call.arguments)?;
     let unknown = choose(call, &filters, &mut question.scope)?;
-    let ranking = call.engine.rank_conversations(&question, call.stop)?;
+    let ranking = RankedConversations::find(call.engine, &question, call.stop)?;
     let is_complete = ranking.is_complete() && !unknown.iter().any(Note::is_gap);
-    let mut notes = notes::lines(&unknown, Audience::Model);
-    notes.extend(notes::lines(&ranking.notes, Audience::Model));
     let absent_words = ranking.absent_words().into_iter().map(str::to_owned).collect();
-    let absent_notes = ranking.notes.iter().filter(|it| !it.absent_words().is_empty()).count();
+    let (of_absent, others): (Vec<&Note>, Vec<&Note>) =
+        ranking.true_notes().partition(|note| !note.absent_words().is_empty());
+    let absent_notes = of_absent.len();
+    let all_notes = of_absent.into_iter().chain(&unknown).chain(others);
+    let mut notes = notes::lines(all_notes, Audience::Model);
     let items = ranking.items;
     if question.mode == Mode::Vector && question.concepts.len() > 1 && !items.is_empty() {
         notes.push(NEAR.to_owned());
@@ -200,15 +200,13 @@ fn search(call: &ToolCall<'_>) -> Result<Answer> {
     } else if !total.is_exact {
         notes.extend(notes::more(items.len(), total.count, false));
     }
-    let marks = marks(&question, &ranking.notes)?;
     let mut results: Vec<ShownConversation> =
         items.iter().map(|item| ShownConversation::of(call.engine, item)).collect();
     if !is_json {
         shorten_paths(call, &items, &mut results)?;
         let most = if results.len() > FEW { SHORT_PASSAGE } else { LONGER_PASSAGE };
         for shown in &mut results {
-            let spans: Vec<Range<usize>> =
-                marks.iter().flat_map(|marks| marks.spans(&shown.snippet, MOST_SPANS)).collect();
+            let spans = ranking.marks.spans(&shown.snippet, MOST_SPANS);
             shown.snippet = bound::around(&shown.snippet, &spans, most);
         }
     }
@@ -241,12 +239,11 @@ fn search(call: &ToolCall<'_>) -> Result<Answer> {
 /// Returns what helps if nothing was found. For an exact text, this is a line for each other reading that finds
 /// something, with the arguments that ask for it.
 fn what_helps(call: &ToolCall<'_>, question: &Question) -> Result<Vec<String>> {
-    let [text] = &question.concepts[..] else { return Ok(vec![BROADER.to_owned()]) };
-    if question.mode != Mode::Exact {
+    if question.mode != Mode::Exact || question.concepts.len() > 1 {
         return Ok(vec![BROADER.to_owned()]);
     }
-    let (request, scope) = (exact_request(question, text), question.scope.clone());
-    let search = ExactSearch::new(call.engine, request, scope, call.stop)?;
+    let request = exact_request(question);
+    let search = ExactSearch::new(call.engine, request, question.scope.clone(), call.stop)?;
     let NothingFound { sentence, readings, has_nearest } = search.nothing(MOST_READINGS);
     let mut lines: Vec<String> =
         readings.iter().filter_map(|reading| line_of(reading, &call.arguments)).collect();
@@ -259,16 +256,6 @@ fn what_helps(call: &ToolCall<'_>, question: &Question) -> Result<Vec<String>> {
         }
     }
     Ok(lines)
-}
-
-/// Returns the exact search for one text of a question.
-fn exact_request(question: &Question, text: &str) -> Request {
-    Request {
-        text: text.to_owned(),
-        matching: question.matching.unwrap_or(Matching::Literal),
-        ignore_accents: question.ignore_accents,
-        ..Request::default()
-    }
 }
 
 /// Returns what a reading finds, and the arguments that ask for it; `None` if no arguments do.
@@ -488,19 +475,6 @@ impl ShownConversation {
         let texts = [&self.path, &self.project, &self.title, &self.summary, &self.snippet];
         texts.into_iter().map(|text| bound::tokens(text)).sum::<usize>() + 60
     }
-}
-
-/// Returns what a question asks for in passages, for each of its concepts.
-fn marks(question: &Question, notes: &[Note]) -> engine::Result<Vec<Marks>> {
-    let marks = |concept: &String| match question.mode {
-        Mode::Exact => Marks::of(&exact_request(question, concept)),
-        _ => {
-            let mut words = Words::of(concept);
-            notes.iter().for_each(|note| words.heed(note));
-            Ok(Marks::Words(words))
-        }
-    };
-    question.concepts.iter().map(marks).collect()
 }
 
 /// Returns whether Markdown shows a text unchanged between backticks.

@@ -134,7 +134,7 @@ fn grid((step, top): (f64, f64), months: &[&str], all: f64) -> Markup {
             @let y = FOOT - line / top * TALL;
             line.axis x1="0" x2="100%" y1=(format!("{y:.1}")) y2=(format!("{y:.1}")) {}
             text x="-8" y=(format!("{:.1}", y + 4.0)) text-anchor="end" {
-                @if step < 1.0 { (format!("{line:.1}")) } @else { (grouped(line as usize)) }
+                (grouped(line as usize))
             }
         }
         @for (at, year) in years(months) {
@@ -169,31 +169,9 @@ pub(super) fn columns(months: &[(String, u64)], address: &dyn Fn(&str) -> String
     }
 }
 
-/// Draws several numbers by month as lines, on one scale, which ends at `least` or above. `what` says
-/// what is counted.
-pub(super) fn lines(months: &[&str], series: &[Vec<f64>], least: f64, what: &str) -> Markup {
-    let (step, top) = scale(series.iter().flatten().copied().fold(least, f64::max));
-    let last = months.len().max(2) - 1;
-    let point = |(at, value): (usize, &f64)| format!("{at},{:.1}", TALL - value / top * TALL);
-    html! {
-        svg.chart height="204" role="img" aria-label=(format!("{what} by month; the numbers are in the table below")) {
-            (grid((step, top), months, last as f64))
-            svg.lines y=(FOOT - TALL) height=(TALL) viewBox=(format!("0 0 {last} {TALL}")) preserveAspectRatio="none" {
-                @for (place, values) in series.iter().enumerate() {
-                    // The line of a single month goes across the chart.
-                    @let values = values.iter().cycle().take(last + 1);
-                    polyline class=(format!("t{}", place + 1))
-                        points=(values.enumerate().map(point).collect::<Vec<_>>().join(" ")) {}
-                }
-            }
-        }
-    }
-}
-
-/// Returns a round number that is about a quarter of `most`; at least a tenth.
+/// Returns a round number that is about a quarter of `most`; at least 1.
 fn round_step(most: f64) -> f64 {
-    let least = if most < 1.0 { 0.1 } else { 1.0 };
-    let steps = (0..).map(|n: i32| [1.0, 2.0, 5.0][n as usize % 3] * 10f64.powi(n / 3) * least);
+    let steps = (0..).map(|n: i32| [1.0, 2.0, 5.0][n as usize % 3] * 10f64.powi(n / 3));
     steps.into_iter().find(|step| most / step < 6.0).unwrap_or(most)
 }
 

@@ -21,8 +21,12 @@ use super::{
     site::{Matches, Problem, Site},
     steps::MessageThread,
 };
+use verbatim_answer::{
+    conversation::{file_name, named},
+    markdown::add_message,
+};
 use verbatim_base::model::{Hit, Stop};
-use verbatim_engine::{self as engine, Error, Flags, Session, SourceKind};
+use verbatim_engine::{self as engine, Error, Flags, Session};
 use verbatim_text::{address::id_in_path, amount::grouped, screen, snippet};
 
 /// The maximum number of messages on a page. A shorter conversation is shown completely.
@@ -39,8 +43,6 @@ const MOST_ROWS: usize = 100;
 const MOST_TICKS: usize = 400;
 
 const MOST_COLOURING: Duration = Duration::from_secs(3);
-
-const MOST_NAME: usize = 60;
 
 pub(super) struct ConversationView {
     /// The id or its beginning, a title or a link.
@@ -158,7 +160,6 @@ pub(super) fn as_written(
 
 pub(super) fn as_markdown(site: &Site, id: &str, stop: &Stop) -> Result<String, Problem> {
     let (session, card) = find(site, id, stop)?;
-    let clock = site.clock();
     let mut text =
         format!("# {}\n\n`{}` · {}\n", title_line(&session.about.title), card.id, card.service());
     if let Some(link) = card.link() {
@@ -177,11 +178,7 @@ pub(super) fn as_markdown(site: &Site, id: &str, stop: &Stop) -> Result<String, 
         }
         let message = session.message(turn);
         let other = if path.place(turn).is_none() { " · another version" } else { "" };
-        let role = if message.role.is_empty() { "unknown" } else { &message.role };
-        let time = message.time.and_then(|time| clock.minute(time));
-        let time = time.map_or_else(String::new, |time| format!(" · {time}"));
-        let content = screen::written(snippet::trim(&message.content));
-        let _ = write!(text, "\n## {} · {role}{time}{other}\n\n{content}\n", session.line(turn));
+        add_message(&mut text, session.line(turn), &message, other, site.clock());
         for line in files.name_lines(&message) {
             let _ = write!(text, "\n{line}\n");
         }
@@ -287,37 +284,20 @@ pub(super) fn find(
     id: &str,
     stop: &Stop,
 ) -> Result<(Session, DescribedConversation), Problem> {
-    let (engine, id) = (&site.engine, id_in_path(id));
-    let mut failed = None;
-    let by_id = SourceKind::ALL.into_iter().find_map(|kind| {
-        let opened = engine.find(stop).session(kind, id, false);
-        let session = opened.unwrap_or_else(|error| {
-            failed.get_or_insert(error);
-            None
-        });
-        session.map(|session| (kind, session))
-    });
-    let (kind, session) = match by_id {
-        Some(found) => found,
-        None => {
-            let about = match (engine.find(stop).by_word(id), failed) {
-                (Ok(about), _) => about,
-                // The caller repeats the work after this error, and then reads the current files.
-                (Err(_), Some(failed @ Error::Torn { .. })) => return Err(failed.into()),
-                (Err(error @ Error::NoConversation { .. }), _) => {
-                    let unread = engine.all_sources().problems(stop);
-                    let unread: String = unread.iter().map(|note| format!("; {note}")).collect();
-                    return Err(Problem::Missing(format!("{error}{unread}")));
-                }
-                (Err(error), _) => return Err(error.into()),
-            };
-            let session = engine.find(stop).session(about.source, &about.id, false)?;
-            let gone = || Error::NoConversation { word: snippet::echo(id).into_owned() };
-            (about.source, session.ok_or_else(gone)?)
+    let engine = &site.engine;
+    let id = id_in_path(id);
+    let about = named(engine, id, stop).map_err(|error| match error {
+        Error::NoConversation { .. } => {
+            let unread = engine.all_sources().problems(stop);
+            let unread: String = unread.iter().map(|note| format!("; {note}")).collect();
+            Problem::Missing(format!("{error}{unread}"))
         }
-    };
-    let key = (kind, session.about.id.clone());
-    Ok((session, conversation(engine, key, stop)?))
+        error => error.into(),
+    })?;
+    let session = engine.find(stop).session(about.source, &about.id, false)?;
+    let session =
+        session.ok_or_else(|| Error::NoConversation { word: snippet::echo(id).into_owned() })?;
+    Ok((session, conversation(engine, (about.source, about.id), stop)?))
 }
 
 /// Returns the turn of the message with a number. In a transcript, returns the first turn from that line on.
@@ -682,8 +662,8 @@ impl OpenConversation {
                     details.resume {
                         summary { "Save, hide or forget" }
                         div.row {
-                            a.btn href=(format!("{address}.html")) download=(file_name(&self.title(), "html")) { "Save as HTML" }
-                            " " a.btn href=(format!("{address}.md")) download=(file_name(&self.title(), "md")) { "Save as Markdown" }
+                            a.btn href=(format!("{address}.html")) download=(format!("{}.html", file_name(&self.title()))) { "Save as HTML" }
+                            " " a.btn href=(format!("{address}.md")) download=(format!("{}.md", file_name(&self.title()))) { "Save as Markdown" }
                             " " (flag::hide_button(flags, &self.card, &way_back))
                             " " a.btn href=(format!("{}/forget", self.card.address())) { "Forget …" }
                         }
@@ -736,12 +716,4 @@ impl OpenConversation {
             }
         }
     }
-}
-
-/// Returns a title as a file name that is valid on every system.
-fn file_name(title: &str, ending: &str) -> String {
-    let plain = |c: char| if c.is_alphanumeric() || "-_'+".contains(c) { c } else { ' ' };
-    let text: String = title.chars().map(plain).take(MOST_NAME).collect();
-    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    format!("{}.{ending}", if text.is_empty() { "Conversation" } else { &text })
 }

@@ -23,13 +23,15 @@ use tokio::task::{JoinHandle, spawn_blocking};
 
 use super::{
     card::DescribedConversation,
-    message::size,
     site::{Problem, Site, SiteState, refused, run},
     upload::plain_name,
 };
 use verbatim_base::model::{Hit, Stop};
 use verbatim_engine::{Attachment, AttachmentFiles, SourceKind};
-use verbatim_text::address::{encoded, id_in_path};
+use verbatim_text::{
+    address::{encoded, id_in_path},
+    amount::bytes,
+};
 
 /// The types of pictures that are shown. SVG is left out, because it can hold scripts.
 const PICTURES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
@@ -131,7 +133,7 @@ fn name_of(file: &Attachment) -> String {
 }
 
 fn what_it_is(file: &Attachment) -> String {
-    format!("{}, {}", file.media_type, size(file.bytes as usize))
+    format!("{}, {}", file.media_type, bytes(file.bytes))
 }
 
 fn is_picture(file: &Attachment) -> bool {

@@ -1,7 +1,6 @@
 //! Finds messages, and groups them by conversation.
 
 use std::{
-    collections::HashMap,
     hash::{DefaultHasher, Hash, Hasher},
     ops::ControlFlow,
     sync::{
@@ -154,8 +153,8 @@ fn read_otherwise(
     results: &mut SearchResults,
     stop: &Stop,
 ) -> Result<(), Problem> {
-    let readings = site.engine.readings(&scope::request(ask), scope, MOST_READINGS, stop);
-    let asked = readings.into_iter().filter_map(|reading| {
+    let search = ExactSearch::new(&site.engine, scope::request(ask), scope.clone(), stop)?;
+    let asked = search.readings(MOST_READINGS).into_iter().filter_map(|reading| {
         let ask = asked_for(&reading, ask)?;
         Some(OtherReading { reading, ask })
     });
@@ -200,7 +199,7 @@ pub(super) fn marks(ask: &Ask) -> Marks {
     match (ask.text(), ask.way) {
         ("", _) => Marks::None,
         (_, Way::Exact) => Marks::of(&scope::request(ask)).unwrap_or_default(),
-        (text, Way::Meaning) => Marks::Words(Words::of(text)),
+        (text, Way::Meaning) => Marks::Words(Words::of(&[text])),
     }
 }
 
@@ -365,43 +364,49 @@ fn by_meaning(site: &Site, ask: &Ask, scope: Scope, stop: &Stop) -> Result<Searc
     let key = |one: &Match| (one.source, one.hit.conversation_id.clone().into_owned());
     let keys: Vec<ConversationKey> = ranking.items.iter().map(key).collect();
     let mut cards = conversations(&site.engine, &keys, stop)?;
-    let mut places: HashMap<ConversationKey, usize> = HashMap::new();
-    let mut groups: Vec<FoundGroup> = Vec::new();
-    let messages = ranking.items.len();
+    let mut grouping: Grouping<&Match> = Grouping::default();
     for (one, key) in ranking.items.iter().zip(keys) {
-        let place = match places.get(&key) {
-            Some(place) => *place,
-            None => {
-                let Some(card) = cards.remove(&key) else { continue };
-                let title = title_of(&one.hit.title, marker);
-                let (time, summary, lines) = (one.hit.time, String::new(), Vec::new());
-                let is_far = one.is_far;
-                groups.push(FoundGroup { card, title, time, summary, lines, more: 0, is_far });
-                places.insert(key, groups.len() - 1);
-                groups.len() - 1
-            }
-        };
-        let group = &mut groups[place];
+        let place = grouping.add(key, (title_of(&one.hit.title, marker), one.hit.time), false);
+        grouping.conversations[place].kept.push(one);
+    }
+    let messages = grouping.messages();
+    let groups = grouping.conversations.into_iter().filter_map(|found| {
+        let card = cards.remove(&found.key)?;
+        Some(ranked_group(found, card, marker))
+    });
+    let groups: Vec<FoundGroup> = groups.collect();
+    Ok(SearchResults {
+        conversations: groups.len(),
+        groups,
+        messages,
+        heading: ranking.heading(),
+        notes: ranking.true_notes().cloned().collect(),
+        ..SearchResults::default()
+    })
+}
+
+/// Returns a conversation with its best messages, the best first.
+fn ranked_group(
+    found: GroupedConversation<&Match>,
+    card: DescribedConversation,
+    marker: &Marks,
+) -> FoundGroup {
+    let line = |one: &&Match| {
         let passage = one.passage.trim();
-        group.lines.push(FoundLine {
+        FoundLine {
             number: one.line,
-            place: group.card.place(&one.hit),
+            place: card.place(&one.hit),
             role: one.hit.role.clone().into_owned(),
             text: Excerpt::passage(passage, &marker.spans(passage, FIRST_SPANS)),
             copies: one.copies,
             same: Vec::new(),
-        });
-    }
-    let conversations = groups.len();
-    let (heading, notes) = (ranking.heading(), ranking.true_notes().cloned().collect());
-    Ok(SearchResults {
-        groups,
-        messages,
-        conversations,
-        heading,
-        notes,
-        ..SearchResults::default()
-    })
+        }
+    };
+    let lines = found.kept.iter().map(line).collect();
+    // The messages that are far from the question come last.
+    let is_far = found.kept.iter().all(|one| one.is_far);
+    let GroupedConversation { title, time, .. } = found;
+    FoundGroup { card, title, time, summary: String::new(), lines, more: 0, is_far }
 }
 
 /// Lists the conversations, latest activity first.

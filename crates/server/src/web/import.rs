@@ -7,11 +7,11 @@ use super::{
     card::counted,
     frame::{Frame, Tab},
     imports::Stage,
-    message::size,
     site::{Problem, Site},
     upload::MOST_UPLOAD_BYTES,
 };
 use verbatim_base::model::Stop;
+use verbatim_text::amount::bytes;
 
 pub(super) fn page(site: &Site, stop: &Stop) -> Result<Markup, Problem> {
     Ok(page_on(site, Tab::Import, &Ask::default(), site.messages(stop)))
@@ -44,7 +44,7 @@ fn drop_zone() -> Markup {
     html! {
         form.drop.scripted #drop {
             h2 { "Drop an export here" }
-            p #drop-what { "The zip from ChatGPT or Claude.ai, as it is, of up to " (size(MOST_UPLOAD_BYTES as usize)) ". It never leaves this computer." }
+            p #drop-what { "The zip from ChatGPT or Claude.ai, as it is, of up to " (bytes(MOST_UPLOAD_BYTES)) ". It never leaves this computer." }
             label.sr for="file" { "Export to import" }
             input #file type="file" name="export" accept=".zip,.json,.jsonl" required
                 aria-describedby="drop-what";
@@ -63,7 +63,7 @@ pub(super) fn progress(site: &Site) -> Markup {
         div.say #progress data-running=[upload.is_under_way().then_some("")] {
             @match &upload.stage {
                 Stage::Receiving(done, total) => {
-                    p { b { "Receiving " bdi { (name) } } " " (size(*done as usize)) }
+                    p { b { "Receiving " bdi { (name) } } " " (bytes(*done)) }
                     (bar(of(*done, total.unwrap_or(0))))
                 }
                 Stage::Reading(read) => {

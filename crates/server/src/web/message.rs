@@ -19,7 +19,7 @@ use verbatim_answer::clock::Clock;
 use verbatim_base::model::{Hit, Instant};
 use verbatim_engine::Session;
 use verbatim_text::{
-    amount::grouped,
+    amount::{self, grouped},
     parts::{self, Part},
     screen, snippet,
 };
@@ -561,19 +561,9 @@ fn rest_note(message: &ShownMessage<'_>, bytes: usize, what: &str) -> Markup {
     let (address, anchor) = message.address.split_once('#').unwrap_or((&message.address, ""));
     html! {
         p.note.rest {
-            (size(bytes)) " " (what) ". "
+            (amount::bytes(bytes as u64)) " " (what) ". "
             a href=(format!("{address}{query}all=1#{anchor}")) { "Show all of message " (message.number) }
         }
-    }
-}
-
-/// Returns a number of bytes in a form for people, such as `3 kB`.
-pub(super) fn size(bytes: usize) -> String {
-    match bytes {
-        0..1_000 => format!("{bytes} bytes"),
-        1_000..1_000_000 => format!("{} kB", bytes / 1_000),
-        1_000_000..1_000_000_000 => format!("{:.1} MB", bytes as f64 / 1e6),
-        _ => format!("{:.1} GB", bytes as f64 / 1e9),
     }
 }
 
@@ -714,10 +704,5 @@ mod tests {
         let shown = |pictures| without_placeholders(text, pictures).into_owned();
         assert_eq!([shown(0), shown(1)], [text, text]);
         assert_eq!(shown(2), "Which of [image] is better?");
-    }
-
-    #[test]
-    fn sizes() {
-        assert_eq!([12, 2_048, 2_100_000].map(size), ["12 bytes", "2 kB", "2.1 MB"]);
     }
 }

@@ -36,7 +36,6 @@ mod site;
 mod stats;
 mod status;
 mod steps;
-mod trends;
 mod upload;
 
 use std::sync::Arc;
@@ -78,7 +77,6 @@ pub fn router(engine: Arc<Engine>, local_time: bool, resources: Resources) -> Ro
         .route("/pulse", get(pulse))
         .route("/peek/{id}/{number}", a_message(conversation::peek))
         .route("/stats", a_search(stats::page))
-        .route("/trends", a_query(trends::page))
         .route("/status", a_page(status::page))
         .route("/import", a_page(import::page).post(upload::receive))
         .route("/import/progress", a_page(|site, _| Ok(import::progress(site))))

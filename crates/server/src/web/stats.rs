@@ -16,11 +16,7 @@ use super::{
 };
 use verbatim_base::model::{Instant, Stop};
 use verbatim_engine::{self as engine, About, Engine, Error, Facets, Scope};
-use verbatim_text::{
-    address::{encoded, page_path},
-    amount::grouped,
-    snippet,
-};
+use verbatim_text::{address::page_path, amount::grouped, snippet};
 
 /// The maximum number of rows of a table; the last row may be the sum of all others.
 const MOST_ROWS: usize = 12;
@@ -118,7 +114,6 @@ pub(super) fn page(site: &Site, ask: &Ask, stop: &Stop) -> Result<Markup, Proble
                 section aria-labelledby="by-month" {
                     h2 #by-month { "Messages by month" }
                     (columns(&months, &of_month))
-                    p.note.after { a href=(trends_of(ask)) { "Compare texts by month" } }
                     (months_as_table(&months, &of_month))
                 }
                 section aria-labelledby="by-hour" {
@@ -145,13 +140,6 @@ pub(super) fn page(site: &Site, ask: &Ask, stop: &Stop) -> Result<Markup, Proble
             }
         }
     }))
-}
-
-fn trends_of(ask: &Ask) -> String {
-    match ask.text() {
-        "" => "/trends".to_owned(),
-        text => format!("/trends?q={}", encoded(text)),
-    }
 }
 
 fn figures_line(site: &Site, ask: &Ask, figures: &MessageFigures) -> Markup {

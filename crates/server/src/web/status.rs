@@ -6,13 +6,12 @@ use super::{
     ask::Ask,
     card::{counted, label_of},
     frame::{Frame, Tab},
-    message::size,
     site::{Problem, Site},
 };
 use verbatim_answer::hint::because;
 use verbatim_base::model::Stop;
 use verbatim_engine::{self as engine, SourceStatus, ago};
-use verbatim_text::amount::grouped;
+use verbatim_text::amount::{bytes, grouped};
 
 pub(super) fn page(site: &Site, stop: &Stop) -> Result<Markup, Problem> {
     let stamp = site.stamp();
@@ -125,7 +124,7 @@ fn row(source: &SourceStatus) -> Markup {
                 }
                 p.note {
                     @if let Some(count) = source.conversations { (counted(count as usize, "conversation")) ", " }
-                    (size(source.bytes as usize))
+                    (bytes(source.bytes))
                 }
                 @match &source.excluded {
                     Ok(0) => {}
@@ -164,7 +163,7 @@ fn index(source: &SourceStatus) -> Markup {
             td.r {
                 @match &source.generation {
                     Some(index) => {
-                        (size(index.bytes as usize))
+                        (bytes(index.bytes))
                         p.note { (grouped(index.messages as usize)) " messages" }
                     }
                     None => "–",

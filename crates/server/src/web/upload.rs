@@ -20,7 +20,6 @@ use tempfile::TempDir;
 use super::{
     ask::fields,
     imports::{Outcome, ReadSoFar, Stage},
-    message::size,
     site::SiteState,
 };
 use verbatim_answer::import_report::{Remedies, left_out};
@@ -29,6 +28,7 @@ use verbatim_engine::{
     Branches, Config, Decisions, Engine, Forgetter, StoreAddress,
     import::{Target, import_until, may_write},
 };
+use verbatim_text::amount::bytes;
 
 /// The maximum size of a received file in bytes. Exports with many pictures have some gigabytes.
 pub(super) const MOST_UPLOAD_BYTES: u64 = 16 << 30;
@@ -123,7 +123,7 @@ async fn store(
     body: Body,
 ) -> Result<(UploadFolder, PathBuf), (StatusCode, String)> {
     let too_long = || {
-        let why = format!("The file is longer than {}.", size(MOST_UPLOAD_BYTES as usize));
+        let why = format!("The file is longer than {}.", bytes(MOST_UPLOAD_BYTES));
         (StatusCode::PAYLOAD_TOO_LARGE, why)
     };
     let failed = |error: io::Error| {

@@ -400,24 +400,6 @@ pub(super) async fn ended(router: &Router) -> String {
 }
 
 #[tokio::test]
-async fn texts_are_compared_by_month() {
-    let export = TestExport::of(&["red", "red and blue", "blue", "green"]);
-    let sql = "INSERT INTO messages VALUES ('t', 0, 'tool', 'Red', 1600000000)";
-    export.connection.execute(sql, []).unwrap();
-    let router = router_of(&export);
-    let (_, page) = get_of(&router, "/trends?q=red&q=&q=blue").await;
-    let words = words_of(&page);
-    assert!(words.contains("red 3") && words.contains("blue 2"), "{words}");
-    let row = "November 2023</th><td class=\"r\">2</td><td class=\"r\">2</td>";
-    assert!(page.contains(row), "{page}");
-    assert!(page.contains("September 2020</th><td class=\"r\">1</td><td class=\"r\">0</td>"));
-    let (_, share) = get_of(&router, "/trends?q=red&per=1000").await;
-    assert!(share.contains("November 2023</th><td class=\"r\">500.0</td>"), "{share}");
-    assert!(share.contains("September 2020</th><td class=\"r\">1000.0</td>"), "{share}");
-    assert_eq!(get_of(&router, "/trends").await.0, StatusCode::OK);
-}
-
-#[tokio::test]
 async fn a_model_narrows_to_the_conversations_in_which_it_answered() {
     let export = TestExport::of(&["red", "red"]);
     let models =

@@ -411,7 +411,6 @@ async fn nothing_in_a_chat_is_markup_of_ours() {
         "/c/0/forget",
         "/peek/0/1?q=needle",
         "/stats",
-        &format!("/trends?q={q}&q=needle"),
         "/status",
         "/facets?q=needle",
         &format!("/search?q={q}&service={q}&role={q}&from=1d"),

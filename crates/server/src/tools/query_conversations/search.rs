@@ -11,7 +11,10 @@ use crate::tools::{
     error::Result,
     tool::{Answer, ToolCall, first_turn},
 };
-use verbatim_answer::notes::{self, Audience};
+use verbatim_answer::{
+    notes::{self, Audience},
+    ranked::RankedConversations,
+};
 use verbatim_engine::{About, ConversationMatch, Fields, Match, Question};
 
 const COMPACT_MATCHED: usize = 3;
@@ -103,12 +106,12 @@ pub(super) fn search(
     transcript: Option<usize>,
     ignored: Option<String>,
 ) -> Result<Answer> {
-    let mut ranking = call.engine.rank_conversations(question, call.stop)?;
+    let mut ranking = RankedConversations::find(call.engine, question, call.stop)?;
     let found = ranking.items.len();
     without_summaries(&mut ranking.items);
     let is_lower_bound = (!ranking.is_total_exact).then_some(true);
     let is_complete = ranking.is_complete();
-    let mut notes = notes::lines(&ranking.notes, Audience::Model);
+    let mut notes = notes::lines(ranking.true_notes(), Audience::Model);
     let more = notes::more(ranking.items.len(), ranking.total, ranking.is_total_exact);
     let is_full = found >= question.limit && question.limit < MOST_IN_ANSWER;
     let raise = if is_full { "raise limit (at most 50), or " } else { "" };
