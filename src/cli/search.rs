@@ -13,7 +13,6 @@ use serde_json::json;
 
 use super::{
     arguments,
-    clock::Clock,
     engine_config::{PlaceArgs, passed_over_note},
     environment::{Environment, Terminal},
     error::{Error, Result},
@@ -152,11 +151,6 @@ impl Args {
     pub(super) fn few(text: &str) -> Args {
         let words = ["--limit=3", "--no-pager", "--", text].map(str::to_owned);
         Args::parsed(words).expect("these arguments are allowed")
-    }
-
-    /// Returns the scope of the filters.
-    pub(super) fn scope(&self, engine: &Engine, clock: Clock, stop: &Stop) -> Result<Scope> {
-        Ok(self.filters.scope(engine, clock, stop)?.0)
     }
 
     /// Returns the request of an exact search.

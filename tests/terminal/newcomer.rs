@@ -75,8 +75,8 @@ fn a_database_is_refused_where_none_is_read() {
         &["demo"],
         &["man", "m"],
         &["connect"],
-        &["connect", "cursor", "--print", "--http"],
-        &["disconnect", "cursor", "--print"],
+        &["connect", "cursor", "--http"],
+        &["disconnect", "cursor"],
         &["service", "remove"],
     ] {
         let (code, out, errors) = told(&mut scene.command(&[command, &["--db", "x.db"]].concat()));
