@@ -145,8 +145,8 @@ pub(super) fn connect(args: &ConnectArgs, config: &Config, terminal: Terminal<'_
         );
         writeln!(out, "{}", wrapped(&connected, environment.columns, 2))?;
     }
-    let file = client.read().map_err(|fault| refused(&client, fault))?;
-    match Reached::of(&client.servers(&file.config), environment) {
+    let config = client.syntax.parse(&text).map_err(|fault| refused(&client, fault))?;
+    match Reached::of(&client.servers(&config), environment) {
         Reached::NotConnected | Reached::ByAddress => {}
         Reached::Answers => writeln!(out, "Checked: the server starts and answers a search.")?,
         Reached::Off => writeln!(out, "The server {OFF}; switch it on there.")?,
@@ -235,7 +235,7 @@ fn write_remote(client: &AiClient, url: &str, out: &mut dyn Write) -> Result<u8>
     writeln!(out, "Add this to {} yourself:", client.path.display())?;
     write_lines(&text, out)?;
     let token = if text.contains(TOKEN_VARIABLE) { TOKEN_VARIABLE } else { "TOKEN" };
-    writeln!(out, "{token} is the token of the server, which `verbatim token` prints there.")?;
+    writeln!(out, "{token} stands for the token of the server; `verbatim token` prints it there.")?;
     Ok(FOUND)
 }
 

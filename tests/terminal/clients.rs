@@ -299,7 +299,7 @@ fn the_entry_for_a_server_over_http_is_printed() {
         let (first, rest) = says.split_once('\n').unwrap();
         assert_eq!(first, format!("Add this to {} yourself:", path.display()));
         let (entry, last) = rest.trim_end().rsplit_once('\n').unwrap();
-        assert!(last.contains("is the token of the server"), "{says}");
+        assert!(last.contains("stands for the token of the server"), "{says}");
         assert!(entry.contains(key) && entry.contains(address), "{id}: {says}");
         let name = if id == "codex" { "VERBATIM_TOKEN" } else { "Bearer TOKEN" };
         assert!(entry.contains(name) && !path.exists(), "{id}: {says}");

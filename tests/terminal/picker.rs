@@ -152,10 +152,10 @@ fn letters_find_and_enter_shows() {
         let mut session = Session::start(&place, 24, 120);
         session.wait(|shown| shown.contains("4 chats") && shown.contains("日本語の質問"));
         session.press("because");
-        let shown =
-            session.wait(|shown| shown.contains("1 message") && shown.contains("assistant"));
+        // The row and the preview.
+        let shown = session.wait(|shown| shown.matches("assistant").count() == 2);
         assert!(shown.contains("> because") && shown.contains("Rust lifetimes"), "{shown}");
-        assert!(line_with(&shown, "Because `y` is gone").is_some_and(|line| line > 4), "{shown}");
+        assert!(shown.matches("Because `y` is gone").count() == 2, "{shown}");
         // Without a pager, the conversation is printed.
         session.press("\r");
         let (code, shown, written) = session.end();
@@ -191,7 +191,7 @@ fn after_a_pager_the_search_goes_on() {
         std::thread::sleep(Duration::from_millis(500));
         session.press(key);
         let shown = session.wait(|shown| shown.contains("5 messages"));
-        assert!(shown.starts_with("> e "), "{shown}");
+        assert!(shown.starts_with("> e\n"), "{shown}");
         session.chosen("user ");
     }
     session.press("\u{1b}");
@@ -295,7 +295,7 @@ fn keys_copy_and_leave() {
     session.press("\u{19}");
     session.wait(|shown| shown.contains("copied the message"));
     session.press("\u{f}");
-    session.wait(|shown| shown.contains("link; Enter shows it"));
+    session.wait(|shown| shown.contains("has no link"));
     session.press("\u{12}");
     session.wait(|shown| shown.contains("only sessions"));
     session.press("\u{1b}");

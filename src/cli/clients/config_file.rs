@@ -103,7 +103,10 @@ impl Syntax {
                 r"correct the JSON in it: no comments, no comma before ] or }, and \\ for each \ of a path"
             }
         };
-        Fault { reason: error.to_string().trim_end().replace('\n', " "), remedy }
+        // An error of TOML has lines that quote the file, which may hold keys of other programs.
+        let text = error.to_string();
+        let lines = text.lines().filter(|line| !line.contains(" |"));
+        Fault { reason: lines.collect::<Vec<_>>().join(": "), remedy }
     }
 
     /// Returns the text with the keys of `entry` in the entry at `place`, or without the entry. All other text
@@ -400,6 +403,7 @@ mod tests {
             "".to_owned(),
             "# mine\n".to_owned(),
             "model = \"m\" # mine".to_owned(),
+            "d = 2026-01-02T03:04:05Z # mine\nf = [nan, 1.5]\n".to_owned(),
             format!("[{key}]\n# mine\n\n[other]\na = 1\n"),
             format!("[{key}] # mine\n# mine\n"),
             format!("[{key}.o]\nargs = []\n# mine\n\n[z]\n"),
@@ -528,6 +532,7 @@ mod tests {
             (Syntax::Json, "{\"mcp\": []}", "\"mcp\" has no list of servers; remove it"),
             (Syntax::Json, "{\"mcp\": null}", "\"mcp\" has no list of servers; remove it"),
             (Syntax::Json, "{\"mcp\": {\"verbatim\": 1}}", "\"verbatim\" is no entry of a server"),
+            (Syntax::Toml, "a = 1\nkey = secret", "at line 2, column 7: "),
             (Syntax::Toml, "a = ", "correct the TOML"),
             (Syntax::Toml, "mcp = 1", "\"mcp\" has no list of servers"),
             (Syntax::Toml, "[[mcp]]\na = 1", "\"mcp\" has no list of servers"),
@@ -535,6 +540,7 @@ mod tests {
         ] {
             let error = syntax.edit(text, place("mcp"), Some(&entry())).unwrap_err().to_string();
             assert!(error.contains(expected) && !error.contains('\n'), "{text}: {error}");
+            assert!(!error.contains("secret"), "{error}");
         }
         assert!(Syntax::Json.parse("{\"a\": 1, /* b */}").is_ok());
     }
