@@ -11,7 +11,7 @@ use jsonc_parser::{
     cst::{CstInputValue, CstRootNode},
 };
 use serde_json::{Map, Value};
-use toml_edit::{DocumentMut, Item, Table};
+use toml_edit::{DocumentMut, InlineTable, Item, Table};
 
 use verbatim_base::private;
 
@@ -217,8 +217,13 @@ fn set(document: &mut DocumentMut, place: Place<'_>, entry: &[(&str, Value)]) ->
     let mut list = Table::new();
     list.set_implicit(true);
     let servers = document.entry(place.key).or_insert(Item::Table(list));
+    // An inline table can only hold inline tables.
+    let new = match servers {
+        Item::Table(_) => Item::Table(Table::new()),
+        _ => Item::Value(InlineTable::new().into()),
+    };
     let servers = servers.as_table_like_mut().ok_or_else(|| place.no_list())?;
-    let server = servers.entry(place.name).or_insert(Item::Table(Table::new()));
+    let server = servers.entry(place.name).or_insert(new);
     let server = server.as_table_like_mut().ok_or_else(|| place.no_entry())?;
     if !server.contains_key(COMMAND) {
         server.clear();
@@ -410,6 +415,7 @@ mod tests {
             format!("[{key}.o]\nargs = [\n  1, # mine\n]\n\n[[a]]\nb = 1\n\n[[a]]\nb = 2\n"),
             format!("{key} = {{}} # mine\nz = 1\n"),
             format!("{key} = {{ o = {{ args = [] }} }}\n"),
+            format!("{key} = {{ o = {{ args = [] }}, }}\n"),
             format!("{key}.o.args = [] # mine\nz = \"\"\"\na\n\"\"\"\n"),
         ];
         match syntax {

@@ -1,14 +1,17 @@
 //! What the picker is asked: the typed text with its filters, and whether it is a question.
 
-use std::ops::Range;
+use std::{ops::Range, sync::Arc};
 
-use super::{
-    super::{patterns::Patterns, settings, settings_file},
-    search::PickerContext,
-};
+use super::super::{environment::Environment, patterns::Patterns, settings, settings_file};
 use verbatim_answer::filters::{FilterError, Filters, names};
 use verbatim_base::model::{Request, Stop};
-use verbatim_engine::{self as engine, Scope};
+use verbatim_engine::{self as engine, Engine, Scope};
+
+/// What the picker searches, and how it shows times.
+pub(super) struct PickerContext {
+    pub(super) engine: Arc<Engine>,
+    pub(super) environment: Environment,
+}
 
 /// The typed text, and the way in which it is searched.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -20,9 +20,9 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use crossterm::event;
 
 use self::{
-    asked::Asked,
+    asked::{Asked, PickerContext},
     screen::{Screen, give_back},
-    search::{PickerContext, PickerFinding, PickerTarget, Preview, Worker},
+    search::{PickerFinding, PickerTarget, Preview, Worker},
     state::{Action, Picker},
     view::PickerView,
 };

@@ -9,7 +9,6 @@ use std::{
 
 use super::{
     super::{
-        environment::Environment,
         error::Result,
         found::{
             Context, FoundHit, Key, MessageKey, Page, UNTITLED, conversations, facts, listed,
@@ -18,7 +17,7 @@ use super::{
         look::{Look, Piece, excerpt},
         output::{harmless, role},
     },
-    asked::{Asked, TypedSearch},
+    asked::{Asked, PickerContext, TypedSearch},
 };
 use verbatim_answer::{
     exact::{ExactSearch, Grouping, NothingFound},
@@ -66,12 +65,6 @@ const MOST_MARKS: usize = 1_000;
 
 /// The sign for text that is left out.
 const MORE: &str = "…";
-
-/// What the picker searches, and how it shows times.
-pub(super) struct PickerContext {
-    pub(super) engine: Arc<Engine>,
-    pub(super) environment: Environment,
-}
 
 /// An answer to a search. A search can have several, one after the other.
 #[derive(Debug)]
@@ -554,7 +547,7 @@ impl<Q> Drop for Worker<Q> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::super::environment::Environment, *};
     use crate::test_export::TestExport;
 
     fn context(config: &verbatim_engine::Config) -> PickerContext {

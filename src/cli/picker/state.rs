@@ -277,8 +277,7 @@ mod tests {
 
     #[test]
     fn arrows_choose_and_ask_for_a_preview_once() {
-        let mut picker = Picker::default();
-        picker.page = 4;
+        let mut picker = Picker { page: 4, ..Picker::default() };
         picker.show_results(results(9));
         assert!(picker.wanted_preview().is_some_and(|target| target.key.1 == "0"));
         assert!(picker.wanted_preview().is_none());

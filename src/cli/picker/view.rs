@@ -47,6 +47,8 @@ const EXAMPLES: &str = "project:shop service:codex role:user since:7d until:2025
 
 const PROMPT: &str = "> ";
 
+const WRAP: Wrap = Wrap { trim: false };
+
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PickerView {
     mark: Style,
@@ -252,8 +254,6 @@ impl PickerView {
     }
 }
 
-const WRAP: Wrap = Wrap { trim: false };
-
 /// Returns the list of keys and filters.
 fn keys() -> Paragraph<'static> {
     let mut text = String::new();
@@ -329,7 +329,8 @@ mod tests {
     use super::{
         super::{
             super::environment::Environment,
-            search::{self, PickerContext, PickerFinding},
+            asked::PickerContext,
+            search::{self, PickerFinding},
         },
         *,
     };
