@@ -316,7 +316,8 @@ impl OngoingSearch<'_> {
         // Without an answer, the names of the sources stay.
         let known = conversations(self.page.engine, &keys, self.stop).unwrap_or_default();
         for group in grouping.conversations {
-            let (key, mut messages) = (group.key, group.kept);
+            let key = group.key;
+            let mut messages = group.kept;
             let time = self.page.clock.words(group.time);
             let mut facts = match known.get(&key) {
                 Some(conversation) => facts(conversation, &self.page, group.time),
