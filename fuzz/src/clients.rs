@@ -4,10 +4,10 @@
 //! Input: a byte that selects the syntax, then the file.
 
 use serde_json::{Value, json};
-use verbatim_search::cli::clients::config_file::{Place, Syntax};
+use verbatim_search::cli::clients::config_file::{EntryPlace, Syntax};
 
 const SYNTAXES: [Syntax; 3] = [Syntax::Toml, Syntax::Json, Syntax::StrictJson];
-const PLACE: Place<'_> = Place { key: "mcpServers", name: "verbatim" };
+const PLACE: EntryPlace<'_> = EntryPlace { key: "mcpServers", name: "verbatim" };
 
 pub(super) fn run(data: &[u8]) {
     let Some((syntax, data)) = data.split_first() else { return };

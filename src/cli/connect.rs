@@ -9,7 +9,7 @@ use clap::builder::PossibleValuesParser;
 
 use super::{
     clients::{
-        AiClient, BY_ADDRESS, ConfigFile, Fault, OFF, PROFILE, Place, SERVER, Server, TABLE,
+        AiClient, BY_ADDRESS, ConfigFile, EntryPlace, Fault, OFF, PROFILE, SERVER, Server, TABLE,
         TOKEN_VARIABLE, known_clients, probe,
     },
     engine_config::{agents_folders, default_home},
@@ -122,7 +122,7 @@ pub(super) fn connect(args: &ConnectArgs, config: &Config, terminal: Terminal<'_
     let file = client.read().map_err(|fault| refused(&client, fault))?;
     let ours = client.servers(&file.config);
     let old = ours.iter().find(|server| server.name == SERVER).or(ours.first());
-    let place = Place { key: client.key, name: old.map_or(SERVER, |server| server.name) };
+    let place = EntryPlace { key: client.key, name: old.map_or(SERVER, |server| server.name) };
     let mut arguments = ["serve", "--tools", PROFILE].map(str::to_owned).to_vec();
     arguments.extend(server_places(config, environment)?);
     let entry = client.entry(&environment.program, &arguments);
@@ -172,7 +172,7 @@ pub(super) fn disconnect(args: &DisconnectArgs, terminal: Terminal<'_>) -> Resul
     }
     let mut text = file.text().to_owned();
     for name in &names {
-        let edited = client.syntax.edit(&text, Place { key: list, name }, None);
+        let edited = client.syntax.edit(&text, EntryPlace { key: list, name }, None);
         text = edited.map_err(|fault| refused(&client, fault))?;
     }
     let shown = names.iter().map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ");

@@ -61,7 +61,7 @@ pub struct Fault {
 
 /// Where the entry of a server stands: below the key of all servers, with the server's name.
 #[derive(Clone, Copy, Debug)]
-pub struct Place<'a> {
+pub struct EntryPlace<'a> {
     pub key: &'a str,
     pub name: &'a str,
 }
@@ -114,7 +114,7 @@ impl Syntax {
     pub fn edit(
         self,
         text: &str,
-        place: Place<'_>,
+        place: EntryPlace<'_>,
         entry: Option<&[(&str, Value)]>,
     ) -> Result<String, Fault> {
         if is_in(&self.parse(text)?, place, entry) {
@@ -128,7 +128,7 @@ impl Syntax {
         };
         // Of a key that is there twice, the client reads the last value, and the other one was changed.
         if !is_in(&self.parse(&edited)?, place, entry) {
-            let Place { key, name } = place;
+            let EntryPlace { key, name } = place;
             let reason = format!("{key:?}, {name:?} or a key of it is in the file twice");
             return Err(Fault { reason, remedy: "leave one of them" });
         }
@@ -138,7 +138,7 @@ impl Syntax {
     fn edit_json(
         self,
         text: &str,
-        place: Place<'_>,
+        place: EntryPlace<'_>,
         entry: Option<&[(&str, Value)]>,
     ) -> Result<String, Fault> {
         let text = if text.trim().is_empty() { "{\n}\n" } else { text };
@@ -173,7 +173,7 @@ impl Syntax {
     fn edit_toml(
         self,
         text: &str,
-        place: Place<'_>,
+        place: EntryPlace<'_>,
         entry: Option<&[(&str, Value)]>,
     ) -> Result<String, Fault> {
         let mut document: DocumentMut = text.parse().map_err(|error| self.fault(error))?;
@@ -187,7 +187,7 @@ impl Syntax {
     }
 }
 
-impl Place<'_> {
+impl EntryPlace<'_> {
     fn no_list(self) -> Fault {
         Fault { reason: format!("{:?} has no list of servers", self.key), remedy: "remove it" }
     }
@@ -202,7 +202,7 @@ fn no_object() -> Fault {
 }
 
 /// Returns whether a configuration has the change that [`Syntax::edit`] makes.
-fn is_in(config: &Value, place: Place<'_>, entry: Option<&[(&str, Value)]>) -> bool {
+fn is_in(config: &Value, place: EntryPlace<'_>, entry: Option<&[(&str, Value)]>) -> bool {
     let server = config.get(place.key).and_then(|servers| servers.get(place.name));
     match (entry, server) {
         (None, server) => server.is_none(),
@@ -213,7 +213,11 @@ fn is_in(config: &Value, place: Place<'_>, entry: Option<&[(&str, Value)]>) -> b
     }
 }
 
-fn set(document: &mut DocumentMut, place: Place<'_>, entry: &[(&str, Value)]) -> Result<(), Fault> {
+fn set(
+    document: &mut DocumentMut,
+    place: EntryPlace<'_>,
+    entry: &[(&str, Value)],
+) -> Result<(), Fault> {
     let mut list = Table::new();
     list.set_implicit(true);
     let servers = document.entry(place.key).or_insert(Item::Table(list));
@@ -234,7 +238,7 @@ fn set(document: &mut DocumentMut, place: Place<'_>, entry: &[(&str, Value)]) ->
     Ok(())
 }
 
-fn remove(document: &mut DocumentMut, place: Place<'_>) {
+fn remove(document: &mut DocumentMut, place: EntryPlace<'_>) {
     let servers = document.get_mut(place.key).and_then(Item::as_table_like_mut);
     let removed = servers.and_then(|servers| servers.remove(place.name));
     let Some(Item::Table(table)) = removed else { return };
@@ -275,7 +279,7 @@ impl ConfigFile {
     /// Returns the text after an edit.
     pub(crate) fn edit(
         &self,
-        place: Place<'_>,
+        place: EntryPlace<'_>,
         entry: Option<&[(&str, Value)]>,
     ) -> Result<String, Fault> {
         self.syntax.edit(self.text(), place, entry)
@@ -378,8 +382,8 @@ mod tests {
         (Syntax::Toml, "mcp_servers"),
     ];
 
-    fn place(key: &str) -> Place<'_> {
-        Place { key, name: "verbatim" }
+    fn place(key: &str) -> EntryPlace<'_> {
+        EntryPlace { key, name: "verbatim" }
     }
 
     fn entry() -> Vec<(&'static str, Value)> {

@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 
 use self::config_file::Syntax;
 pub(super) use self::{
-    config_file::{ConfigFile, Entry, Fault, Place},
+    config_file::{ConfigFile, Entry, EntryPlace, Fault},
     examine::{ParseServe, examine},
     probe::probe,
 };
@@ -54,7 +54,7 @@ enum Base {
 }
 
 #[derive(Debug)]
-pub(super) struct Client {
+pub(super) struct ClientKind {
     /// The name of the client on the command line.
     pub(super) id: &'static str,
     pub(super) name: &'static str,
@@ -74,7 +74,7 @@ pub(super) struct Client {
     is_desktop: bool,
 }
 
-const USUAL: Client = Client {
+const USUAL: ClientKind = ClientKind {
     id: "",
     name: "",
     base: Base::Home,
@@ -95,51 +95,51 @@ const ZED: [&str; 2] =
 pub(super) const TOKEN_VARIABLE: &str = "VERBATIM_TOKEN";
 
 #[rustfmt::skip]
-pub(super) static TABLE: [Client; 12] = [
-    Client { id: "claude-desktop", name: "Claude Desktop", base: Base::Config, marker: "Claude",
+pub(super) static TABLE: [ClientKind; 12] = [
+    ClientKind { id: "claude-desktop", name: "Claude Desktop", base: Base::Config, marker: "Claude",
         file: "Claude/claude_desktop_config.json", syntax: Syntax::StrictJson, url: None, ..USUAL },
-    Client { id: "claude-code", name: "Claude Code", base: Base::ClaudeCode, marker: ".claude",
+    ClientKind { id: "claude-code", name: "Claude Code", base: Base::ClaudeCode, marker: ".claude",
         file: ".claude.json", in_project: Some(".mcp.json"), syntax: Syntax::StrictJson,
         form: EntryForm::Stdio, is_desktop: false, ..USUAL },
-    Client { id: "codex", name: "Codex", base: Base::Codex, marker: ".", file: "config.toml",
+    ClientKind { id: "codex", name: "Codex", base: Base::Codex, marker: ".", file: "config.toml",
         key: "mcp_servers", syntax: Syntax::Toml, is_desktop: false, ..USUAL },
-    Client { id: "cursor", name: "Cursor", marker: ".cursor", file: ".cursor/mcp.json",
+    ClientKind { id: "cursor", name: "Cursor", marker: ".cursor", file: ".cursor/mcp.json",
         in_project: Some(".cursor/mcp.json"), ..USUAL },
-    Client { id: "vscode", name: "VS Code", base: Base::Config, marker: "Code", file: "Code/User/mcp.json",
+    ClientKind { id: "vscode", name: "VS Code", base: Base::Config, marker: "Code", file: "Code/User/mcp.json",
         in_project: Some(".vscode/mcp.json"), key: "servers", form: EntryForm::Stdio, ..USUAL },
-    Client { id: "gemini", name: "Gemini CLI", marker: ".gemini", file: ".gemini/settings.json",
+    ClientKind { id: "gemini", name: "Gemini CLI", marker: ".gemini", file: ".gemini/settings.json",
         url: Some("httpUrl"), is_desktop: false, ..USUAL },
-    Client { id: "zed", name: "Zed", base: if cfg!(windows) { Base::Config } else { Base::DotConfig },
+    ClientKind { id: "zed", name: "Zed", base: if cfg!(windows) { Base::Config } else { Base::DotConfig },
         marker: ZED[0], file: ZED[1], key: "context_servers", ..USUAL },
-    Client { id: "windsurf", name: "Windsurf", marker: ".codeium/windsurf",
+    ClientKind { id: "windsurf", name: "Windsurf", marker: ".codeium/windsurf",
         file: ".codeium/windsurf/mcp_config.json", url: Some("serverUrl"), ..USUAL },
-    Client { id: "lm-studio", name: "LM Studio", marker: ".lmstudio", file: ".lmstudio/mcp.json", ..USUAL },
-    Client { id: "kiro", name: "Kiro", marker: ".kiro", file: ".kiro/settings/mcp.json", ..USUAL },
-    Client { id: "copilot", name: "GitHub Copilot CLI", marker: ".copilot",
+    ClientKind { id: "lm-studio", name: "LM Studio", marker: ".lmstudio", file: ".lmstudio/mcp.json", ..USUAL },
+    ClientKind { id: "kiro", name: "Kiro", marker: ".kiro", file: ".kiro/settings/mcp.json", ..USUAL },
+    ClientKind { id: "copilot", name: "GitHub Copilot CLI", marker: ".copilot",
         file: ".copilot/mcp-config.json", form: EntryForm::Copilot, is_desktop: false, ..USUAL },
-    Client { id: "opencode", name: "OpenCode", base: Base::DotConfig, marker: "opencode",
+    ClientKind { id: "opencode", name: "OpenCode", base: Base::DotConfig, marker: "opencode",
         file: "opencode/opencode.json", key: "mcp", form: EntryForm::OpenCode,
         is_desktop: false, ..USUAL },
 ];
 
 #[derive(Debug)]
 pub(super) struct AiClient {
-    kind: &'static Client,
+    kind: &'static ClientKind,
     pub(super) path: PathBuf,
     marker: PathBuf,
 }
 
 impl Deref for AiClient {
-    type Target = Client;
+    type Target = ClientKind;
 
-    fn deref(&self) -> &Client {
+    fn deref(&self) -> &ClientKind {
         self.kind
     }
 }
 
 impl AiClient {
     /// Returns a client of the user; `None` if the user has no folder for its configuration.
-    fn of(kind: &'static Client, environment: &Environment) -> Option<AiClient> {
+    fn of(kind: &'static ClientKind, environment: &Environment) -> Option<AiClient> {
         let folder = kind.base.folder(environment)?;
         Some(AiClient { kind, path: folder.join(kind.file), marker: folder.join(kind.marker) })
     }
@@ -177,7 +177,7 @@ impl AiClient {
 
     /// Returns a file with nothing but an entry.
     pub(super) fn file_with(&self, entry: &Entry) -> Result<String, Fault> {
-        self.syntax.edit("", Place { key: self.key, name: SERVER }, Some(entry))
+        self.syntax.edit("", EntryPlace { key: self.key, name: SERVER }, Some(entry))
     }
 
     /// Adds to an entry what the client expects beside the program or the address.
