@@ -162,7 +162,7 @@
 //! - `verbatim-server`: tools, MCP, HTTP, the page, watched files
 
 #![cfg_attr(
-    not(all(feature = "page", feature = "picker", feature = "remote")),
+    not(all(feature = "page", feature = "picker")),
     allow(dead_code, unused_imports, unused_variables, reason = "some is for one feature alone")
 )]
 

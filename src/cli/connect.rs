@@ -1,4 +1,4 @@
-//! `verbatim connect` and `verbatim disconnect`: the configurations of AI clients.
+//! `verbatim connect` and `verbatim disconnect`: the entry of this program in the configurations of AI clients.
 
 pub(super) mod error;
 
@@ -8,35 +8,31 @@ use std::{
 };
 
 use clap::builder::PossibleValuesParser;
-use serde_json::Value;
 
 use self::error::Error;
 use super::{
     clients::{
-        self, AiClient, CLIENTS, ConfigFile, NOT_TAKEN, OFF, PROFILE, RemoteEntry, SERVER,
-        TOKEN_VARIABLE, answers, is_of_this_computer, known_clients, probe,
+        AiClient, BY_ADDRESS, ConfigFile, EntryPlace, Fault, OFF, PROFILE, SERVER, Server, TABLE,
+        TOKEN_VARIABLE, known_clients, probe,
     },
     command::{CommandArgs, Facts, Invocation, OutputForm, Reads},
     engine_config::{agents_folders, default_home},
     environment::{Environment, Terminal},
     output::{FOUND, NOTHING, confirm, harmless},
-    token::token_of,
     wrap::wrapped,
 };
 use verbatim_engine::{Config, StoreAddress};
 
 const DEFAULT_URL: &str = "http://127.0.0.1:8377/mcp";
 
+/// The end of the address of a server.
+const MCP_PATH: &str = "/mcp";
+
+/// The width of the names of clients in the list.
 const NAMES: usize = 20;
 
-/// The number of unchanged lines shown before and after a change.
-const CONTEXT: usize = 2;
-
-/// The maximum number of characters shown of a line.
-const LONGEST_LINE: usize = 200;
-
 fn ids() -> impl Iterator<Item = &'static str> {
-    CLIENTS.iter().map(|client| client.id)
+    TABLE.iter().map(|client| client.id)
 }
 
 /// Let an AI client search your chats
@@ -45,15 +41,15 @@ fn ids() -> impl Iterator<Item = &'static str> {
 ///     verbatim connect claude-desktop
 ///
 /// Without a name, lists the AI clients on this machine and whether they reach Verbatim. With a name,
-/// shows the change to the client's configuration and makes it after a yes. The file keeps its
-/// comments and order, and a backup is left beside it; `verbatim disconnect` undoes the change.
+/// shows the entry for the client's configuration and writes it after a yes. The file keeps its
+/// comments and order, and a copy of it is left beside it; `verbatim disconnect` removes the entry.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(super) struct ConnectArgs {
     /// The client to connect
     #[arg(value_parser = PossibleValuesParser::new(ids()))]
     client: Option<String>,
-    /// Let the client reach a running server (`verbatim serve --http`), with its token
+    /// Print the entry for a server that runs already (`verbatim serve --http`)
     #[arg(long, value_name = "URL", num_args = 0..=1, default_missing_value = DEFAULT_URL, requires = "client")]
     http: Option<String>,
     /// Make the change without asking
@@ -65,7 +61,7 @@ pub(super) struct ConnectArgs {
 ///
 ///     verbatim disconnect claude-desktop
 ///
-/// Shows the change and makes it after a yes; a backup is left beside the file.
+/// Asks, and leaves the rest of the file as it is; a copy of the file is left beside it.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(super) struct DisconnectArgs {
@@ -77,28 +73,20 @@ pub(super) struct DisconnectArgs {
     yes: bool,
 }
 
-enum ChangeOutcome {
-    Same,
-    Refused,
-    Made,
-}
-
 type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl CommandArgs for ConnectArgs {
     fn facts(&self) -> Facts {
-        // The client's configuration gets the paths that the server uses.
-        let passes_places_on = self.client.is_some() && self.http.is_none();
         let is_list = self.client.is_none();
-        let form = if is_list { OutputForm::Sentences(0) } else { OutputForm::AsItIs };
         Facts {
             reads: Reads::Nothing,
             writes: false,
-            takes_db: passes_places_on,
+            // The client's configuration gets the paths that the server uses.
+            takes_db: self.client.is_some() && self.http.is_none(),
             makes_vectors: false,
             may_be_torn: false,
             waits_for: None,
-            form,
+            form: if is_list { OutputForm::Sentences(0) } else { OutputForm::AsItIs },
         }
     }
 
@@ -112,79 +100,43 @@ fn connect(args: &ConnectArgs, config: &Config, terminal: Terminal<'_>) -> Resul
     let Terminal { environment, out } = terminal;
     let Some(id) = &args.client else { return list(environment, out) };
     let client = client(id, environment)?;
-    let (file, config_now) = read(&client)?;
-    let remote = args.http.as_deref();
-    let remote = remote.map(|url| remote_entry(&client, url, config, environment));
-    let remote = remote.transpose()?;
-    let entry = match &remote {
-        Some(remote) => remote.entry.clone(),
-        None => {
-            let mut arguments = ["serve", "--tools", PROFILE].map(str::to_owned).to_vec();
-            arguments.extend(server_places(config, environment)?);
-            client.entry(&environment.program, &arguments)
-        }
-    };
-    let ours = client.servers(&config_now);
+    if let Some(url) = &args.http {
+        return write_remote(&client, url, out);
+    }
+    let file = client.read().map_err(|fault| refused(&client, fault))?;
+    let ours = client.servers(&file.config);
     let old = ours.iter().find(|server| server.name == SERVER).or(ours.first());
-    let name = old.map_or(SERVER, |server| server.name);
-    let was_remote = old.map_or(remote.is_some(), |server| server.url().is_some());
-    let syntax = |reason| unreadable(&client, &file, reason);
-    // No client accepts a command and an address in one entry, so an entry of the other kind is removed.
-    let base = match was_remote == remote.is_some() {
-        true => file.text().to_owned(),
-        false => file.without_servers(client.key, &[name]).map_err(syntax)?,
-    };
-    let base = ConfigFile::new(&client.path, client.syntax, Some(base));
-    let text = base.with_server(client.key, name, &entry).map_err(syntax)?;
-    // Other users of the computer must not read the token.
-    let holds_token = remote.as_ref().is_some_and(|remote| remote.holds_token);
-    let file = if holds_token { file.kept_private() } else { file };
-    let outcome = change(&client, &file, &text, args.yes, Terminal { environment, out })?;
-    match outcome {
-        ChangeOutcome::Refused => return Ok(NOTHING),
-        ChangeOutcome::Same => {}
-        ChangeOutcome::Made => {
-            let suits = match remote {
-                Some(_) => String::new(),
-                None => format!(", with the tools that suit it (--tools {PROFILE})"),
-            };
-            let connected = format!("{} is connected{suits}. {}", client.name, client.restart());
-            writeln!(out, "{}", wrapped(&connected, environment.columns, 2))?;
+    let place = EntryPlace { key: client.key, name: old.map_or(SERVER, |server| server.name) };
+    let mut arguments = ["serve", "--tools", PROFILE].map(str::to_owned).to_vec();
+    arguments.extend(server_places(config, environment)?);
+    let entry = client.entry(&environment.program, &arguments);
+    let text = file.edit(place, Some(&entry)).map_err(|fault| refused(&client, fault))?;
+    if text == file.text() {
+        writeln!(out, "{} is connected already: {}", client.name, client.path.display())?;
+    } else {
+        let shown = client.file_with(&entry).map_err(|fault| refused(&client, fault))?;
+        writeln!(out, "{}", client.path.display())?;
+        write_lines(&shown, out)?;
+        if !confirm_change(args.yes, "Add this entry?", environment, out)? {
+            writeln!(out, "Nothing was changed.")?;
+            return Ok(NOTHING);
         }
+        write(&client, &file, &text, Terminal { environment, out })?;
+        let connected = format!(
+            "{} is connected, with the tools that suit it (--tools {PROFILE}). {}",
+            client.name,
+            client.restart()
+        );
+        writeln!(out, "{}", wrapped(&connected, environment.columns, 2))?;
     }
-    for other in ours.iter().map(|server| server.name).filter(|other| *other != name) {
-        writeln!(
-            out,
-            "{other:?} starts Verbatim too; `verbatim disconnect {}` removes all its entries.",
-            client.id
-        )?;
-    }
-    if let Some(remote) = remote.as_ref().filter(|remote| !remote.holds_token) {
-        let token = if remote.is_here {
-            "$(verbatim status --token)"
-        } else {
-            "TOKEN (that of the server)"
-        };
-        writeln!(
-            out,
-            "{} reads the token from a variable; set it where you start it: \
-             export {TOKEN_VARIABLE}={token}",
-            client.name
-        )?;
-    }
-    match reach(&client, environment) {
-        None => {}
-        Some(Ok(())) if remote.is_some() => writeln!(out, "Checked: the server answers.")?,
-        Some(Ok(())) => writeln!(out, "Checked: the server starts and answers a search.")?,
-        Some(Err(Unreached::Unknown(error))) => return Err(error),
-        Some(Err(Unreached::Off)) => writeln!(out, "The server {OFF}; switch it on there.")?,
-        Some(Err(Unreached::Server(what))) => {
+    let config = client.syntax.parse(&text).map_err(|fault| refused(&client, fault))?;
+    match Reached::of(&client.servers(&config), environment) {
+        Reached::NotConnected | Reached::ByAddress => {}
+        Reached::Answers => writeln!(out, "Checked: the server starts and answers a search.")?,
+        Reached::Off => writeln!(out, "The server {OFF}; switch it on there.")?,
+        Reached::Fails(what) => {
             writeln!(out, "The server {}", harmless(&what))?;
-            match remote {
-                _ if what.starts_with(NOT_TAKEN) => {}
-                Some(_) => writeln!(out, "Start it: verbatim serve --http")?,
-                None => writeln!(out, "If no chats are imported yet: verbatim import")?,
-            }
+            writeln!(out, "If no chats are imported yet: verbatim import")?;
         }
     }
     writeln!(out, "Undo it with: verbatim disconnect {}", client.id)?;
@@ -212,30 +164,28 @@ impl CommandArgs for DisconnectArgs {
 fn disconnect(args: &DisconnectArgs, terminal: Terminal<'_>) -> Result<u8> {
     let Terminal { environment, out } = terminal;
     let client = client(&args.client, environment)?;
-    let (file, config) = read(&client)?;
-    let names: Vec<&str> = client.servers(&config).iter().map(|server| server.name).collect();
-    let in_client = clients::servers(&config).into_iter().filter(|it| it.key == client.key);
-    let left = match in_client.count() > names.len() {
-        true => "starts Verbatim only in its projects, which stay as they are",
-        false if names.is_empty() => "does not start Verbatim",
-        false => "does not start Verbatim any more",
-    };
+    let file = client.read().map_err(|fault| refused(&client, fault))?;
+    let names: Vec<&str> = client.servers(&file.config).iter().map(|it| it.name).collect();
+    let path = client.path.display();
+    let list = client.key;
     if names.is_empty() {
-        writeln!(out, "{} {left}; nothing to do.", client.name)?;
+        writeln!(out, "No entry in {list:?} of {path} starts Verbatim; nothing to do.")?;
         return Ok(FOUND);
     }
-    let text = file.without_servers(client.key, &names);
-    let text = text.map_err(|reason| unreadable(&client, &file, reason))?;
-    match change(&client, &file, &text, args.yes, Terminal { environment, out })? {
-        ChangeOutcome::Same => return Ok(FOUND),
-        ChangeOutcome::Refused => return Ok(NOTHING),
-        ChangeOutcome::Made => {}
+    let mut text = file.text().to_owned();
+    for name in &names {
+        let edited = client.syntax.edit(&text, EntryPlace { key: list, name }, None);
+        text = edited.map_err(|fault| refused(&client, fault))?;
     }
-    if names.len() > 1 {
-        let list = names.iter().map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ");
-        writeln!(out, "{} entries were removed: {list}.", names.len())?;
+    let shown = names.iter().map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ");
+    writeln!(out, "{path}")?;
+    writeln!(out, "  loses {} in {list:?}", harmless(&shown))?;
+    if !confirm_change(args.yes, "Make this change?", environment, out)? {
+        writeln!(out, "Nothing was changed.")?;
+        return Ok(NOTHING);
     }
-    let gone = format!("{} {left}. {}", client.name, client.restart());
+    write(&client, &file, &text, Terminal { environment, out })?;
+    let gone = format!("{} does not start Verbatim any more. {}", client.name, client.restart());
     writeln!(out, "{}", wrapped(&gone, environment.columns, 2))?;
     Ok(FOUND)
 }
@@ -245,14 +195,7 @@ fn list(environment: &Environment, out: &mut dyn Write) -> Result<u8> {
     let (here, missing): (Vec<AiClient>, Vec<AiClient>) =
         known_clients(environment).into_iter().partition(AiClient::is_installed);
     for client in &here {
-        let state = match reach(client, environment) {
-            Some(Err(Unreached::Unknown(error))) => {
-                format!("not known whether it is connected: {error}")
-            }
-            None => format!("not connected; `verbatim connect {}`", client.id),
-            Some(Ok(())) => "connected, and the server answers".to_owned(),
-            Some(Err(problem)) => format!("connected, but {problem}"),
-        };
+        let state = state(client, environment);
         writeln!(out, "{:<NAMES$}{}", client.name, harmless(&state))?;
         out.flush()?;
     }
@@ -266,130 +209,101 @@ fn list(environment: &Environment, out: &mut dyn Write) -> Result<u8> {
     Ok(FOUND)
 }
 
+fn state(client: &AiClient, environment: &Environment) -> String {
+    let file = match client.read() {
+        Ok(file) => file,
+        Err(fault) => {
+            let path = client.path.display();
+            return format!("not known whether it is connected: {path}: {fault}");
+        }
+    };
+    match Reached::of(&client.servers(&file.config), environment) {
+        Reached::NotConnected => format!("not connected; `verbatim connect {}`", client.id),
+        Reached::Answers => "connected, and the server answers".to_owned(),
+        Reached::ByAddress => format!("connected; the server {BY_ADDRESS}"),
+        Reached::Off => format!("connected, but the server {OFF}"),
+        Reached::Fails(what) => format!("connected, but the server {what}"),
+    }
+}
+
+/// Writes the entry for a server over HTTP, which the user copies.
+fn write_remote(client: &AiClient, url: &str, out: &mut dyn Write) -> Result<u8> {
+    let is_web = ["http://", "https://"].iter().any(|start| url.starts_with(start));
+    if !is_web || !url.ends_with(MCP_PATH) || url.contains(char::is_whitespace) {
+        return Err(Error::NoUrl(url.to_owned()));
+    }
+    let text = client.remote_file(url).ok_or(Error::NoHttp(client.name))?;
+    let text = text.map_err(|fault| refused(client, fault))?;
+    writeln!(out, "Add this to {} yourself:", client.path.display())?;
+    write_lines(&text, out)?;
+    let token = if text.contains(TOKEN_VARIABLE) { TOKEN_VARIABLE } else { "TOKEN" };
+    writeln!(out, "{token} stands for the token of the server; `verbatim status --token` prints it there.")?;
+    Ok(FOUND)
+}
+
+fn write_lines(text: &str, out: &mut dyn Write) -> io::Result<()> {
+    text.lines().try_for_each(|line| writeln!(out, "  {}", harmless(line)))
+}
+
+/// Writes the new text of a configuration, and says where the old one is.
+fn write(client: &AiClient, file: &ConfigFile, text: &str, terminal: Terminal<'_>) -> Result<()> {
+    let Terminal { environment, out } = terminal;
+    let written = file.write(text);
+    let backup = written.map_err(|source| Error::File { path: client.path.clone(), source })?;
+    if let Some(backup) = backup {
+        let kept = format!("The file as it was: {}", backup.display());
+        writeln!(out, "{}", wrapped(&kept, environment.columns, 2))?;
+    }
+    Ok(())
+}
+
 fn client(id: &str, environment: &Environment) -> Result<AiClient> {
     let client = known_clients(environment).into_iter().find(|client| client.id == id);
     client.ok_or_else(|| Error::NoFolder(id.to_owned()))
 }
 
-fn read(client: &AiClient) -> Result<(ConfigFile, Value)> {
-    let file = ConfigFile::read(&client.path, client.syntax).map_err(|source| {
-        let path = client.path.clone();
-        match source.kind() {
-            io::ErrorKind::InvalidData => {
-                Error::Syntax { path, reason: source.to_string(), remedy: clients::SAVE_AS_UTF_8 }
-            }
-            _ => Error::File { path, source },
-        }
-    })?;
-    let config = file.parse().map_err(|reason| unreadable(client, &file, reason))?;
-    Ok((file, config))
+fn refused(client: &AiClient, fault: Fault) -> Error {
+    Error::Config { path: client.path.clone(), fault }
 }
 
-fn remote_entry(
-    client: &AiClient,
-    url: &str,
-    config: &Config,
-    environment: &Environment,
-) -> Result<RemoteEntry> {
-    let is_web = ["http://", "https://"].iter().any(|start| url.starts_with(start));
-    if !is_web || !url.ends_with(clients::MCP_PATH) || url.contains(char::is_whitespace) {
-        return Err(Error::NoUrl(url.to_owned()));
-    }
-    let is_here = is_of_this_computer(url);
-    // The token of this home must not be sent to a server on another computer.
-    let is_known = is_here || environment.filled(TOKEN_VARIABLE).is_some();
-    let token = is_known.then(|| token_of(None, config, environment)).transpose()?;
-    let given = token.as_ref().map_or("", |token| token.as_str());
-    let entry = client.remote_entry(url, given).ok_or(Error::NoHttp(client.name))?;
-    match entry.holds_token && token.is_none() {
-        true => Err(Error::ForeignServer(url.to_owned())),
-        false => Ok(entry),
-    }
-}
-
-fn unreadable(client: &AiClient, file: &ConfigFile, reason: String) -> Error {
-    let (path, remedy) = (client.path.clone(), file.remedy(&reason));
-    Error::Syntax { path, reason, remedy }
-}
-
-fn holds_token(file: &ConfigFile) -> bool {
-    let config = file.parse().unwrap_or_default();
-    clients::servers(&config).iter().any(clients::Server::holds_token)
-}
-
-#[derive(Debug, thiserror::Error)]
-enum Unreached {
-    /// The configuration cannot be read, so it is unknown whether the client has a server.
-    #[error("{0}")]
-    Unknown(Error),
+/// Whether a client reaches the servers in its configuration.
+enum Reached {
+    NotConnected,
     /// The client's configuration switches off every entry of this program.
-    #[error("the server {OFF}")]
     Off,
+    Answers,
+    ByAddress,
     /// The server gave no right answer; the text completes a sentence about the server.
-    #[error("the server {0}")]
-    Server(String),
+    Fails(String),
 }
 
-/// Tests the server in a client's configuration; returns `None` if the configuration has no such server.
-fn reach(client: &AiClient, environment: &Environment) -> Option<Result<(), Unreached>> {
-    let config = match read(client) {
-        Ok((_, config)) => config,
-        Err(error) => return Some(Err(Unreached::Unknown(error))),
-    };
-    let mut servers = client.servers(&config);
-    if servers.is_empty() {
-        return None;
-    }
-    servers.retain(|server| !server.is_switched_off());
-    if servers.is_empty() {
-        return Some(Err(Unreached::Off));
-    }
-    let mut answers = servers.iter().map(|server| match server.url() {
-        Some(url) => answers(url, server.token(environment).as_deref()),
-        None => probe(server, environment).map(drop),
-    });
-    Some(answers.try_for_each(|answer| answer.map_err(Unreached::Server)))
-}
-
-fn change(
-    client: &AiClient,
-    file: &ConfigFile,
-    text: &str,
-    yes: bool,
-    terminal: Terminal<'_>,
-) -> Result<ChangeOutcome> {
-    let Terminal { environment, out } = terminal;
-    if text == file.text() {
-        writeln!(out, "{} is connected already: {}", client.name, client.path.display())?;
-        if file.close_to_others() {
-            writeln!(out, "Other users could read the token in it; now only you can.")?;
+impl Reached {
+    /// Starts the servers as the client does, until one fails.
+    fn of(servers: &[Server<'_>], environment: &Environment) -> Reached {
+        if servers.is_empty() {
+            return Reached::NotConnected;
         }
-        return Ok(ChangeOutcome::Same);
-    }
-    writeln!(out, "{}", client.path.display())?;
-    write_change(out, file.text(), text)?;
-    if !confirm_change(yes, environment, out)? {
-        writeln!(out, "Nothing was changed.")?;
-        return Ok(ChangeOutcome::Refused);
-    }
-    let backup =
-        file.write(text).map_err(|source| Error::File { path: client.path.clone(), source })?;
-    if let Some(backup) = &backup {
-        let kept = format!("The file as it was: {}", backup.display());
-        writeln!(out, "{}", wrapped(&kept, environment.columns, 2))?;
-        if holds_token(file) {
-            writeln!(
-                out,
-                "It still holds the token: delete it. For a new token, delete the file `token` of the home \
-                 folder, and start the server again."
-            )?;
+        let mut reached = Reached::Off;
+        for server in servers.iter().filter(|server| !server.is_switched_off()) {
+            if server.has_address() {
+                reached = Reached::ByAddress;
+            } else if let Err(what) = probe(server, environment) {
+                return Reached::Fails(what);
+            } else {
+                reached = Reached::Answers;
+            }
         }
+        reached
     }
-    Ok(ChangeOutcome::Made)
 }
 
 /// Returns whether the user agrees: by a flag, or else on the terminal.
-fn confirm_change(yes: bool, environment: &Environment, out: &mut dyn Write) -> Result<bool> {
+pub(super) fn confirm_change(
+    yes: bool,
+    question: &str,
+    environment: &Environment,
+    out: &mut dyn Write,
+) -> Result<bool> {
     if yes {
         return Ok(true);
     }
@@ -397,33 +311,7 @@ fn confirm_change(yes: bool, environment: &Environment, out: &mut dyn Write) -> 
         return Err(Error::NoTerminal);
     }
     out.flush()?;
-    Ok(confirm("Make this change?")?)
-}
-
-fn write_change(out: &mut dyn Write, before: &str, after: &str) -> io::Result<()> {
-    let [before, after] = [before, after].map(|text| text.lines().collect::<Vec<_>>());
-    let has_long = before.iter().any(|line| line.chars().count() > LONGEST_LINE);
-    let same = |(a, b): &(&&str, &&str)| a == b;
-    let head = before.iter().zip(&after).take_while(same).count();
-    let rest = (before[head..].iter().rev()).zip(after[head..].iter().rev());
-    let tail = rest.take_while(same).count();
-    let removed = before[head..before.len() - tail].iter().map(|line| ("-", line));
-    let added = after[head..after.len() - tail].iter().map(|line| ("+", line));
-    let around = |lines: &[&str]| lines.len().min(CONTEXT);
-    let first = before[head - around(&before[..head])..head].iter().map(|line| (" ", line));
-    let last = &after[after.len() - tail..];
-    let last = last[..around(last)].iter().map(|line| (" ", line));
-    for (mark, line) in first.chain(removed).chain(added).chain(last) {
-        // Only the beginning of a long line is printed, because a whole file can be one line, and
-        // may hold keys of other programs.
-        match line.char_indices().nth(LONGEST_LINE) {
-            Some((end, _)) if mark != "+" || has_long => {
-                writeln!(out, "  {mark} {}…", harmless(&line[..end]))?;
-            }
-            _ => writeln!(out, "  {mark} {}", harmless(line))?,
-        }
-    }
-    Ok(())
+    Ok(confirm(question)?)
 }
 
 /// Returns the flags for the paths of a server that differ from the default paths.
@@ -449,23 +337,4 @@ fn server_places(config: &Config, environment: &Environment) -> Result<Vec<Strin
         words.push("--no-archive".to_owned());
     }
     Ok(words)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_change_is_shown_with_the_lines_around_it() {
-        for (before, after, expected) in [
-            ("", "{\n}\n", "  + {\n  + }\n"),
-            ("a\nb\nc\nd\ne\n", "a\nb\nc\nX\nd\ne\n", "    b\n    c\n  + X\n    d\n    e\n"),
-            ("a\nb\n", "a\nc\n", "    a\n  - b\n  + c\n"),
-            ("a\na\n", "a\na\na\n", "    a\n    a\n  + a\n"),
-        ] {
-            let mut out = Vec::new();
-            write_change(&mut out, before, after).unwrap();
-            assert_eq!(String::from_utf8(out).unwrap(), expected);
-        }
-    }
 }

@@ -26,7 +26,7 @@ const LEAST_FOR_FACTS: usize = 60;
 const LEAST_FOR_ROLES: usize = 40;
 
 /// The width that other text on the line must leave for a title, unless the title is shorter.
-const LEAST_TITLE: usize = 20;
+pub(super) const LEAST_TITLE: usize = 20;
 
 /// The maximum number of characters per column, because some characters take no column at all.
 const PER_COLUMN: usize = 4;
@@ -209,7 +209,7 @@ impl Look {
         self.columns.saturating_sub(self.start_of_message("", "").width())
     }
 
-    fn start_of_message(self, number: &str, role: &str) -> String {
+    pub(super) fn start_of_message(self, number: &str, role: &str) -> String {
         match self.columns < LEAST_FOR_ROLES {
             true => format!("{number:>3}  "),
             false => format!("{number:>3}  {}  ", padded(role, ROLE)),
@@ -261,7 +261,7 @@ pub(super) fn fitted(pieces: &[Piece], columns: usize) -> Vec<Piece> {
 
 /// Returns the beginning of a title, cut to a width of `columns`; the part with the first match if the
 /// beginning has none.
-fn cut_title(title: &[Piece], columns: usize) -> Vec<Piece> {
+pub(super) fn cut_title(title: &[Piece], columns: usize) -> Vec<Piece> {
     let has_match = |pieces: &[Piece]| pieces.iter().any(|it| it.is_match && !it.text.is_empty());
     let start = fitted(title, columns);
     if has_match(title) && !has_match(&start) { around_match(title, columns) } else { start }

@@ -343,8 +343,7 @@ fn search_as_typed(
         output::complain(notes::NO_CHATS);
         Ok(NOTHING)
     };
-    let has_pager = Paged::that_waits(out, environment).is_some();
-    let Some(mut picker) = picker::start(&engine, environment, has_pager)? else {
+    let Some(mut picker) = picker::start(&engine, environment)? else {
         return no_chats();
     };
     loop {

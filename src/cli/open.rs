@@ -146,7 +146,7 @@ impl CommandArgs for ResumeArgs {
 
     fn run(&self, call: Invocation<'_>) -> Result<u8> {
         let Terminal { environment, out } = call.terminal;
-        resume(self, call.engine, environment.clock(false), out)
+        resume(self, call.engine, environment.clock(), out)
     }
 }
 

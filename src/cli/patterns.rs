@@ -50,6 +50,12 @@ pub(super) struct Patterns {
 }
 
 impl Patterns {
+    /// Returns the patterns of a search for one text.
+    #[cfg(feature = "picker")]
+    pub(super) fn of(text: &str) -> Patterns {
+        Patterns { words: vec![text.to_owned()], ..Patterns::default() }
+    }
+
     pub(super) fn text(&self) -> String {
         self.words.join(" ")
     }

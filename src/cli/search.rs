@@ -13,7 +13,6 @@ use serde::Serialize;
 
 use super::{
     arguments,
-    clock::Clock,
     command::{CommandArgs, Facts, Invocation, OutputForm, Reads},
     completions::conversations,
     engine_config::{PlaceArgs, passed_over_note},
@@ -133,11 +132,6 @@ impl Args {
         Args::parsed(words).expect("these arguments are allowed")
     }
 
-    /// Returns the scope of the filters.
-    pub(super) fn scope(&self, engine: &Engine, clock: Clock, stop: &Stop) -> Result<Scope> {
-        Ok(self.filters().scope(engine, clock, stop)?.0)
-    }
-
     fn filters(&self) -> FilterArgs {
         self.filters.within(&self.within)
     }
@@ -209,10 +203,6 @@ impl CommandArgs for Args {
             waits_for: Some("searching"),
             form,
         }
-    }
-
-    fn take(&mut self, _: &mut Config, environment: &Environment) {
-        self.take_settings(environment);
     }
 
     fn run(&self, call: Invocation<'_>) -> Result<u8> {

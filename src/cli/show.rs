@@ -103,8 +103,7 @@ fn lines(text: &str) -> Result<RangeInclusive<u32>, String> {
 
 impl CommandArgs for Args {
     fn facts(&self) -> Facts {
-        let is_paged = !self.json && !self.no_pager;
-        let form = if is_paged { OutputForm::Pages } else { OutputForm::AsItIs };
+        let form = if self.json { OutputForm::AsItIs } else { OutputForm::Pages };
         Facts {
             reads: Reads::EverySource,
             writes: false,
@@ -114,11 +113,6 @@ impl CommandArgs for Args {
             waits_for: Some("looking up conversations"),
             form,
         }
-    }
-
-    fn take(&mut self, _: &mut Config, environment: &Environment) {
-        let is_raw = settings::is_on(&settings_file::RAW_CONTENT, self.raw_content, environment);
-        self.raw_content = Some(is_raw);
     }
 
     fn run(&self, call: Invocation<'_>) -> Result<u8> {

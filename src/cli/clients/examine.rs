@@ -1,7 +1,6 @@
 //! The check of client configurations for `verbatim doctor`.
 
 use std::{
-    io,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -14,8 +13,8 @@ use super::super::{
     settings_file::{DB, HOME, Setting},
 };
 use super::{
-    AiClient, ConfigFile, OFF, SAVE_AS_UTF_8, SERVER, Server, Syntax, can_start,
-    can_start_from_desktop, is_named_verbatim, known_clients, probe, project_clients, servers,
+    AiClient, BY_ADDRESS, Fault, OFF, SERVER, Server, Syntax, can_start, can_start_from_desktop,
+    is_named_verbatim, known_clients, probe, project_clients, servers,
 };
 use verbatim_base::model::{Instant, Stop};
 use verbatim_engine::{Config, Engine, Finding, Scope, SourceKind, StoreAddress};
@@ -42,30 +41,33 @@ pub(crate) fn examine(
 ) {
     let mut count = 0;
     for client in known_clients(environment).into_iter().chain(project_clients(environment)) {
-        let file = ConfigFile::read(&client.path, client.syntax);
-        if file.as_ref().is_ok_and(|file| !file.exists()) {
-            continue;
-        }
         let about = format!("{} ({})", client.name, client.path.display());
-        let config = match content(file, client.syntax) {
-            Ok(config) => config,
-            Err((what, remedy)) => {
+        let file = match client.read() {
+            Ok(file) if !file.exists() => continue,
+            Ok(file) => file,
+            Err(Fault { reason, remedy }) => {
                 count += 1;
+                let what = format!("the client cannot read its configuration: {reason}");
                 report(Finding::wrong(about, what, remedy));
                 continue;
             }
         };
-        let list = config.get(client.key).and_then(Value::as_object);
-        let is_ours = |(name, _): &(&String, &Value)| name.eq_ignore_ascii_case(SERVER);
-        for (name, entry) in list.into_iter().flatten().filter(is_ours) {
-            if !entry.is_object() {
+        if client.syntax == Syntax::StrictJson && file.text().trim().is_empty() {
+            count += 1;
+            let what = "the client cannot read its configuration: the file is empty";
+            report(Finding::wrong(about, what, "write {} into it"));
+            continue;
+        }
+        let list = file.config.get(client.key).and_then(Value::as_object);
+        for (name, entry) in list.into_iter().flatten() {
+            if name.eq_ignore_ascii_case(SERVER) && !entry.is_object() {
                 count += 1;
                 let about = format!("{about}, server {name:?}");
                 let remedy = format!("remove it, then: verbatim connect {}", client.id);
                 report(Finding::wrong(about, "names no program to start", &remedy));
             }
         }
-        for server in servers(&config) {
+        for server in servers(&file.config) {
             count += 1;
             let about = format!("{about}, server {:?}", server.name);
             report(finding(about, &client, &server, environment, parse));
@@ -75,27 +77,6 @@ pub(crate) fn examine(
         let what = "no AI client that Verbatim knows starts it";
         report(Finding::note("clients", what, "verbatim connect lists them and connects one"));
     }
-}
-
-/// Returns the content of a client's file, or why the client cannot read it, and the remedy.
-fn content(file: io::Result<ConfigFile>, syntax: Syntax) -> Result<Value, (String, &'static str)> {
-    let file = file.map_err(|error| {
-        let remedy = match error.kind() {
-            io::ErrorKind::InvalidData => SAVE_AS_UTF_8,
-            _ => "let your user read that file",
-        };
-        (format!("its configuration cannot be read: {error}"), remedy)
-    })?;
-    let config = match file.parse() {
-        Ok(_) if syntax == Syntax::StrictJson && !file.is_present() => {
-            Err("the file is empty".to_owned())
-        }
-        Ok(config) if !config.is_object() => Err("it is not a JSON object".to_owned()),
-        parsed => parsed,
-    };
-    config.map_err(|why| {
-        (format!("the client cannot read its configuration: {why}"), file.remedy(&why))
-    })
 }
 
 fn finding(
@@ -138,10 +119,10 @@ fn check(
     }
     let set_command = format!("set \"command\" to {}", environment.program.display());
     let Some((command, args)) = server.command() else {
-        return match server.url() {
-            Some(_) => Skip("is reached by its URL, which is not checked"),
-            None => Fault("names no \"command\"".to_owned(), set_command),
-        };
+        if server.has_address() {
+            return Skip(BY_ADDRESS);
+        }
+        return Fault("names no \"command\"".to_owned(), set_command);
     };
     if std::iter::once(&command).chain(&args).any(|text| text.contains("${")) {
         return Skip("uses variables of the client, so it is not started");
@@ -158,9 +139,7 @@ fn check(
         return Fault(what, set_command);
     }
     let set_args = "set \"args\" to [\"serve\"]".to_owned();
-    let is_texts =
-        |value: &Value| value.as_array().is_some_and(|it| it.iter().all(Value::is_string));
-    if server.entry.get("args").is_some_and(|args| !is_texts(args)) {
+    if server.entry.get("args").is_some_and(|args| !is_list_of_strings(args)) {
         return Fault("has \"args\" that is not a list of strings".to_owned(), set_args);
     }
     // If the command is a shell or a wrapper, its program is unknown.
@@ -189,6 +168,10 @@ fn check(
             Fault(what, "see `verbatim serve --help`".to_owned())
         }
     }
+}
+
+fn is_list_of_strings(value: &Value) -> bool {
+    value.as_array().is_some_and(|items| items.iter().all(Value::is_string))
 }
 
 fn check_places(server: &Server<'_>, places: PlaceArgs) -> Check {

@@ -3,7 +3,6 @@
 pub mod config_file;
 mod examine;
 mod probe;
-mod remote;
 
 use std::{
     env, iter,
@@ -13,11 +12,11 @@ use std::{
 
 use serde_json::{Map, Value, json};
 
+use self::config_file::Syntax;
 pub(super) use self::{
-    config_file::{ConfigFile, SAVE_AS_UTF_8},
+    config_file::{ConfigFile, Entry, EntryPlace, Fault},
     examine::{ParseServe, examine},
     probe::probe,
-    remote::{MCP_PATH, NOT_TAKEN, RemoteEntry, answers, is_of_this_computer},
 };
 use super::environment::Environment;
 
@@ -26,18 +25,11 @@ pub(super) const SERVER: &str = "verbatim";
 /// The end of a sentence about a server that is switched off.
 pub(super) const OFF: &str = "is switched off in the client";
 
+/// The end of a sentence about a server that has an address.
+pub(super) const BY_ADDRESS: &str = "is reached by its address, which is not checked";
+
 /// The tool profile that is written into the configuration of every known client.
 pub(super) const PROFILE: &str = "agent";
-
-/// The syntax of a configuration file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Syntax {
-    /// JSON without comments and trailing commas.
-    StrictJson,
-    /// JSON with comments and trailing commas.
-    Json,
-    Toml,
-}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum EntryForm {
@@ -75,12 +67,9 @@ pub(super) struct ClientKind {
     /// The key of the object that holds the servers by name.
     pub(super) key: &'static str,
     pub(super) syntax: Syntax,
-    entry: EntryForm,
+    form: EntryForm,
     /// The key of a server's address; `None` if the client reaches no servers over HTTP.
     url: Option<&'static str>,
-    /// How the client names the variable of the token; `None` if the token itself is in the entry. Apps that
-    /// are started from the desktop do not get the variables of a shell.
-    token: Option<&'static str>,
     /// Whether users start the client from the desktop. Such a client gets a `PATH` with few folders.
     is_desktop: bool,
 }
@@ -94,33 +83,32 @@ const USUAL: ClientKind = ClientKind {
     in_project: None,
     key: "mcpServers",
     syntax: Syntax::Json,
-    entry: EntryForm::Plain,
+    form: EntryForm::Plain,
     url: Some("url"),
-    token: None,
     is_desktop: true,
 };
-
-/// The variable from which some clients read the token.
-pub(super) const TOKEN_VARIABLE: &str = "VERBATIM_TOKEN";
 
 const ZED: [&str; 2] =
     if cfg!(windows) { ["Zed", "Zed/settings.json"] } else { ["zed", "zed/settings.json"] };
 
+/// The variable from which Codex reads the token.
+pub(super) const TOKEN_VARIABLE: &str = "VERBATIM_TOKEN";
+
 #[rustfmt::skip]
-pub(super) static CLIENTS: [ClientKind; 12] = [
+pub(super) static TABLE: [ClientKind; 12] = [
     ClientKind { id: "claude-desktop", name: "Claude Desktop", base: Base::Config, marker: "Claude",
         file: "Claude/claude_desktop_config.json", syntax: Syntax::StrictJson, url: None, ..USUAL },
     ClientKind { id: "claude-code", name: "Claude Code", base: Base::ClaudeCode, marker: ".claude",
         file: ".claude.json", in_project: Some(".mcp.json"), syntax: Syntax::StrictJson,
-        entry: EntryForm::Stdio, is_desktop: false, ..USUAL },
+        form: EntryForm::Stdio, is_desktop: false, ..USUAL },
     ClientKind { id: "codex", name: "Codex", base: Base::Codex, marker: ".", file: "config.toml",
-        key: "mcp_servers", syntax: Syntax::Toml, token: Some(TOKEN_VARIABLE), is_desktop: false, ..USUAL },
+        key: "mcp_servers", syntax: Syntax::Toml, is_desktop: false, ..USUAL },
     ClientKind { id: "cursor", name: "Cursor", marker: ".cursor", file: ".cursor/mcp.json",
         in_project: Some(".cursor/mcp.json"), ..USUAL },
     ClientKind { id: "vscode", name: "VS Code", base: Base::Config, marker: "Code", file: "Code/User/mcp.json",
-        in_project: Some(".vscode/mcp.json"), key: "servers", entry: EntryForm::Stdio, ..USUAL },
+        in_project: Some(".vscode/mcp.json"), key: "servers", form: EntryForm::Stdio, ..USUAL },
     ClientKind { id: "gemini", name: "Gemini CLI", marker: ".gemini", file: ".gemini/settings.json",
-        url: Some("httpUrl"), token: Some("$VERBATIM_TOKEN"), is_desktop: false, ..USUAL },
+        url: Some("httpUrl"), is_desktop: false, ..USUAL },
     ClientKind { id: "zed", name: "Zed", base: if cfg!(windows) { Base::Config } else { Base::DotConfig },
         marker: ZED[0], file: ZED[1], key: "context_servers", ..USUAL },
     ClientKind { id: "windsurf", name: "Windsurf", marker: ".codeium/windsurf",
@@ -128,10 +116,10 @@ pub(super) static CLIENTS: [ClientKind; 12] = [
     ClientKind { id: "lm-studio", name: "LM Studio", marker: ".lmstudio", file: ".lmstudio/mcp.json", ..USUAL },
     ClientKind { id: "kiro", name: "Kiro", marker: ".kiro", file: ".kiro/settings/mcp.json", ..USUAL },
     ClientKind { id: "copilot", name: "GitHub Copilot CLI", marker: ".copilot",
-        file: ".copilot/mcp-config.json", entry: EntryForm::Copilot, is_desktop: false, ..USUAL },
+        file: ".copilot/mcp-config.json", form: EntryForm::Copilot, is_desktop: false, ..USUAL },
     ClientKind { id: "opencode", name: "OpenCode", base: Base::DotConfig, marker: "opencode",
-        file: "opencode/opencode.json", key: "mcp", entry: EntryForm::OpenCode,
-        token: Some("{env:VERBATIM_TOKEN}"), is_desktop: false, ..USUAL },
+        file: "opencode/opencode.json", key: "mcp", form: EntryForm::OpenCode,
+        is_desktop: false, ..USUAL },
 ];
 
 #[derive(Debug)]
@@ -150,31 +138,57 @@ impl Deref for AiClient {
 }
 
 impl AiClient {
+    /// Returns a client of the user; `None` if the user has no folder for its configuration.
+    fn of(kind: &'static ClientKind, environment: &Environment) -> Option<AiClient> {
+        let folder = kind.base.folder(environment)?;
+        Some(AiClient { kind, path: folder.join(kind.file), marker: folder.join(kind.marker) })
+    }
+
     /// Returns whether the client seems to be installed, or is at least configured.
     pub(super) fn is_installed(&self) -> bool {
         self.marker.exists() || self.path.exists()
     }
 
-    /// Returns the entry that starts this program as a server: keys and values, in the usual order.
+    pub(super) fn read(&self) -> Result<ConfigFile, Fault> {
+        ConfigFile::read(&self.path, self.syntax)
+    }
+
+    /// Returns the entry that starts this program as a server.
     pub(super) fn entry(&self, program: &Path, arguments: &[String]) -> Entry {
         let program = program.to_string_lossy();
         let words = iter::once(&*program).chain(arguments.iter().map(String::as_str));
-        let entry = match self.entry {
+        let entry = match self.form {
             EntryForm::OpenCode => vec![("command", words.collect())],
             _ => vec![("command", json!(program)), ("args", json!(arguments))],
         };
         self.completed(entry, false)
     }
 
+    /// Returns a file with nothing but the entry of a server over HTTP, for the user to copy; `None` if the client
+    /// does not support such servers. `TOKEN` stands for the token.
+    pub(super) fn remote_file(&self, url: &str) -> Option<Result<String, Fault>> {
+        let authorisation = match self.syntax {
+            Syntax::Toml => ("bearer_token_env_var", json!(TOKEN_VARIABLE)),
+            _ => ("headers", json!({"Authorization": "Bearer TOKEN"})),
+        };
+        let entry = self.completed(vec![(self.url?, json!(url)), authorisation], true);
+        Some(self.file_with(&entry))
+    }
+
+    /// Returns a file with nothing but an entry.
+    pub(super) fn file_with(&self, entry: &Entry) -> Result<String, Fault> {
+        self.syntax.edit("", EntryPlace { key: self.key, name: SERVER }, Some(entry))
+    }
+
     /// Adds to an entry what the client expects beside the program or the address.
     fn completed(&self, mut entry: Entry, is_remote: bool) -> Entry {
-        let (kinds, last) = match self.entry {
+        let (here, remote, last) = match self.form {
             EntryForm::Plain => return entry,
-            EntryForm::Stdio => (["stdio", "http"], None),
-            EntryForm::Copilot => (["local", "http"], Some(("tools", json!(["*"])))),
-            EntryForm::OpenCode => (["local", "remote"], Some(("enabled", json!(true)))),
+            EntryForm::Stdio => ("stdio", "http", None),
+            EntryForm::Copilot => ("local", "http", Some(("tools", json!(["*"])))),
+            EntryForm::OpenCode => ("local", "remote", Some(("enabled", json!(true)))),
         };
-        entry.insert(0, ("type", json!(kinds[usize::from(is_remote)])));
+        entry.insert(0, ("type", json!(if is_remote { remote } else { here })));
         entry.extend(last);
         entry
     }
@@ -185,30 +199,32 @@ impl AiClient {
     }
 
     pub(super) fn restart(&self) -> String {
-        match self.is_desktop {
-            true => format!("Restart {} so that it reads this.", self.name),
-            false => format!("New sessions of {} read this.", self.name),
+        if self.is_desktop {
+            format!("Restart {} so that it reads this.", self.name)
+        } else {
+            format!("New sessions of {} read this.", self.name)
         }
     }
 }
 
-type Entry = Vec<(&'static str, Value)>;
+impl Base {
+    fn folder(self, environment: &Environment) -> Option<PathBuf> {
+        let home = environment.user_folder.clone();
+        match self {
+            Base::Home => home,
+            Base::DotConfig if !cfg!(target_os = "linux") => Some(home?.join(".config")),
+            Base::Config | Base::DotConfig => environment.config_folder.clone(),
+            Base::ClaudeCode => environment.filled("CLAUDE_CONFIG_DIR").map(PathBuf::from).or(home),
+            Base::Codex => match environment.filled("CODEX_HOME") {
+                Some(folder) => Some(PathBuf::from(folder)),
+                None => Some(home?.join(".codex")),
+            },
+        }
+    }
+}
 
 pub(super) fn known_clients(environment: &Environment) -> Vec<AiClient> {
-    let home = || environment.user_folder.clone();
-    let named = |name| environment.filled(name).map(PathBuf::from);
-    let folder = |base| match base {
-        Base::Home => home(),
-        Base::DotConfig if !cfg!(target_os = "linux") => Some(home()?.join(".config")),
-        Base::Config | Base::DotConfig => environment.config_folder.clone(),
-        Base::ClaudeCode => named("CLAUDE_CONFIG_DIR").or_else(home),
-        Base::Codex => named("CODEX_HOME").or_else(|| Some(home()?.join(".codex"))),
-    };
-    let client = |kind: &'static ClientKind| {
-        let folder = folder(kind.base)?;
-        Some(AiClient { kind, path: folder.join(kind.file), marker: folder.join(kind.marker) })
-    };
-    CLIENTS.iter().filter_map(client).collect()
+    TABLE.iter().filter_map(|kind| AiClient::of(kind, environment)).collect()
 }
 
 fn project_clients(environment: &Environment) -> impl Iterator<Item = AiClient> {
@@ -228,15 +244,13 @@ pub(super) struct Server<'a> {
 impl<'a> Server<'a> {
     /// Returns the program and its arguments. OpenCode has both in one list.
     pub(super) fn command(&self) -> Option<(&'a str, Vec<&'a str>)> {
-        let words =
-            |value: &'a Value| value.as_array().into_iter().flatten().filter_map(Value::as_str);
         match self.entry.get("command")? {
             Value::String(command) => {
-                let args = self.entry.get("args").into_iter().flat_map(words).collect();
+                let args = self.entry.get("args").into_iter().flat_map(words_of).collect();
                 Some((command, args))
             }
             list => {
-                let mut words = words(list);
+                let mut words = words_of(list);
                 Some((words.next()?, words.collect()))
             }
         }
@@ -248,8 +262,12 @@ impl<'a> Server<'a> {
 
     /// Returns whether the user switched the server off in the client.
     pub(super) fn is_switched_off(&self) -> bool {
-        let is = |key: &str, value: bool| self.entry.get(key) == Some(&Value::Bool(value));
-        is("disabled", true) || is("enabled", false)
+        self.entry.get("disabled") == Some(&Value::Bool(true))
+            || self.entry.get("enabled") == Some(&Value::Bool(false))
+    }
+
+    pub(super) fn has_address(&self) -> bool {
+        url_keys().any(|key| self.entry.contains_key(*key))
     }
 
     fn is_ours(&self) -> bool {
@@ -258,9 +276,13 @@ impl<'a> Server<'a> {
     }
 }
 
+fn words_of(list: &Value) -> impl Iterator<Item = &str> {
+    list.as_array().into_iter().flatten().filter_map(Value::as_str)
+}
+
 /// Returns the keys of a server's address in the configurations of different clients.
 fn url_keys() -> impl Iterator<Item = &'static &'static str> {
-    CLIENTS.iter().filter_map(|kind| kind.url.as_ref())
+    TABLE.iter().filter_map(|kind| kind.url.as_ref())
 }
 
 fn is_named_verbatim(command: &str) -> bool {

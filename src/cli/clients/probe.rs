@@ -119,19 +119,19 @@ impl ServerConnection {
         ];
         let question = questions.into_iter().find(|(name, _)| names.contains(name));
         let Some((name, arguments)) = question else {
-            return match names.is_empty() {
-                true => Err(Failure::Said("starts a server without tools".to_owned())),
-                false => Ok(names.len()),
-            };
+            if names.is_empty() {
+                return Err(Failure::Said("starts a server without tools".to_owned()));
+            }
+            return Ok(names.len());
         };
         let answer =
             self.request(3, "tools/call", json!({"name": name, "arguments": arguments}))?;
         let text = answer["content"][0]["text"].as_str().unwrap_or_default();
         let is_error = answer["isError"] == true || text.starts_with("Database not found");
-        match is_error {
-            true => Err(Failure::Said(format!("starts, but a search fails: {}", first_line(text)))),
-            false => Ok(names.len()),
+        if is_error {
+            return Err(Failure::Said(format!("starts, but a search fails: {}", first_line(text))));
         }
+        Ok(names.len())
     }
 
     fn request(&mut self, id: u32, method: &str, params: Value) -> Result<Value, Failure> {

@@ -2,7 +2,8 @@
 
 use std::{io, path::PathBuf};
 
-use crate::cli::clients::TOKEN_VARIABLE;
+use super::MCP_PATH;
+use crate::cli::clients::Fault;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -10,16 +11,13 @@ pub enum Error {
     NoFolder(String),
     #[error("{}: {source}", path.display())]
     File { path: PathBuf, source: io::Error },
-    #[error(
-        "{}: the client cannot read this file: {reason}; {remedy} (nothing was changed)",
-        path.display()
-    )]
-    Syntax { path: PathBuf, reason: String, remedy: &'static str },
+    #[error("{}: {fault} (nothing was changed)", path.display())]
+    Config { path: PathBuf, fault: Fault },
     #[error("{0} has no servers over HTTP in its configuration; leave out --http")]
     NoHttp(&'static str),
     #[error(
         "{0:?} is not the address of a server; it must begin with http:// or https:// and end \
-         with /mcp"
+         with {MCP_PATH}"
     )]
     NoUrl(String),
     #[error(
@@ -29,13 +27,6 @@ pub enum Error {
         /// The path of the program, or of a database or folder that the server uses.
         path: PathBuf,
     },
-    #[error(
-        "{0} is not on this computer, so it does not get the token of this computer's home; give its \
-         own token with --token-file FILE, or in {TOKEN_VARIABLE}"
-    )]
-    ForeignServer(String),
-    #[error(transparent)]
-    Token(#[from] verbatim_server::http::Error),
     #[error("nothing was changed, because there is no terminal to ask; --yes makes the change")]
     NoTerminal,
     #[error("cannot write the output: {0}")]

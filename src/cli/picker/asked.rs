@@ -1,11 +1,17 @@
-//! What the picker is asked: the typed text with its filters, and the way in which the text is searched.
+//! What the picker is asked: the typed text with its filters, and whether it is a question.
 
-use std::ops::Range;
+use std::{ops::Range, sync::Arc};
 
-use super::super::{environment::Environment, error::Result, search::Args};
-use verbatim_answer::filters::names;
-use verbatim_base::model::Stop;
-use verbatim_engine::{self as engine, Engine, Mode, Scope};
+use super::super::{environment::Environment, patterns::Patterns};
+use verbatim_answer::filters::{FilterError, Filters, names};
+use verbatim_base::model::{Request, Stop};
+use verbatim_engine::{self as engine, Engine, Scope};
+
+/// What the picker searches, and how it shows times.
+pub(super) struct PickerContext {
+    pub(super) engine: Arc<Engine>,
+    pub(super) environment: Environment,
+}
 
 /// The typed text, and the way in which it is searched.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -13,27 +19,15 @@ pub(super) struct Asked {
     pub(super) typed: String,
     /// Whether the text is a question, and the messages that answer it best are shown.
     pub(super) is_ranked: bool,
-    pub(super) case: LetterCase,
-    pub(super) is_word: bool,
-    pub(super) is_expression: bool,
 }
 
-/// Whether the case of letters matters.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum LetterCase {
-    /// As `verbatim search` decides: if the text has a capital letter.
-    #[default]
-    Smart,
-    Matters,
-    Ignored,
-}
-
-/// A request that was typed, in the form that `verbatim search` takes.
+/// What the typed text means.
 pub(super) struct TypedSearch {
-    pub(super) args: Args,
-    pub(super) scope: Scope,
     /// The text without the filters.
     pub(super) text: String,
+    /// The exact search of the text, as `verbatim search` makes it.
+    pub(super) request: Request,
+    pub(super) scope: Scope,
     /// The filters as they were typed.
     pub(super) filters: Vec<String>,
     /// The reason why a filter is searched as text.
@@ -47,85 +41,49 @@ struct TypedFilter<'t> {
     place: Range<usize>,
 }
 
-impl LetterCase {
-    pub(super) fn next(self) -> LetterCase {
-        match self {
-            LetterCase::Smart => LetterCase::Matters,
-            LetterCase::Matters => LetterCase::Ignored,
-            LetterCase::Ignored => LetterCase::Smart,
-        }
-    }
-}
-
 impl Asked {
-    /// Returns what differs from a usual search, and the mode.
-    pub(super) fn state(&self) -> Vec<&'static str> {
-        if self.is_ranked {
-            return vec!["best by words and meaning"];
-        }
-        let case = match self.case {
-            LetterCase::Smart => None,
-            LetterCase::Matters => Some("letter case matters"),
-            LetterCase::Ignored => Some("any letter case"),
-        };
-        let word = self.is_word.then_some("whole words");
-        let expression = self.is_expression.then_some("expression");
-        [Some("exact"), expression, word, case].into_iter().flatten().collect()
+    /// Returns the way in which the text is searched.
+    pub(super) fn way(&self) -> &'static str {
+        if self.is_ranked { "best by words and meaning" } else { "exact" }
     }
 
     /// Resolves the filters. A filter that names nothing known is text.
     pub(super) fn resolve(
         &self,
-        engine: &Engine,
-        environment: &Environment,
+        context: &PickerContext,
         stop: &Stop,
-    ) -> Result<TypedSearch> {
+    ) -> Result<TypedSearch, FilterError> {
         let filters = filters(&self.typed);
-        let of = |filters: &[&TypedFilter<'_>]| self.with(filters, (engine, environment), stop);
         let all: Vec<&TypedFilter<'_>> = filters.iter().collect();
-        let error = match of(&all) {
+        let error = match self.with(&all, context, stop) {
             Err(error) if !all.is_empty() => error,
             resolved => return resolved,
         };
-        let known: Vec<&TypedFilter<'_>> =
-            all.into_iter().filter(|filter| of(&[filter]).is_ok()).collect();
-        let resolved = of(&known).or_else(|_| of(&[]))?;
+        let mut known = all;
+        known.retain(|filter| self.with(&[filter], context, stop).is_ok());
+        let resolved = self.with(&known, context, stop);
+        let resolved = resolved.or_else(|_| self.with(&[], context, stop))?;
         let error = error.to_string();
-        let error = error.trim_start_matches("error: ").lines().next().unwrap_or_default();
+        let error = error.lines().next().unwrap_or_default();
         Ok(TypedSearch { problem: Some(format!("{error}; searched as text")), ..resolved })
     }
 
     fn with(
         &self,
         filters: &[&TypedFilter<'_>],
-        (engine, environment): (&Engine, &Environment),
+        context: &PickerContext,
         stop: &Stop,
-    ) -> Result<TypedSearch> {
+    ) -> Result<TypedSearch, FilterError> {
+        let PickerContext { engine, environment } = context;
         let text = without(&self.typed, filters);
-        let flags = [
-            (self.is_ranked, "--mode=both"),
-            (!self.is_ranked && self.is_word, "--word"),
-            (!self.is_ranked && self.case == LetterCase::Matters, "--case-sensitive"),
-            (!self.is_ranked && self.case == LetterCase::Ignored, "--ignore-case"),
-        ];
-        let flags = flags.into_iter().filter(|(is_on, _)| *is_on);
-        let mut words: Vec<String> = flags.map(|(_, flag)| flag.to_owned()).collect();
-        words.extend(filters.iter().map(|filter| format!("--{}={}", filter.name, filter.value)));
-        match self.is_expression && !self.is_ranked && !text.is_empty() {
-            true => words.push(format!("--regexp={text}")),
-            false => words.extend(["--".to_owned(), text.clone()]),
+        let mut given = Filters::default();
+        for filter in filters {
+            given.add(filter.name, filter.value);
         }
-        let args = Args::parsed(words)?;
-        let scope = args.scope(engine, environment.clock(), stop)?;
+        let (scope, _) = given.scope(engine, environment.clock(), stop)?;
+        let request = Patterns::of(&text).request();
         let filters = filters.iter().map(|filter| self.typed[filter.place.clone()].to_owned());
-        Ok(TypedSearch { args, scope, text, filters: filters.collect(), problem: None })
-    }
-}
-
-impl TypedSearch {
-    /// Returns the mode of ranked search; `None` for exact search.
-    pub(super) fn mode(&self) -> Option<Mode> {
-        self.args.ranks().then_some(Mode::Both)
+        Ok(TypedSearch { text, request, scope, filters: filters.collect(), problem: None })
     }
 }
 
@@ -150,18 +108,15 @@ fn filters(typed: &str) -> Vec<TypedFilter<'_>> {
 
 /// Returns the value at the beginning of a text, and its length with its quotation marks.
 fn value(text: &str) -> (&str, usize) {
-    let quoted = text.strip_prefix('"').and_then(|rest| {
-        let ends = rest.match_indices('"').map(|(end, _)| end);
-        let is_end = |end: &usize| rest[end + 1..].chars().next().is_none_or(char::is_whitespace);
-        Some(&rest[..ends.into_iter().find(is_end)?])
-    });
-    match quoted {
-        Some(quoted) => (quoted, quoted.len() + 2),
-        None => {
-            let end = text.find(char::is_whitespace).unwrap_or(text.len());
-            (&text[..end], end)
+    if let Some(rest) = text.strip_prefix('"') {
+        for (end, _) in rest.match_indices('"') {
+            if rest[end + 1..].chars().next().is_none_or(char::is_whitespace) {
+                return (&rest[..end], end + 2);
+            }
         }
     }
+    let end = text.find(char::is_whitespace).unwrap_or(text.len());
+    (&text[..end], end)
 }
 
 fn without(typed: &str, filters: &[&TypedFilter<'_>]) -> String {

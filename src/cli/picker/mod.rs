@@ -20,9 +20,9 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use crossterm::event;
 
 use self::{
-    asked::Asked,
+    asked::{Asked, PickerContext},
     screen::{Screen, give_back},
-    search::{PickerContext, PickerFinding, PickerTarget, Preview, Worker},
+    search::{PickerFinding, PickerTarget, Preview, Worker},
     state::{Action, Picker},
     view::PickerView,
 };
@@ -71,12 +71,10 @@ enum PickerAnswer {
     Read(Option<Preview>),
 }
 
-/// Starts the picker; returns `None` if there are no chats. Without a pager, the picker itself shows the
-/// message that was found.
+/// Starts the picker; returns `None` if there are no chats.
 pub(super) fn start<'a>(
     engine: &'a Arc<Engine>,
     environment: &Environment,
-    has_pager: bool,
 ) -> Result<Option<Loop<'a>>> {
     if engine.sources().is_empty() {
         return match engine.config().export_store() {
@@ -84,9 +82,7 @@ pub(super) fn start<'a>(
             Err(error) => Err(error.into()),
         };
     }
-    let mut picker = Loop::start(engine, environment).map_err(Error::Terminal)?;
-    picker.picker.has_pager = has_pager;
-    Ok(Some(picker))
+    Loop::start(engine, environment).map(Some).map_err(Error::Terminal)
 }
 
 pub(super) struct Loop<'a> {
@@ -104,9 +100,10 @@ pub(super) struct Loop<'a> {
 impl Loop<'_> {
     fn start<'a>(engine: &'a Arc<Engine>, environment: &Environment) -> io::Result<Loop<'a>> {
         let (sender, answers) = mpsc::channel();
-        let (engine_of, environment) = (Arc::clone(engine), environment.clone());
-        let colours = environment.colours;
-        let context = Arc::new(PickerContext { engine: engine_of, environment });
+        let view = PickerView::new(environment.colours);
+        let context =
+            PickerContext { engine: Arc::clone(engine), environment: environment.clone() };
+        let context = Arc::new(context);
         let of_searches = Arc::clone(&context);
         let mut searches = Worker::start(sender.clone(), move |asked, stop, send| {
             search::search(&of_searches, asked, stop, &mut |one| send(PickerAnswer::Search(one)));
@@ -116,8 +113,6 @@ impl Loop<'_> {
         })?;
         let mut picker = Picker::default();
         picker.is_searching = true;
-        let (view, screen) = (PickerView::new(colours), Screen::open()?);
-        let (is_reading, is_changed) = (false, true);
         searches.ask(Asked::default());
         Ok(Loop {
             engine,
@@ -125,10 +120,10 @@ impl Loop<'_> {
             view,
             searches,
             previews,
-            is_reading,
-            is_changed,
+            is_reading: false,
+            is_changed: true,
             answers,
-            screen,
+            screen: Screen::open()?,
         })
     }
 
@@ -195,7 +190,8 @@ impl Loop<'_> {
                     }
                 }
                 Ok((number, PickerAnswer::Read(preview))) if self.previews.is_newest(number) => {
-                    (self.is_reading, self.is_changed) = (false, true);
+                    self.is_reading = false;
+                    self.is_changed = true;
                     self.picker.show_preview(preview.unwrap_or_default());
                 }
                 Ok(_) => {}
@@ -228,24 +224,21 @@ impl Loop<'_> {
         }
         let Some(target) = self.picker.target() else { return Ok(None) };
         let notice = match action {
-            Action::Show if self.picker.zoom() => return Ok(None),
             Action::Show => {
+                let (_, id) = target.key;
                 let word = match target.number {
-                    Some(number) => format!("{}:{number}", target.id),
-                    None => target.id,
+                    Some(number) => format!("{id}:{number}"),
+                    None => id,
                 };
                 return Ok(Some(Picked::Show { word, marks: target.marks }));
             }
-            Action::Resume => {
-                let key = (target.source, target.id);
-                match conversation(self.engine, key, &Stop::never()) {
-                    Ok(found) => match found.resume() {
-                        Some(session) => return Ok(Some(Picked::Resume(session.to_string()))),
-                        None => NOT_RESUMABLE.to_owned(),
-                    },
-                    Err(error) => error.to_string(),
-                }
-            }
+            Action::Resume => match conversation(self.engine, target.key, &Stop::never()) {
+                Ok(found) => match found.resume() {
+                    Some(session) => return Ok(Some(Picked::Resume(session.to_string()))),
+                    None => NOT_RESUMABLE.to_owned(),
+                },
+                Err(error) => error.to_string(),
+            },
             Action::Open => browse(self.engine, target).unwrap_or_else(|error| error.to_string()),
             _ => self.copy(&target)?,
         };
@@ -263,16 +256,17 @@ impl Loop<'_> {
         let mut out = io::stdout();
         write!(out, "\x1b]52;c;{}\x1b\\", STANDARD.encode(copied))?;
         out.flush()?;
-        Ok(match copied.len() < text.len() {
-            true => format!("copied the first {} of {} bytes", copied.len(), text.len()),
-            false => "copied the message".to_owned(),
+        Ok(if copied.len() < text.len() {
+            format!("copied the first {} of {} bytes", copied.len(), text.len())
+        } else {
+            "copied the message".to_owned()
         })
     }
 }
 
 /// Opens a conversation on its service's site; returns a message for the user.
 fn browse(engine: &Engine, target: PickerTarget) -> Result<String> {
-    let found = conversation(engine, (target.source, target.id), &Stop::never())?;
+    let found = conversation(engine, target.key, &Stop::never())?;
     let Some(link) = found.link().filter(|link| open::is_web(link)) else {
         return Ok("this conversation has no link; Enter shows it".to_owned());
     };

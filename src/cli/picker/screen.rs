@@ -81,7 +81,6 @@ impl Screen {
             self.terminal.swap_buffers();
         }
         let drawn = self.terminal.draw(draw)?;
-        let is_cluster = |sign: &str| sign.chars().nth(1).is_some() && sign.width() > 1;
         self.must_clear = drawn.buffer.content().iter().any(|cell| is_cluster(cell.symbol()));
         Ok(())
     }
@@ -97,6 +96,11 @@ impl Screen {
             polled => polled,
         }
     }
+}
+
+/// Returns whether a sign consists of several characters.
+fn is_cluster(sign: &str) -> bool {
+    sign.chars().nth(1).is_some() && sign.width() > 1
 }
 
 /// Waits for an event. A closed terminal is always ready and never has an event, so crossterm would
@@ -120,10 +124,10 @@ fn await_input(patience: Duration) -> io::Result<()> {
     let mut files = [PollFd::new(&stdin, PollFlags::IN)];
     let timeout = Timespec::try_from(patience).expect("a short time");
     poll(&mut files, Some(&timeout))?;
-    match files[0].revents().intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL) {
-        true => Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the terminal is gone")),
-        false => Ok(()),
+    if files[0].revents().intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL) {
+        return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the terminal is gone"));
     }
+    Ok(())
 }
 
 /// Waits for an event without a check of the terminal, because `poll` does not support terminals everywhere.
@@ -170,7 +174,8 @@ mod signals {
 
     impl Signals {
         pub(super) fn watch() -> io::Result<Signals> {
-            let (came, is_over) = (Arc::default(), Arc::default());
+            let came = Arc::default();
+            let is_over = Arc::default();
             // SIGHUP ends the program at once, because the terminal is gone.
             for signal in [SIGINT, SIGTERM] {
                 flag::register_usize(signal, Arc::clone(&came), signal as usize)?;

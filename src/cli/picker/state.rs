@@ -10,56 +10,27 @@ use super::{
 };
 use verbatim_engine::Count;
 
-/// The number of lines that stay visible when the user scrolls by a page.
-const OVERLAP: usize = 1;
-
 #[derive(Debug, Default)]
 pub(super) struct Picker {
     pub(super) input: Input,
-    pub(super) focus: Focus,
-    /// Whether the conversations are shown in a pager, and not in the preview.
-    pub(super) has_pager: bool,
-    pub(super) is_zoomed: bool,
     pub(super) results: Results,
     pub(super) rows: Vec<ListRow>,
     /// The rows that can be chosen, and the place of the chosen row among them.
     choices: Vec<usize>,
     chosen: usize,
+    /// The first visible row, and the number of visible rows at the last drawing.
     pub(super) top: usize,
+    pub(super) page: usize,
     pub(super) is_searching: bool,
-    pub(super) preview: Option<Preview>,
-    pub(super) previews: u64,
-    /// The first visible line of the preview; `None` to show the match.
-    pub(super) scroll: Option<usize>,
+    pub(super) preview: Preview,
+    /// The number of pages of the preview that were read.
+    pub(super) pages_read: usize,
     pub(super) notice: Option<String>,
-    pub(super) measured: Measured,
-    /// The first visible line of the list of keys; `None` if the list is not shown.
-    pub(super) help: Option<usize>,
+    pub(super) lists_keys: bool,
     asked: Asked,
     needs_preview: bool,
     /// The action that is performed when new results arrive.
     waiting: Option<Action>,
-}
-
-/// Sizes that are known only after the screen was drawn. Keys that scroll need them.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Measured {
-    /// The number of visible lines of the list and of the preview.
-    pub(super) height: usize,
-    /// The first visible line of the preview, and the maximum of that line.
-    pub(super) preview_top: usize,
-    pub(super) preview_end: usize,
-    /// The maximum of the first visible line of the list of keys.
-    pub(super) help_end: usize,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Focus {
-    /// Letters are text, and arrows choose a row.
-    #[default]
-    List,
-    /// Letters are commands, and arrows scroll.
-    Preview,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,7 +59,6 @@ impl Picker {
                 self.press(*key, event)
             }
             Event::Paste(text) => {
-                self.go_back();
                 self.waiting = None;
                 for c in text.chars() {
                     self.insert(if c.is_whitespace() { ' ' } else { c });
@@ -101,35 +71,18 @@ impl Picker {
 
     fn press(&mut self, key: KeyEvent, event: &Event) -> Option<Action> {
         let is_control = key.modifiers == KeyModifiers::CONTROL;
-        let is_alt = key.modifiers == KeyModifiers::ALT;
-        if let Some(top) = self.help.take() {
-            match key.code {
-                KeyCode::Up => self.help = Some(top.saturating_sub(1)),
-                KeyCode::Down => self.help = Some((top + 1).min(self.measured.help_end)),
-                KeyCode::Esc | KeyCode::Enter | KeyCode::F(1) | KeyCode::Char('?') => {}
-                // Any other key closes the list, and does what it does without the list.
-                _ => return self.press(key, event),
-            }
+        // Any other key closes the list of keys, and does what it does without the list.
+        if std::mem::take(&mut self.lists_keys)
+            && matches!(key.code, KeyCode::Esc | KeyCode::Enter | KeyCode::F(1))
+        {
             return None;
         }
         match key.code {
-            KeyCode::F(1) => self.help = Some(0),
-            KeyCode::Char('?') if self.input.value().is_empty() || self.focus == Focus::Preview => {
-                self.help = Some(0);
-            }
+            KeyCode::F(1) => self.lists_keys = true,
             KeyCode::Char('t') if is_control => {
-                return self.change_search(|asked| asked.is_ranked = !asked.is_ranked);
+                let is_ranked = !self.asked.is_ranked;
+                return self.change_search(is_ranked);
             }
-            KeyCode::Char('c') if is_alt => {
-                return self.change_search(|asked| asked.case = asked.case.next());
-            }
-            KeyCode::Char('w') if is_alt => {
-                return self.change_search(|asked| asked.is_word = !asked.is_word);
-            }
-            KeyCode::Char('e') if is_alt => {
-                return self.change_search(|asked| asked.is_expression = !asked.is_expression);
-            }
-            KeyCode::Esc if self.is_zoomed => self.go_back(),
             KeyCode::Esc => return Some(Action::Leave),
             KeyCode::Char('c') if is_control => return Some(Action::Leave),
             KeyCode::Enter => return self.at_target(Action::Show),
@@ -138,15 +91,12 @@ impl Picker {
             KeyCode::Char('y') if is_control => return self.at_target(Action::Copy),
             KeyCode::Char('n') if is_control => self.choose(1),
             KeyCode::Char('p') if is_control => self.choose(-1),
-            KeyCode::Tab | KeyCode::BackTab => match self.focus {
-                Focus::List if self.target().is_some() => self.focus = Focus::Preview,
-                _ => self.go_back(),
-            },
-            _ if self.focus == Focus::Preview => return self.read(key.code),
+            KeyCode::Tab => self.pages_read += 1,
+            KeyCode::BackTab => self.pages_read = self.pages_read.saturating_sub(1),
             KeyCode::Up => self.choose(-1),
             KeyCode::Down => self.choose(1),
-            KeyCode::PageUp => self.choose(-self.page()),
-            KeyCode::PageDown => self.choose(self.page()),
+            KeyCode::PageUp => self.choose(-self.rows_of_page()),
+            KeyCode::PageDown => self.choose(self.rows_of_page()),
             _ => {
                 match to_input_request(event) {
                     Some(InputRequest::InsertChar(c)) => self.insert(c),
@@ -159,37 +109,6 @@ impl Picker {
         None
     }
 
-    /// Handles a key while the preview has the focus.
-    fn read(&mut self, code: KeyCode) -> Option<Action> {
-        match code {
-            KeyCode::Char('o') => return self.at_target(Action::Open),
-            KeyCode::Char('r') => return self.at_target(Action::Resume),
-            KeyCode::Char('y') => return self.at_target(Action::Copy),
-            KeyCode::Char('/' | 'q') => self.go_back(),
-            KeyCode::Up | KeyCode::Char('k') => self.scroll_by(-1),
-            KeyCode::Down | KeyCode::Char('j') => self.scroll_by(1),
-            KeyCode::PageUp => self.scroll_by(-self.page()),
-            KeyCode::PageDown | KeyCode::Char(' ') => self.scroll_by(self.page()),
-            KeyCode::Home => self.scroll = Some(0),
-            KeyCode::End => self.scroll = Some(self.measured.preview_end),
-            _ => {}
-        }
-        None
-    }
-
-    fn go_back(&mut self) {
-        (self.focus, self.is_zoomed) = (Focus::List, false);
-    }
-
-    /// Shows the chosen message on the whole screen, if there is no pager for it; returns whether it does.
-    pub(super) fn zoom(&mut self) -> bool {
-        if self.has_pager || self.is_zoomed {
-            return false;
-        }
-        (self.focus, self.is_zoomed) = (Focus::Preview, true);
-        true
-    }
-
     fn insert(&mut self, c: char) {
         // Control characters cannot be shown, so they are not accepted as input.
         if harmless(c.encode_utf8(&mut [0; 4])).starts_with(c) && c != '\n' && c != '\t' {
@@ -199,14 +118,12 @@ impl Picker {
 
     /// Returns a search if the text changed.
     fn search(&mut self) -> Option<Action> {
-        self.change_search(|_| {})
+        self.change_search(self.asked.is_ranked)
     }
 
-    /// Changes how the text is searched; returns a search if that or the text changed.
-    fn change_search(&mut self, change: impl FnOnce(&mut Asked)) -> Option<Action> {
-        let typed = self.input.value().trim().to_owned();
-        let mut asked = Asked { typed, ..self.asked.clone() };
-        change(&mut asked);
+    /// Returns a search if the text or the way in which it is searched changed.
+    fn change_search(&mut self, is_ranked: bool) -> Option<Action> {
+        let asked = Asked { typed: self.input.value().trim().to_owned(), is_ranked };
         if asked == self.asked {
             return None;
         }
@@ -225,8 +142,9 @@ impl Picker {
         self.target().is_some().then_some(action)
     }
 
-    fn page(&self) -> isize {
-        self.measured.height.saturating_sub(OVERLAP).max(1) as isize
+    /// Returns by how many rows the choice moves by a page. One row stays visible.
+    fn rows_of_page(&self) -> isize {
+        self.page.saturating_sub(1).max(1) as isize
     }
 
     fn choose(&mut self, by: isize) {
@@ -238,17 +156,13 @@ impl Picker {
         }
     }
 
-    fn scroll_by(&mut self, by: isize) {
-        let top = self.measured.preview_top.saturating_add_signed(by);
-        self.scroll = Some(top.min(self.measured.preview_end));
-    }
-
     pub(super) fn last_asked(&self) -> &Asked {
         &self.asked
     }
 
     pub(super) fn set_count(&mut self, count: Option<Count>) {
-        (self.results.count, self.results.is_counting) = (count, false);
+        self.results.count = count;
+        self.results.is_counting = false;
     }
 
     /// Shows results of the last search. Returns the action that waited for the last results.
@@ -261,26 +175,24 @@ impl Picker {
             let rows = [None].into_iter().chain(messages);
             self.rows.extend(rows.map(|message| ListRow { conversation, message }));
         }
-        let is_heading = |row: &ListRow| {
-            let of = &self.results.conversations[row.conversation];
-            row.message.is_none() && !of.messages.is_empty()
-        };
-        let choices = (0..self.rows.len()).filter(|row| !is_heading(&self.rows[*row]));
-        self.choices = choices.collect();
-        (self.chosen, self.top) = (0, 0);
-        self.preview = None;
+        self.choices =
+            (0..self.rows.len()).filter(|row| self.can_choose(self.rows[*row])).collect();
+        self.chosen = 0;
+        self.top = 0;
+        self.show_preview(Preview::default());
         self.needs_preview = true;
-        if self.choices.is_empty() {
-            self.go_back();
-        }
         // Enter waits for the last results of the text.
         self.waiting.take().and_then(|action| self.at_target(action))
     }
 
+    /// Returns whether a row can be chosen. The heading above messages cannot.
+    fn can_choose(&self, row: ListRow) -> bool {
+        row.message.is_some() || self.results.conversations[row.conversation].messages.is_empty()
+    }
+
     pub(super) fn show_preview(&mut self, preview: Preview) {
-        self.preview = Some(preview);
-        self.previews += 1;
-        self.scroll = None;
+        self.preview = preview;
+        self.pages_read = 0;
     }
 
     pub(super) fn chosen_row(&self) -> Option<usize> {
@@ -300,10 +212,7 @@ impl Picker {
 
 #[cfg(test)]
 mod tests {
-    use super::{
-        super::search::{FoundConversation, MarkedText},
-        *,
-    };
+    use super::{super::search::FoundConversation, *};
     use verbatim_engine::SourceKind;
 
     fn press(picker: &mut Picker, code: KeyCode, modifiers: KeyModifiers) -> Option<Action> {
@@ -320,19 +229,16 @@ mod tests {
 
     fn results(count: usize) -> Results {
         let conversation = |number: usize| FoundConversation {
-            source: SourceKind::Export,
-            id: number.to_string(),
-            short_id: number.to_string(),
-            place: "export".to_owned(),
-            title: MarkedText::default(),
-            time: String::new(),
+            key: (SourceKind::Export, number.to_string()),
+            title: Vec::new(),
+            facts: Default::default(),
             messages: Vec::new(),
         };
         Results { conversations: (0..count).map(conversation).collect(), ..Results::default() }
     }
 
     fn chosen(picker: &Picker) -> String {
-        picker.target().map_or_else(String::new, |target| target.id)
+        picker.target().map_or_else(String::new, |target| target.key.1)
     }
 
     #[test]
@@ -364,7 +270,6 @@ mod tests {
         }
         assert_eq!(plain(&mut picker, KeyCode::Enter), None);
         plain(&mut picker, KeyCode::Tab);
-        assert_eq!(picker.focus, Focus::List);
         plain(&mut picker, KeyCode::Down);
         assert_eq!(plain(&mut picker, KeyCode::Esc), Some(Action::Leave));
         assert_eq!(control(&mut picker, 'c'), Some(Action::Leave));
@@ -372,16 +277,15 @@ mod tests {
 
     #[test]
     fn arrows_choose_and_ask_for_a_preview_once() {
-        let mut picker = Picker::default();
-        picker.measured.height = 4;
+        let mut picker = Picker { page: 4, ..Picker::default() };
         picker.show_results(results(9));
-        assert!(picker.wanted_preview().is_some_and(|target| target.id == "0"));
+        assert!(picker.wanted_preview().is_some_and(|target| target.key.1 == "0"));
         assert!(picker.wanted_preview().is_none());
         plain(&mut picker, KeyCode::Up);
         assert!(picker.wanted_preview().is_none());
         plain(&mut picker, KeyCode::Down);
         control(&mut picker, 'n');
-        assert!(picker.wanted_preview().is_some_and(|target| target.id == "2"));
+        assert!(picker.wanted_preview().is_some_and(|target| target.key.1 == "2"));
         plain(&mut picker, KeyCode::PageDown);
         assert_eq!(chosen(&picker), "5");
         plain(&mut picker, KeyCode::PageDown);
@@ -401,60 +305,32 @@ mod tests {
     fn keys_change_the_search_and_list_the_keys() {
         let mut picker = Picker::default();
         assert_eq!(control(&mut picker, 't'), Some(Action::Search));
-        assert_eq!(picker.last_asked().state(), ["best by words and meaning"]);
+        assert_eq!(picker.last_asked().way(), "best by words and meaning");
         control(&mut picker, 't');
-        for letter in ['c', 'w', 'e'] {
-            let key = KeyCode::Char(letter);
-            assert_eq!(press(&mut picker, key, KeyModifiers::ALT), Some(Action::Search));
+        assert_eq!(picker.last_asked().way(), "exact");
+        for key in [KeyCode::Esc, KeyCode::Enter, KeyCode::F(1)] {
+            assert_eq!((plain(&mut picker, KeyCode::F(1)), picker.lists_keys), (None, true));
+            assert_eq!((plain(&mut picker, key), picker.lists_keys), (None, false));
         }
-        let state = ["exact", "expression", "whole words", "letter case matters"];
-        assert_eq!(picker.last_asked().state(), state);
-        picker.measured.help_end = 1;
-        for key in [KeyCode::Char('?'), KeyCode::F(1)] {
-            assert_eq!((plain(&mut picker, key), picker.help), (None, Some(0)));
-            plain(&mut picker, KeyCode::Down);
-            plain(&mut picker, KeyCode::Down);
-            assert_eq!(picker.help, Some(1));
-            assert_eq!((plain(&mut picker, KeyCode::Esc), picker.help), (None, None));
-        }
-        plain(&mut picker, KeyCode::Char('a'));
+        plain(&mut picker, KeyCode::F(1));
         assert_eq!(plain(&mut picker, KeyCode::Char('?')), Some(Action::Search));
-        assert_eq!((&*picker.last_asked().typed, picker.help), ("a?", None));
-        // Enter waits for the last results.
-        plain(&mut picker, KeyCode::Enter);
+        assert_eq!((&*picker.last_asked().typed, picker.lists_keys), ("?", false));
+        // Enter applies to the last results for the text that was typed before Enter.
+        assert_eq!(plain(&mut picker, KeyCode::Enter), None);
         assert_eq!(picker.show_results(Results { is_first: true, ..results(0) }), None);
         assert_eq!(picker.show_results(results(1)), Some(Action::Show));
     }
 
     #[test]
-    fn in_the_preview_letters_are_commands() {
+    fn tab_reads_on_in_the_preview_of_the_choice() {
         let mut picker = Picker::default();
         picker.show_results(results(2));
-        picker.measured =
-            Measured { height: 5, preview_top: 7, preview_end: 9, ..Measured::default() };
         plain(&mut picker, KeyCode::Tab);
-        for (letter, action) in [('o', Action::Open), ('r', Action::Resume), ('y', Action::Copy)] {
-            assert_eq!(plain(&mut picker, KeyCode::Char(letter)), Some(action));
-        }
-        assert_eq!(plain(&mut picker, KeyCode::Char('x')), None);
-        assert_eq!(picker.last_asked().typed, "");
+        plain(&mut picker, KeyCode::Tab);
+        press(&mut picker, KeyCode::BackTab, KeyModifiers::SHIFT);
+        assert_eq!((picker.pages_read, chosen(&picker)), (1, "0".to_owned()));
         plain(&mut picker, KeyCode::Down);
-        assert_eq!(picker.scroll, Some(8));
-        plain(&mut picker, KeyCode::PageDown);
-        assert_eq!(picker.scroll, Some(9));
-        plain(&mut picker, KeyCode::Home);
-        assert_eq!(picker.scroll, Some(0));
-        assert!(picker.zoom() && !picker.zoom());
-        assert_eq!(plain(&mut picker, KeyCode::Esc), None);
-        assert!(!picker.is_zoomed && picker.zoom());
-        plain(&mut picker, KeyCode::Char('/'));
-        assert_eq!((picker.focus, picker.is_zoomed), (Focus::List, false));
-        assert_eq!(plain(&mut picker, KeyCode::Char('x')), Some(Action::Search));
-        // Enter applies to the results for the text that was typed before Enter.
-        assert_eq!(plain(&mut picker, KeyCode::Enter), None);
-        assert_eq!(picker.show_results(results(1)), Some(Action::Show));
-        plain(&mut picker, KeyCode::Tab);
-        assert_eq!(picker.show_results(results(0)), None);
-        assert_eq!(picker.focus, Focus::List);
+        picker.show_preview(Preview::default());
+        assert_eq!((picker.pages_read, chosen(&picker)), (0, "1".to_owned()));
     }
 }
