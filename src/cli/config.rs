@@ -40,17 +40,7 @@ pub(super) fn run(
     let Terminal { environment, out } = terminal;
     let file = environment.settings.path.as_deref();
     let settings = settings_file::ALL.iter().map(|setting| {
-        let mut given =
-            settings::resolve(setting, engine_config::flag(setting, places), environment);
-        if let (true, SetBy::Default, Some(key)) =
-            (setting.key == "embeddings-key", &given.by, environment.variable("OPENAI_API_KEY"))
-        {
-            // The key in this variable is used for OpenAI's own URL only.
-            given = SettingValue {
-                values: vec![key.to_owned()],
-                by: SetBy::Variable("OPENAI_API_KEY"),
-            };
-        }
+        let given = settings::resolve(setting, engine_config::flag(setting, places), environment);
         (*setting, values(setting, &given, engine), given.by)
     });
     if args.json {

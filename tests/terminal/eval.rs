@@ -220,7 +220,7 @@ fn provider(refused: &'static str) -> String {
             drop(answer(stream.unwrap(), refused));
         }
     });
-    format!("openai:http://{address}/v1#small")
+    format!("http://{address}/v1#small")
 }
 
 /// Answers one request. The vector of a text says whether there is a heron in it.
@@ -262,7 +262,7 @@ fn the_configured_model_is_measured() {
     let (code, out, errors) = eval(&scene, &arguments, Some(&provider("none")));
     assert_eq!(code, Some(0), "{errors}");
     let found: Value = serde_json::from_str(&out).unwrap();
-    assert!(found["model"].as_str().unwrap().starts_with("openai-small-"), "{found}");
+    assert!(found["model"].as_str().unwrap().starts_with("remote-small-"), "{found}");
     assert_eq!(found["modes"]["vector"]["mrr_at_10"], 1.0, "{found}");
     let shares = found["shares"].as_array().unwrap();
     let shown: Vec<f64> = shares.iter().map(|it| it["vector_share"].as_f64().unwrap()).collect();
@@ -283,10 +283,7 @@ fn a_model_that_does_not_answer_is_not_measured() {
     for (provider, expected) in [
         (provider("walruses"), "no more questions"),
         (provider("I saw a walrus"), "no more questions"),
-        (
-            "openai:http://127.0.0.1:9/v1#nope".to_owned(),
-            "the embedding provider at http://127.0.0.1:9",
-        ),
+        ("http://127.0.0.1:9/v1#nope".to_owned(), "the embedding provider at http://127.0.0.1:9"),
     ] {
         let (code, out, errors) = eval(&scene, &arguments, Some(&provider));
         assert_eq!((code, out.as_str()), (Some(2), ""), "{errors}");

@@ -131,9 +131,7 @@ pub use verbatim_chats::{
     },
     workspace::{self, Error as WorkspaceError},
 };
-pub use verbatim_embed::{
-    Error as EmbedError, Key, Protocol, Provider, Remote, Unknown as UnknownProvider,
-};
+pub use verbatim_embed::{Error as EmbedError, Key, Provider, Remote, Unknown as UnknownProvider};
 pub use verbatim_index::{Error as IndexError, Resources, Size, Trace, WeightedTerm};
 
 #[cfg(test)]

@@ -218,12 +218,6 @@ fn enrich_index(
     if let Some(error) = failed {
         return Err(error);
     }
-    if let Some(index_dir) = snapshot.segments().first().and_then(|segment| segment.folder.parent())
-    {
-        let text = |doc_id: u32| snapshot.beginning(doc_id, MAX_EMBEDDED);
-        let texts = Texts { count: snapshot.max_doc(), text: &text };
-        model.tidy(index_dir, &texts, stop)?;
-    }
     Ok(done)
 }
 
@@ -233,7 +227,7 @@ pub(crate) fn prune_caches(source: &Source, stop: &Stop) -> Result<()> {
     source.take_over_vectors(stop)?;
     let text = |doc_id: u32| snapshot.beginning(doc_id, MAX_EMBEDDED);
     let texts = Texts { count: snapshot.max_doc(), text: &text };
-    Ok(source.model().prune(source.index_dir()?.folder(), &texts, stop)?)
+    Ok(embed::prune_caches(source.index_dir()?.folder(), &texts, stop)?)
 }
 
 /// Returns whether a segment of the index in use lacks a term index or, if `with_vectors`, vectors of
