@@ -342,13 +342,13 @@ fn interrupted_work_goes_on_where_it_was() {
     let (index_dir, segment) = folder_with("segment-1");
     fs::create_dir(&segment).unwrap();
     let server = Server::start();
-    let model = model(&server);
+    let first = model(&server);
     let mut texts = some_texts(300);
     texts[5] = String::new();
     texts[7] = texts[8].clone();
     let stop = Stop::never();
     let mut steps = Vec::new();
-    let stopped = build(&segment, &model, &texts, &stop, &mut |step| {
+    let stopped = build(&segment, &first, &texts, &stop, &mut |step| {
         steps.push(step);
         if steps.len() == 2 {
             stop.request();
@@ -356,11 +356,11 @@ fn interrupted_work_goes_on_where_it_was() {
     });
     assert!(matches!(stopped.unwrap_err().downcast_ref(), Some(Error::Stopped)));
     assert_eq!(steps[0], EmbedProgress { done: 66, total: 300 });
-    assert!(Vectors::open(&segment, model.name(), 300).is_none());
+    assert!(Vectors::open(&segment, first.name(), 300).is_none());
     let before = server.texts().len();
     assert_eq!(before, 128);
     // Another process continues later, after a power cut while a record was written.
-    let cache = index_dir.path().join(format!("embedded-{}", model.name()));
+    let cache = index_dir.path().join(format!("embedded-{}", first.name()));
     let whole = fs::read(&cache).unwrap();
     fs::write(&cache, &whole[..whole.len() - 3]).unwrap();
     let model = model(&server);
