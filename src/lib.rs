@@ -145,7 +145,7 @@
 //! - **snapshot**: the segments that together hold one state of a database
 //! - **source**: a place that messages come from: the export, the transcripts, the recorded threads
 //! - **stamp**: the identity, size and times of a file; a file with the same stamp is unchanged
-//! - **summary, features**: a conversation's best sentences, and the values that rank conversations by them
+//! - **summary**: the first sentences of what the person wrote first in a conversation
 //! - **transcript store**: the database that the transcripts of coding agents are copied into
 //!
 //! # Crates
@@ -183,10 +183,10 @@ pub use verbatim_engine::{
     About, ArchiveProgress, ArchiveReport, Branches, Changes, Config, ConversationMatch, Counts,
     DatabaseError, EmbedError, Encoded, Engine, Enriched, Error, ExportError, FallbackReason,
     Fields, Heading, ImportTally, IndexError, Key, ListedPage, Listing, Lookup, Maintainer, Match,
-    Messages, Mode, Progress, Protocol, Provider, Question, Ranking, Reader, Reindex, Reindexed,
-    Remote, Resources, Scope, SearchPlan, Session, Sink, Size, Skipped, Source, SourceKind,
-    StoreAddress, Tally, ThreadError, Trace, TranscriptStoreError, UnknownProvider, Upkeep,
-    UpkeepEvent, WeightedTerm, WorkspaceError, WriterError,
+    Messages, Mode, Progress, Provider, Question, Ranking, Reader, Reindex, Reindexed, Remote,
+    Resources, Scope, SearchPlan, Session, Sink, Size, Skipped, Source, SourceKind, StoreAddress,
+    Tally, ThreadError, Trace, TranscriptStoreError, UnknownProvider, Upkeep, UpkeepEvent,
+    WeightedTerm, WorkspaceError, WriterError,
     import::{Error as ImportError, ImportProgress, Report as ImportReport, import},
     scoring,
 };

@@ -1,12 +1,12 @@
 //! Answers of embedding providers: unit vectors of one length, or an error. An error message never
 //! shows the key.
 //!
-//! Input: a byte that selects the protocol, then the answer.
+//! Input: the answer.
 
 use std::time::Duration;
 
 use verbatim_embed::{
-    Key, Protocol, Remote,
+    Key, Remote,
     remote::{RemoteModel, parse, said},
 };
 
@@ -15,11 +15,8 @@ const KEY: &str = "sk-7";
 /// The most characters that are repeated of a provider's message, with what goes before them.
 const LONGEST_MESSAGE: usize = 210;
 
-pub(super) fn run(data: &[u8]) {
-    let Some((protocol, answer)) = data.split_first() else { return };
-    let protocol = if protocol & 1 == 0 { Protocol::OpenAi } else { Protocol::Ollama };
+pub(super) fn run(answer: &[u8]) {
     let remote = Remote {
-        protocol,
         endpoint: "http://localhost:1".to_owned(),
         model: "m".to_owned(),
         key: Key::new(KEY),
@@ -28,7 +25,7 @@ pub(super) fn run(data: &[u8]) {
     };
     let message = said(answer, &remote);
     assert!(message.chars().count() <= LONGEST_MESSAGE && !message.contains(KEY), "{message:?}");
-    let Ok(vectors) = parse(protocol, answer) else { return };
+    let Ok(vectors) = parse(answer) else { return };
     let Ok(vectors) = RemoteModel::new(remote).check_and_normalise(vectors) else { return };
     for vector in &vectors {
         assert_eq!(vector.len(), vectors[0].len());

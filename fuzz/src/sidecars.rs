@@ -1,4 +1,4 @@
-//! Vectors, summaries and caches of an index that were changed: a ranked answer or an error.
+//! Vectors and caches of an index that were changed: a ranked answer or an error.
 //!
 //! Input: a byte that chooses the question, then the changes (`damage`).
 
@@ -29,11 +29,10 @@ fn ask(engine: &Engine, question: &str) {
     drop(engine.rank_conversations(&question, &Stop::never()));
 }
 
-/// Returns whether a file holds vectors, summaries or a manifest of them. Term indexes are tantivy's:
+/// Returns whether a file holds vectors or a manifest of them. Term indexes are tantivy's:
 /// what it says of damage in them is not ours to test.
 fn is_ours(file: &Path) -> bool {
-    let path = file.to_string_lossy();
-    path.contains("vectors") || path.contains("summaries")
+    file.to_string_lossy().contains("vectors")
 }
 
 pub(super) fn run(data: &[u8]) {

@@ -8,7 +8,7 @@ use std::fs;
 
 use tempfile::TempDir;
 use verbatim_base::model::Stop;
-use verbatim_embed::cache::{Cache, hash};
+use verbatim_embed::cache::{Cache, CachedRow, hash};
 
 const TEXTS: [&str; 3] = ["one", "two", "three"];
 const DIMENSIONS: usize = 4;
@@ -18,8 +18,8 @@ thread_local! {
 }
 
 /// Returns the record of a text.
-fn record(text: &str, dimensions: usize) -> (u128, f32, Vec<u8>) {
-    (hash(text), 0.5, vec![text.len() as u8; dimensions])
+fn record(text: &str, dimensions: usize) -> CachedRow {
+    CachedRow { text: hash(text), scale: 0.5, row: vec![text.len() as u8; dimensions] }
 }
 
 pub(super) fn run(data: &[u8]) {
@@ -31,8 +31,8 @@ pub(super) fn run(data: &[u8]) {
         if kind & 1 == 0 {
             fs::write(&path, data).expect("a file");
         } else {
-            let records = TEXTS.iter().map(|text| record(text, DIMENSIONS));
-            open().add(DIMENSIONS, records).expect("records");
+            let records = TEXTS.map(|text| record(text, DIMENSIONS));
+            open().add(DIMENSIONS, &records).expect("records");
             let mut bytes = fs::read(&path).expect("the cache");
             let length = bytes.len();
             for at in data {
@@ -47,17 +47,17 @@ pub(super) fn run(data: &[u8]) {
         for text in TEXTS {
             let found = cache.get(hash(text), &mut row).expect("the file can be read");
             if kind & 1 == 1 && found.is_some() {
-                assert_eq!((hash(text), 0.5, row.clone()), record(text, dimensions));
+                assert_eq!(row, record(text, dimensions).row);
             }
         }
         let added = ["four", "five"];
-        let records = added.iter().map(|text| record(text, dimensions));
-        cache.add(dimensions, records).expect("records can be added");
+        let records = added.map(|text| record(text, dimensions));
+        cache.add(dimensions, &records).expect("records can be added");
         drop(cache);
         let mut again = open();
         for text in added {
             let scale = again.get(hash(text), &mut row).expect("the file can be read");
-            assert_eq!((scale, &row), (Some(0.5), &record(text, dimensions).2));
+            assert_eq!((scale, &row), (Some(0.5), &record(text, dimensions).row));
         }
     });
 }

@@ -4,7 +4,7 @@
 
 use verbatim_text::{
     query::Query,
-    summary::{self, SummaryTurn},
+    summary::Summary,
     words::Tokenizer,
 };
 
@@ -18,15 +18,15 @@ pub(super) fn run(data: &[u8]) {
     for phrase in &query.phrases {
         tokenizer.required(phrase);
     }
-    let mut turns = Vec::new();
+    let mut messages = Vec::new();
     for (number, text) in texts.split('\0').enumerate() {
         let mut terms = Vec::new();
         tokenizer.tokenize(text, |term| terms.push(term.to_owned()));
         assert!(terms.iter().all(|term| !term.is_empty()));
         query.allows(text);
-        turns.push(SummaryTurn { by_user: number % 2 == 0, text });
+        messages.push((if number % 2 == 0 { "user" } else { "assistant" }, text));
     }
-    let summary = summary::summary(&turns);
-    assert!(summary.chars().count() <= 300, "{summary:?}");
-    summary::title(&turns);
+    let summary = Summary::of_messages(&messages);
+    assert!(summary.text.chars().count() <= 300, "{summary:?}");
+    assert!(summary.title.chars().count() <= 70, "{summary:?}");
 }

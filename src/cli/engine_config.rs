@@ -258,11 +258,9 @@ pub(super) fn embeddings(
     let named = settings::resolve(&settings_file::EMBEDDINGS, flag, environment);
     let Some(name) = named.text() else { return Ok(Provider::BuiltIn) };
     let key = environment.setting(&settings_file::EMBEDDINGS_KEY);
-    let key = key.values.first().and_then(|key| key.to_str());
-    let openai = environment.variable("OPENAI_API_KEY").and_then(|key| key.to_str());
     let provider: Provider =
         name.parse().map_err(|source| WrongProvider { by: named.by.to_string(), source })?;
-    Ok(provider.with_keys(key, openai))
+    Ok(provider.with_key(key.text().and_then(|key| Key::new(&key))))
 }
 
 /// A share of vectors that is no share, and the variable that gives it.
@@ -318,7 +316,7 @@ pub(super) fn cluster_login(environment: &Environment) -> Result<Option<Key>, Wr
             }
         }
     };
-    Key::login(&text).map(Some).ok_or(WrongLogin::Form(by))
+    Key::new(&text).map(Some).ok_or(WrongLogin::Form(by))
 }
 
 pub(super) fn named_by(places: &PlaceArgs, environment: &Environment) -> Option<&'static str> {

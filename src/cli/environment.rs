@@ -18,7 +18,7 @@ use super::settings_file::{self, SettingsFile};
 /// The environment variable with which a shell requests completions. Its value names the shell.
 pub(super) const COMPLETED_SHELL: &str = "VERBATIM_COMPLETE";
 
-const VARIABLES: [&str; 15] = [
+const VARIABLES: [&str; 14] = [
     COMPLETED_SHELL,
     "CLAUDE_CONFIG_DIR",
     "CODEX_HOME",
@@ -26,7 +26,6 @@ const VARIABLES: [&str; 15] = [
     "COMPACT_RESPONSES",
     "ENABLE_CONVERSATIONS",
     "LESS",
-    "OPENAI_API_KEY",
     "PAGER",
     "PATH",
     "VERBATIM_BACKGROUND",

@@ -278,14 +278,13 @@ fn kind_of_messages(kind: SourceKind) -> &'static str {
 
 /// Shows the progress of the files of ranked search. `before` is the share of the work before this step.
 fn show_ranking(step: &Step, progress: EnrichProgress, before: f64) {
-    let (stage, unit) = match progress.stage {
-        EnrichStage::Words => ("words", "messages"),
-        EnrichStage::Vectors => ("vectors", "messages"),
-        EnrichStage::Groups => ("groups of vectors", "messages"),
-        EnrichStage::Summaries => ("summaries", "conversations"),
+    let stage = match progress.stage {
+        EnrichStage::Words => "words",
+        EnrichStage::Vectors => "vectors",
+        EnrichStage::Groups => "groups of vectors",
     };
     let (done, total) = (grouped(progress.done), grouped(progress.total));
-    let text = format!("{stage}: {done} of {total} {unit}");
+    let text = format!("{stage}: {done} of {total} messages");
     step.show(before + (1.0 - before) * progress.share(), &text);
 }
 

@@ -96,7 +96,6 @@ fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Result<u8> {
         let part = start..short.len().min(start + size);
         if start == FIRST_PART {
             out.flush()?;
-            page.prepare_descriptions(!args.json);
         }
         start = part.end;
         let abouts = page.abouts(part.clone(), !args.json);

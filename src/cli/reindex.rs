@@ -28,7 +28,7 @@ pub(super) struct Args {
     #[arg(long)]
     full: bool,
 
-    /// Make the vectors of this model: static, built-in or ollama:…
+    /// Make the vectors of this model: static, built-in or URL#MODEL
     ///
     /// The names are those of the setting `embeddings`, which this flag overrides for one run. "static"
     /// leaves the sentence model out.

@@ -69,7 +69,7 @@ settings! {
     ARCHIVES "archives" Folders Some("--archive"), ["VERBATIM_ARCHIVE"], None;
     EXCLUDE "exclude" Patterns None, [], None;
     WORKSPACES "workspaces" Folders Some("--workspace"), ["VERBATIM_WORKSPACE"], None;
-    EMBEDDINGS "embeddings" Text Some("--model"), ["VERBATIM_MODEL", "VERBATIM_EMBEDDINGS"], Some("built-in");
+    EMBEDDINGS "embeddings" Text Some("--model"), ["VERBATIM_EMBEDDINGS"], Some("built-in");
     EMBEDDINGS_KEY "embeddings-key" Secret None, ["VERBATIM_EMBEDDINGS_KEY"], None;
     VECTOR_SHARE "vector-share" Share None, ["VERBATIM_VECTOR_SHARE"], None;
     TOOLS "tools" Names Some("--tools"), ["VERBATIM_TOOLS"], Some("default");

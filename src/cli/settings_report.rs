@@ -39,7 +39,7 @@ impl<'a> SettingsReport<'a> {
         environment: &'a Environment,
     ) -> SettingsReport<'a> {
         let settings = settings_file::ALL.iter().map(|setting| {
-            let given = given(setting, places, environment);
+            let given = settings::resolve(setting, engine_config::flag(setting, places), environment);
             ReportedSetting { setting, values: values(setting, &given, engine), by: given.by }
         });
         SettingsReport { environment, settings: settings.collect() }
@@ -85,17 +85,6 @@ impl ReportedSetting {
             SetBy::Default => ("default", None, None),
         };
         json!({"key": setting.key, "value": value, "from": from, "name": name, "line": line})
-    }
-}
-
-fn given(setting: &Setting, places: &PlaceArgs, environment: &Environment) -> SettingValue {
-    let given = settings::resolve(setting, engine_config::flag(setting, places), environment);
-    match environment.variable("OPENAI_API_KEY") {
-        // The key in this variable is used for OpenAI's own URL only.
-        Some(key) if setting.key == "embeddings-key" && given.by == SetBy::Default => {
-            SettingValue { values: vec![key.to_owned()], by: SetBy::Variable("OPENAI_API_KEY") }
-        }
-        _ => given,
     }
 }
 

@@ -461,7 +461,7 @@ fn a_broken_off_command_is_finished_by_the_next_one() {
 }
 
 #[test]
-fn no_summary_is_left_of_an_index_that_was_not_current() {
+fn nothing_is_left_of_an_index_that_was_not_current() {
     let user = User::new();
     user.transcript("s-a", "/w/a", &["zanzibarish prompt", "zanzibarish answer"]);
     user.done(&["reindex"]);

@@ -367,7 +367,7 @@ fn a_check_starts_the_server_without_the_variables_of_the_terminal() {
         "VERBATIM_WORKSPACE",
         "ENABLE_CONVERSATIONS",
         "COMPACT_RESPONSES",
-        "OPENAI_API_KEY",
+        "VERBATIM_EMBEDDINGS_KEY",
         "VERBATIM_DB",
         "VERBATIM_CLUSTER_LOGIN",
         "VERBATIM_TOKEN",

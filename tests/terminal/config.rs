@@ -109,18 +109,16 @@ fn flags_come_before_variables_and_these_before_the_file() {
 
 #[test]
 fn the_model_and_its_share_are_settings() {
-    let user = User::new("embeddings = 'ollama:filed'\nvector-share = 0.5\n");
+    let user = User::new("embeddings = 'http://filed/v1#m'\nvector-share = 0.5\n");
     drop(home_with(&user.path("home"), "red"));
     let shown = |key: &str, variables: &[(&'static str, &str)]| {
         let mut command = user.command(&["status", "--json"]);
         let shown = user.shown(command.envs(variables.iter().copied()), key);
         (shown["value"].clone(), shown["name"].clone())
     };
-    assert_eq!(shown("embeddings", &[]), ("ollama:filed".into(), Value::Null));
-    let both = [("VERBATIM_MODEL", "static"), ("VERBATIM_EMBEDDINGS", "built-in")];
-    assert_eq!(shown("embeddings", &both), ("static".into(), "VERBATIM_MODEL".into()));
-    let older = [("VERBATIM_MODEL", ""), ("VERBATIM_EMBEDDINGS", "built-in")];
-    assert_eq!(shown("embeddings", &older), ("built-in".into(), "VERBATIM_EMBEDDINGS".into()));
+    assert_eq!(shown("embeddings", &[]), ("http://filed/v1#m".into(), Value::Null));
+    let variable = [("VERBATIM_EMBEDDINGS", "static")];
+    assert_eq!(shown("embeddings", &variable), ("static".into(), "VERBATIM_EMBEDDINGS".into()));
     assert_eq!(shown("vector-share", &[]), ("0.5".into(), Value::Null));
     let share = [("VERBATIM_VECTOR_SHARE", "40%")];
     assert_eq!(shown("vector-share", &share), ("40%".into(), "VERBATIM_VECTOR_SHARE".into()));
@@ -139,9 +137,11 @@ fn the_model_and_its_share_are_settings() {
         code == 2 && errors.contains("VERBATIM_VECTOR_SHARE: \"40\" is not a share"),
         "{errors}"
     );
-    let (code, _, errors) =
-        told(user.command(&["search", "red"]).env("VERBATIM_MODEL", "nonsense").output().unwrap());
-    assert!(code == 2 && errors.contains("VERBATIM_MODEL: \"nonsense\""), "{errors}");
+    let (code, _, errors) = told(
+        user.command(&["search", "red"]).env("VERBATIM_EMBEDDINGS", "ollama:m").output().unwrap(),
+    );
+    let says = "VERBATIM_EMBEDDINGS: \"ollama:m\" is not an embedding model; write";
+    assert!(code == 2 && errors.contains(says) && errors.contains("URL#MODEL"), "{errors}");
     user.set("\nvector-share = 1.5\n");
     let (code, _, errors) = user.run(&["status", "--settings"]);
     assert!(code == 2 && errors.contains("config.toml:2: vector-share takes a number"), "{errors}");

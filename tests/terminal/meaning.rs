@@ -126,7 +126,7 @@ fn vectors_that_are_missing_are_named_and_reindex_makes_them() {
     );
     // The flag comes before the variable.
     let mut command = user.command(&["reindex", "--model", "built-in"]);
-    told(&command.env("VERBATIM_MODEL", "static").output().unwrap());
+    told(&command.env("VERBATIM_EMBEDDINGS", "static").output().unwrap());
     assert_eq!(user.made(), MANY as u64);
     assert_eq!(user.meaning().0, None);
     let (_, notes) = user.run(&["search", "tulip 7", "--mode", "both"]);
@@ -136,14 +136,14 @@ fn vectors_that_are_missing_are_named_and_reindex_makes_them() {
 #[test]
 fn a_search_makes_the_vectors_of_a_few_messages() {
     let user = User::with(60);
-    told(&user.import().env("VERBATIM_MODEL", "static").output().unwrap());
+    told(&user.import().env("VERBATIM_EMBEDDINGS", "static").output().unwrap());
     let search = |mode: &str| user.run(&["search", "tulip", "--mode", mode]);
     search("words");
     assert_eq!(user.made(), 0, "words need no vectors");
     search("both");
     assert_eq!(user.made(), 60);
     let mut command = user.command(&["status", "--json"]);
-    let (out, _) = told(&command.env("VERBATIM_MODEL", "static").output().unwrap());
+    let (out, _) = told(&command.env("VERBATIM_EMBEDDINGS", "static").output().unwrap());
     let status: Value = serde_json::from_str(&out).unwrap();
     assert_eq!(status["sources"][0]["generation"]["meaning"], Value::Null, "it is left out");
 }

@@ -217,16 +217,11 @@ pub(super) struct ConversationDocument {
     pub(super) made: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(super) summary: String,
-    /// The hashes of the title's and the summary's terms, the words of the vector (one character each), and
-    /// the packed vector in Base64. Not in `_source`.
+    /// The hashes of the title's and the summary's terms. Not in `_source`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(super) tw: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(super) sw: String,
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub(super) vt: String,
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub(super) v: String,
 }
 
 /// The role, the model, the seconds and the nanoseconds of a message.

@@ -11,7 +11,7 @@ use verbatim_base::model::{Stop, StoredConversation, StoredMessage};
 use verbatim_embed::Model;
 use verbatim_index::{pack, speaker};
 use verbatim_text::{
-    summary::{self, term_hashes},
+    summary::{self, Summary, term_hashes},
     words::Tokenizer,
 };
 
@@ -56,8 +56,7 @@ impl FeatureMaker {
         (document.vt, document.v) = self.vector(&text);
     }
 
-    /// Adds the summary, its terms and its vector to the document of a conversation. The messages must be in
-    /// reading order.
+    /// Adds the summary and its terms to the document of a conversation. The messages must be in reading order.
     pub(super) fn add_summary(
         &self,
         document: &mut ConversationDocument,
@@ -79,12 +78,14 @@ impl FeatureMaker {
             })
             .collect();
         let texts: Vec<(&str, &str)> = texts.iter().map(|(role, it)| (*role, &**it)).collect();
-        let (made, summary) = summary::of_messages(&texts, title.trim().is_empty());
-        let shown = if made.is_empty() { &*title } else { &made };
+        let made = Summary::of_messages(&texts);
+        document.summary = made.text;
+        if title.trim().is_empty() {
+            document.made = made.title;
+        }
+        let shown = if document.made.is_empty() { &*title } else { &document.made };
         document.tw = hashes(&self.tokenizer, shown);
-        document.sw = hashes(&self.tokenizer, &summary);
-        (document.vt, document.v) = self.vector(&format!("{shown}. {summary}"));
-        (document.made, document.summary) = (made, summary);
+        document.sw = hashes(&self.tokenizer, &document.summary);
     }
 
     /// Returns the words for the vector of a text, and the packed vector.

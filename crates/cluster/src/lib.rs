@@ -31,7 +31,7 @@ pub use address::Address;
 pub use client::{Access, Client};
 pub use error::{Error, Result};
 pub use import::Importer;
-pub use ranked::{MessagePlace, RankFilter, Ranked, RankedMessage, RankedSize, TitleWords};
+pub use ranked::{MessagePlace, RankFilter, Ranked, RankedMessage, RankedSize};
 pub use rebuild::{Forgot, forget, rebuild};
 pub use view::{ClusterConversation, MessageInOrder, Taken, View};
 

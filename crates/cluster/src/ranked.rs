@@ -41,9 +41,8 @@ const MOST_COMPARED: usize = 10_000;
 
 const MOST_SLIPS: usize = 50;
 
-/// The maximum numbers of conversations that the terms, and the vectors, of titles propose.
+/// The maximum number of conversations whose titles are scored.
 const MOST_TITLES: usize = 1_000;
-const MOST_NEAR_TITLES: usize = 100;
 
 /// The messages and conversations that a ranked search considers.
 #[derive(Clone, Debug, Default)]
@@ -98,16 +97,12 @@ pub struct TermPage {
     pub next: Option<Value>,
 }
 
-/// The features of a question for comparing titles: hashes of terms with their weights, and a vector.
-pub type TitleWords<'a> = (&'a [(u32, f32)], Option<&'a [f32]>);
-
-/// The scores of a conversation for each question, by terms and by vectors.
+/// The scores of a conversation's title and summary for each question.
 #[derive(Clone, Debug)]
 pub struct RankedTitle {
     /// The place of the conversation in the view.
     pub place: usize,
     pub terms: Vec<f32>,
-    pub cosines: Vec<f32>,
 }
 
 #[derive(Deserialize)]
@@ -340,71 +335,45 @@ impl<'a> Ranked<'a> {
         Ok(all)
     }
 
-    /// Returns the conversations whose titles and summaries are nearest to the questions. If `places` is
-    /// given, returns only conversations at these places in the view.
+    /// Returns the conversations whose titles and summaries have the most of the questions' terms, which are hashes
+    /// with weights. If `places` is given, returns only conversations at these places in the view.
     pub fn titles(
         &self,
-        questions: &[TitleWords<'_>],
+        questions: &[Vec<(u32, f32)>],
         places: Option<&HashSet<usize>>,
     ) -> Result<Vec<RankedTitle>> {
-        let mut filter = RankFilter::default();
         let all = self.view.conversations();
-        filter.within =
+        let within =
             places.map(|places| places.iter().map(|place| all[*place].stored.id.clone()).collect());
-        let mut packed: HashMap<usize, Vec<u8>> = HashMap::new();
-        let mut by_terms: Vec<HashMap<usize, f32>> = Vec::new();
-        for (terms, vector) in questions {
-            let mut scores = HashMap::new();
-            for (place, score, vector) in
-                self.find_titles(term_words(terms), &filter, MOST_TITLES)?
-            {
-                scores.insert(place, score);
-                packed.insert(place, vector);
+        let filter = RankFilter { within, ..RankFilter::default() };
+        let mut found: HashMap<usize, Vec<f32>> = HashMap::new();
+        for (number, terms) in questions.iter().enumerate() {
+            for (place, score) in self.find_titles(term_words(terms), &filter)? {
+                found.entry(place).or_insert_with(|| vec![0.0; questions.len()])[number] = score;
             }
-            if let Some(vector) = vector {
-                let count = COMPARED * MOST_NEAR_TITLES;
-                for (place, _, vector) in self.find_titles(near_words(vector), &filter, count)? {
-                    packed.insert(place, vector);
-                }
-            }
-            by_terms.push(scores);
         }
-        let queries: Vec<Option<PackedQuery>> =
-            questions.iter().map(|(_, vector)| vector.map(PackedQuery::new)).collect();
-        let title = |(place, packed): (usize, Vec<u8>)| {
-            let cosine = |query: &Option<PackedQuery>| {
-                query.as_ref().and_then(|it| it.cosine(&packed)).unwrap_or(f32::NEG_INFINITY)
-            };
-            let terms = by_terms.iter().map(|scores| scores.get(&place).copied().unwrap_or(0.0));
-            let cosines = queries.iter().map(cosine).collect();
-            RankedTitle { place, terms: terms.collect(), cosines }
-        };
-        Ok(packed.into_iter().map(title).collect())
+        Ok(found.into_iter().map(|(place, terms)| RankedTitle { place, terms }).collect())
     }
 
-    /// Returns the places, scores and packed vectors of the conversations with at least one of the words.
-    fn find_titles(
-        &self,
-        words: Vec<Value>,
-        filter: &RankFilter,
-        size: usize,
-    ) -> Result<Vec<(usize, f32, Vec<u8>)>> {
+    /// Returns the places and scores of the conversations with at least one of the words.
+    fn find_titles(&self, words: Vec<Value>, filter: &RankFilter) -> Result<Vec<(usize, f32)>> {
         if words.is_empty() {
             return Ok(Vec::new());
         }
         let mut filters = vec![json!({ "term": { "kind": CONVERSATION } })];
         filters.extend(filter.within.as_deref().map(in_conversations));
         let found = self.search(json!({
-            "size": size, "track_total_hits": false, "query": any_word(words, filters),
-            "stored_fields": "_none_", "docvalue_fields": ["v", "c"],
+            "size": MOST_TITLES, "track_total_hits": false, "query": any_word(words, filters),
+            "stored_fields": "_none_", "docvalue_fields": ["c"],
             "sort": [{ "_score": "desc" }, { "k": "asc" }],
         }))?;
-        let read = |found: RankedHit| {
+        let mut titles = Vec::new();
+        for found in found.hits.hits {
             // A conversation without messages has no place.
-            let place = self.view.place_of(*found.fields.c.first()?)?;
-            Some((place, found.score?, found.fields.packed()))
-        };
-        Ok(found.hits.hits.into_iter().filter_map(read).collect())
+            let place = found.fields.c.first().and_then(|c| self.view.place_of(*c));
+            titles.extend(place.zip(found.score));
+        }
+        Ok(titles)
     }
 
     fn messages(&self, found: Vec<RankedHit>) -> Result<Vec<RankedMessage>> {

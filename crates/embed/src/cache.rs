@@ -7,8 +7,6 @@
 //! ```
 //!
 //! Work that was interrupted continues after the last whole record, and all segments share the cache.
-//! Texts of deleted messages are removed once they are more than half of the cache. The cache of another
-//! model is removed after a month without use.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -16,7 +14,7 @@ use std::{
     io::{self, BufReader, Read, Seek, SeekFrom, Write},
     path::{Path, PathBuf},
     thread,
-    time::{Duration, SystemTime},
+    time::Duration,
 };
 
 use super::{Error, Result, Texts};
@@ -30,9 +28,6 @@ const HEAD: usize = 4 + 16 + 4;
 /// Time between two attempts to open a cache that another process has open.
 const POLL: Duration = Duration::from_millis(50);
 
-/// Time after which the unused cache of another model is removed.
-const UNUSED: Duration = Duration::from_secs(30 * 86_400);
-
 const PREFIX: &str = "embedded-";
 
 /// Returns the FNV-1a hash of a text, which is the same in every version of the program.
@@ -41,6 +36,17 @@ pub fn hash(text: &str) -> u128 {
         (hash ^ u128::from(*byte)).wrapping_mul(0x0000_0000_0100_0000_0000_0000_0000_013B)
     };
     text.as_bytes().iter().fold(0x6C62_272E_07BB_0142_62B8_2175_6295_C58D, step)
+}
+
+/// A text's int8 row with its scale.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CachedRow {
+    /// The hash of the text.
+    pub text: u128,
+    /// The factor of the row's components.
+    pub scale: f32,
+    /// The components.
+    pub row: Vec<u8>,
 }
 
 /// The cache of one model, open in one process at a time.
@@ -69,15 +75,13 @@ impl Cache {
                 Err(TryLockError::Error(error)) => return Err(failed(error)),
             }
         }
-        // If setting the time fails, the last change counts as the last use.
-        let _ = file.set_modified(SystemTime::now());
         let records = HashMap::new();
         let mut cache = Cache { path: path.clone(), file, dimensions: 0, records, end: 0 };
         cache.read_records().map_err(failed)?;
         Ok(cache)
     }
 
-    /// Reads all intact records, and closes the gaps that damaged records leave.
+    /// Reads all intact records. Cuts off half a record at the end, which would shift all later ones.
     fn read_records(&mut self) -> io::Result<()> {
         let length = self.file.metadata()?.len();
         let mut reader = BufReader::with_capacity(1 << 20, &self.file);
@@ -102,49 +106,44 @@ impl Cache {
             }
             end += record.len() as u64;
         }
-        (self.dimensions, self.end) = (dimensions, end);
-        if self.records.is_empty() { self.clear() } else { self.close_gaps() }
+        if self.records.is_empty() {
+            return self.clear();
+        }
+        self.dimensions = dimensions;
+        self.end = end;
+        self.file.set_len(end)
     }
 
-    /// Moves the last records into gaps and truncates the file.
+    /// Moves the records of some texts to the front and drops all others.
     ///
     /// If the process is killed during the move, one record may be damaged or stored twice.
-    fn close_gaps(&mut self) -> io::Result<()> {
-        let size = HEAD + self.dimensions;
-        let end = (HEADER + self.records.len() * size) as u64;
-        let taken: HashSet<u64> = self.records.values().copied().collect();
-        let places = (HEADER as u64..end).step_by(size);
-        let mut free = places.filter(|place| !taken.contains(place));
-        let mut record = vec![0; size];
-        let mut file = &self.file;
-        for place in self.records.values_mut().filter(|place| **place >= end) {
-            file.seek(SeekFrom::Start(*place))?;
-            file.read_exact(&mut record)?;
-            *place = free.next().expect("as many are free before the end as stand after it");
-            file.seek(SeekFrom::Start(*place))?;
-            file.write_all(&record)?;
+    fn retain(&mut self, some: &HashSet<u128>) -> io::Result<()> {
+        let mut kept: Vec<(u64, u128)> =
+            self.records.drain().map(|(text, start)| (start, text)).collect();
+        kept.retain(|(_, text)| some.contains(text));
+        if kept.is_empty() {
+            return self.clear();
         }
-        file.sync_data()?;
-        file.set_len(end)?;
-        self.end = end;
-        Ok(())
-    }
-
-    fn retain(&mut self, some: &HashSet<u128>) -> Result<()> {
-        self.records.retain(|text, _| some.contains(text));
-        let kept = if self.records.is_empty() { self.clear() } else { self.close_gaps() };
-        kept.map_err(|error| self.failed(error))
+        kept.sort_unstable();
+        let mut record = vec![0; HEAD + self.dimensions];
+        self.end = HEADER as u64;
+        for (start, text) in kept {
+            self.file.seek(SeekFrom::Start(start))?;
+            self.file.read_exact(&mut record)?;
+            self.file.seek(SeekFrom::Start(self.end))?;
+            self.file.write_all(&record)?;
+            self.records.insert(text, self.end);
+            self.end += record.len() as u64;
+        }
+        self.file.set_len(self.end)?;
+        self.file.sync_data()
     }
 
     fn clear(&mut self) -> io::Result<()> {
         self.records.clear();
-        (self.dimensions, self.end) = (0, 0);
+        self.dimensions = 0;
+        self.end = 0;
         self.file.set_len(0)
-    }
-
-    /// Removes the records of all texts, because the provider's model has changed.
-    pub(super) fn reset(&mut self) -> Result<()> {
-        self.clear().map_err(|error| self.failed(error))
     }
 
     fn failed(&self, error: io::Error) -> Error {
@@ -173,23 +172,20 @@ impl Cache {
         Ok(Some(f32::from_le_bytes(head[20..].try_into().expect("four bytes"))))
     }
 
-    /// Adds the vectors of some texts and makes them durable.
-    pub fn add(
-        &mut self,
-        dimensions: usize,
-        vectors: impl Iterator<Item = (u128, f32, Vec<u8>)>,
-    ) -> Result<()> {
+    /// Adds the vectors of some texts, which have `dimensions` components, and makes them durable.
+    pub fn add(&mut self, dimensions: usize, rows: &[CachedRow]) -> Result<()> {
         let mut bytes = Vec::new();
         if self.dimensions == 0 {
             self.dimensions = dimensions;
             bytes.extend(MAGIC);
             bytes.extend((dimensions as u32).to_le_bytes());
         } else if self.dimensions != dimensions {
-            return Err(Error::Lengths { ours: self.dimensions, theirs: dimensions });
+            let path = self.path.clone();
+            return Err(Error::Lengths { path, ours: self.dimensions, theirs: dimensions });
         }
         let mut added = Vec::new();
-        for (text, scale, row) in vectors {
-            added.push((text, self.end + bytes.len() as u64));
+        for CachedRow { text, scale, row } in rows {
+            added.push((*text, self.end + bytes.len() as u64));
             let start = bytes.len();
             bytes.extend([0; 4]);
             bytes.extend(text.to_le_bytes());
@@ -204,7 +200,7 @@ impl Cache {
             .and_then(|_| self.file.write_all(&bytes))
             .and_then(|()| self.file.sync_data());
         if let Err(error) = written {
-            // A partial record would shift all later records.
+            // Half a record would shift all later records.
             let _ = self.file.set_len(self.end);
             return Err(self.failed(error));
         }
@@ -214,29 +210,7 @@ impl Cache {
     }
 }
 
-/// Removes unneeded texts from a model's cache if they are more than half of the cache. Removes the caches
-/// of other models that were not used for a month.
-pub(super) fn tidy(folder: &Path, model: &str, texts: &Texts<'_>, stop: &Stop) -> Result<()> {
-    let failed = |error| Error::Write { path: folder.to_owned(), error };
-    for entry in fs::read_dir(folder).map_err(failed)?.flatten() {
-        let name = entry.file_name();
-        let Some(name) = name.to_str().and_then(|name| name.strip_prefix(PREFIX)) else { continue };
-        if name == model {
-            // Reading the whole cache is slow and seldom useful, so its length is checked first.
-            if count_records(&entry.path()).is_some_and(|count| count > 2 * u64::from(texts.count))
-            {
-                let needed = (0..texts.count).map(|doc_id| hash(&(texts.text)(doc_id))).collect();
-                Cache::open(folder, model, stop)?.retain(&needed)?;
-            }
-        } else if is_unused(&entry.path()) {
-            // A later call tries again.
-            let _ = fs::remove_file(entry.path());
-        }
-    }
-    Ok(())
-}
-
-/// Removes all texts except the given ones from the caches of every model.
+/// Removes all texts except the given ones from the caches of all models in a folder.
 pub(super) fn prune(folder: &Path, texts: &Texts<'_>, stop: &Stop) -> Result<()> {
     let names = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.file_name());
     let models: Vec<String> =
@@ -245,23 +219,11 @@ pub(super) fn prune(folder: &Path, texts: &Texts<'_>, stop: &Stop) -> Result<()>
         return Ok(());
     }
     let needed = (0..texts.count).map(|doc_id| hash(&(texts.text)(doc_id))).collect();
-    models.iter().try_for_each(|model| Cache::open(folder, model, stop)?.retain(&needed))
-}
-
-fn count_records(path: &Path) -> Option<u64> {
-    let mut file = File::open(path).ok()?;
-    let mut header = [0; HEADER];
-    file.read_exact(&mut header).ok()?;
-    let dimensions = u32::from_le_bytes(header[MAGIC.len()..].try_into().expect("four bytes"));
-    let bytes = file.metadata().ok()?.len() - HEADER as u64;
-    Some(bytes / (HEAD as u64 + u64::from(dimensions)))
-}
-
-fn is_unused(path: &Path) -> bool {
-    let Ok(file) = File::open(path) else { return false };
-    let used = file.metadata().and_then(|metadata| metadata.modified());
-    let age = used.ok().and_then(|used| used.elapsed().ok());
-    age.is_some_and(|age| age > UNUSED) && file.try_lock().is_ok()
+    for model in models {
+        let mut cache = Cache::open(folder, &model, stop)?;
+        cache.retain(&needed).map_err(|error| cache.failed(error))?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::{borrow::Cow, fmt, ops::Range, path::Path, thread};
 
 use super::{
     Error, Model, Result, Texts,
-    cache::{self, Cache},
+    cache::{self, Cache, CachedRow},
 };
 use verbatim_base::{int8::quantise, model::Stop};
 
@@ -57,9 +57,12 @@ impl Model {
         stop: &'a Stop,
         progress: &'a mut dyn FnMut(EmbedProgress),
     ) -> Result<Encoder<'a>> {
-        let cache = match self.is_built_in() {
-            true => None,
-            false => Some(fill(folder, self, texts, stop, progress)?),
+        let cache = if self.is_built_in() {
+            None
+        } else {
+            let mut cache = Cache::open(folder, self.name(), stop)?;
+            fill(&mut cache, self, texts, stop, progress)?;
+            Some(cache)
         };
         let dimensions = match cache.as_ref().and_then(Cache::dimensions) {
             Some(dimensions) => dimensions,
@@ -97,8 +100,9 @@ impl Encoder<'_> {
     }
 
     fn encode<E: From<Error>>(self, take: Take<'_, E>) -> Result<(), E> {
-        let (count, threads) = (self.texts.count, self.threads.max(1) as u32);
-        let (model, texts, stop) = (self.model, self.texts, self.stop);
+        let Encoder { model, texts, stop, .. } = self;
+        let count = texts.count;
+        let threads = self.threads.max(1) as u32;
         let mut done = 0;
         for start in (0..count).step_by((SLICE * threads) as usize) {
             let end = count.min(start.saturating_add(SLICE * threads));
@@ -108,10 +112,12 @@ impl Encoder<'_> {
                     .map(|from| from..end.min(from.saturating_add(SLICE)))
                     .map(|share| scope.spawn(move || encode_share(model, texts, share, stop)))
                     .collect();
-                let join = |thread: thread::ScopedJoinHandle<'_, _>| {
-                    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-                };
-                threads.into_iter().map(join).collect::<Result<Vec<(Vec<u8>, Vec<f32>)>>>()
+                threads
+                    .into_iter()
+                    .map(|thread| {
+                        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+                    })
+                    .collect::<Result<Vec<(Vec<u8>, Vec<f32>)>>>()
             });
             for (rows, scales) in shares? {
                 done += scales.len() as u64;
@@ -129,7 +135,8 @@ fn encode_share(
     numbers: Range<u32>,
     stop: &Stop,
 ) -> Result<(Vec<u8>, Vec<f32>)> {
-    let (mut rows, mut scales) = (Vec::new(), Vec::new());
+    let mut rows = Vec::new();
+    let mut scales = Vec::new();
     for number in numbers {
         // Texts are encoded one at a time to save memory, because a text that is not UTF-8 is copied.
         for vector in model.encode(&[&(texts.text)(number)], stop)? {
@@ -141,36 +148,8 @@ fn encode_share(
     Ok((rows, scales))
 }
 
-/// Sends a provider all texts that are not in its cache, and returns the cache.
+/// Sends a provider all texts that are not in its cache, and adds their vectors.
 fn fill(
-    folder: &Path,
-    model: &Model,
-    texts: &Texts<'_>,
-    stop: &Stop,
-    progress: &mut dyn FnMut(EmbedProgress),
-) -> Result<Cache> {
-    let mut cache = Cache::open(folder, model.name(), stop)?;
-    if let Some(before) = cache.dimensions() {
-        match model.dimensions(stop) {
-            Ok(now) if now != before => cache.reset()?,
-            Err(Error::Stopped) => return Err(Error::Stopped),
-            // It is not an error if the provider does not answer, because the cache may already hold all
-            // texts.
-            _ => {}
-        }
-    }
-    match fill_cache(&mut cache, model, texts, stop, progress) {
-        // The provider has another model under the same name now.
-        Err(Error::Lengths { .. }) => {
-            cache.reset()?;
-            fill_cache(&mut cache, model, texts, stop, progress)?;
-        }
-        filled => filled?,
-    }
-    Ok(cache)
-}
-
-fn fill_cache(
     cache: &mut Cache,
     model: &Model,
     texts: &Texts<'_>,
@@ -190,13 +169,13 @@ fn fill_cache(
             let inputs: Vec<&str> = batch.iter().map(|(_, text)| text.as_ref()).collect();
             let vectors = model.encode(&inputs, stop)?;
             let dimensions = vectors.first().map_or(0, Vec::len);
-            let records = batch.iter().zip(vectors).map(|((hash, _), vector)| {
+            let mut rows = Vec::with_capacity(batch.len());
+            for ((text, _), vector) in batch.drain(..).zip(vectors) {
                 let mut row = vec![0; vector.len()];
                 let scale = quantise(&vector, &mut row);
-                (*hash, scale, row)
-            });
-            cache.add(dimensions, records)?;
-            batch.clear();
+                rows.push(CachedRow { text, scale, row });
+            }
+            cache.add(dimensions, &rows)?;
             progress(EmbedProgress { done: u64::from(number + 1), total: u64::from(texts.count) });
         }
     }

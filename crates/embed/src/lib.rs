@@ -1,4 +1,4 @@
-//! Texts into vectors: the built-in model, and providers with a cache of their answers.
+//! Texts into vectors: the built-in model, and servers with a cache of their answers.
 //!
 //! [`Model`] is a model, [`Provider`] says which one. The files of the built-in model are in `model/`.
 //! It uses `verbatim-base`, and knows nothing of messages, databases or indexes.
@@ -26,11 +26,16 @@ mod texts;
 mod transport;
 mod wordpiece;
 
-use std::{io, path::PathBuf};
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
+
+use verbatim_base::model::Stop;
 
 pub use encoder::EmbedProgress;
 pub use model::{Model, is_word};
-pub use provider::{Key, Protocol, Provider, Remote, Unknown};
+pub use provider::{Key, Provider, Remote, Unknown};
 pub use sentence_encoder::SentenceEncoder;
 pub use texts::Texts;
 
@@ -53,6 +58,15 @@ pub enum Error {
     #[error("the embedding provider at {endpoint}: {why}")]
     Provider { endpoint: String, why: String },
     /// A provider's vectors have another dimension than those in its cache.
-    #[error("the embedding model's vectors have {theirs} dimensions now, and had {ours} before")]
-    Lengths { ours: usize, theirs: usize },
+    #[error(
+        "the embedding model's vectors have {theirs} dimensions now, and had {ours} before; to make all of them \
+         again, delete {} and run `verbatim reindex --full`",
+        path.display()
+    )]
+    Lengths { path: PathBuf, ours: usize, theirs: usize },
+}
+
+/// Removes all texts except the given ones from the caches of providers in a folder, whatever the model.
+pub fn prune_caches(folder: &Path, texts: &Texts<'_>, stop: &Stop) -> Result<()> {
+    cache::prune(folder, texts, stop)
 }

@@ -1,9 +1,9 @@
 //! The model that turns texts into vectors: the built-in one, or a provider's.
 
-use std::{path::Path, sync::Arc};
+use std::sync::Arc;
 
 use super::{
-    Error, Provider, Result, SentenceEncoder, Texts, builtin, cache,
+    Error, Provider, Result, SentenceEncoder, builtin,
     remote::{Purpose, RemoteModel},
 };
 use verbatim_base::model::Stop;
@@ -105,18 +105,6 @@ impl Model {
             }
             Kind::Remote(client) => client.encode(texts, purpose, stop),
         }
-    }
-
-    /// Removes vectors that are not needed from the caches in a folder: vectors of texts that
-    /// `texts` does not hold, and vectors of models that are no longer used. `texts` must hold all
-    /// texts of the folder.
-    pub fn tidy(&self, folder: &Path, texts: &Texts<'_>, stop: &Stop) -> Result<()> {
-        cache::tidy(folder, self.name(), texts, stop)
-    }
-
-    /// Removes all texts except the given ones from the caches in a folder, whatever their model.
-    pub fn prune(&self, folder: &Path, texts: &Texts<'_>, stop: &Stop) -> Result<()> {
-        cache::prune(folder, texts, stop)
     }
 
     /// Returns the share of a text's letters in words that the model knows, from 0 to 1.

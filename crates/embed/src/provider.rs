@@ -1,8 +1,6 @@
-//! The choice of a model: the built-in one or a provider's.
+//! The choice of a model: the built-in one or a server's.
 
 use std::{fmt, str::FromStr, time::Duration};
-
-const OLLAMA: &str = "http://localhost:11434";
 
 /// The source of vectors.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -16,11 +14,9 @@ pub enum Provider {
     Remote(Remote),
 }
 
-/// A server and one of its models.
+/// A server that speaks OpenAI's protocol for embeddings, and one of its models.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Remote {
-    /// The protocol of requests.
-    pub protocol: Protocol,
     /// The address of requests.
     pub endpoint: String,
     /// The server's name of the model.
@@ -33,16 +29,7 @@ pub struct Remote {
     pub timeout: Duration,
 }
 
-/// The protocol of a provider.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Protocol {
-    /// `/v1/embeddings` of OpenAI, which many other servers have too.
-    OpenAi,
-    /// Ollama's own `/api/embed`.
-    Ollama,
-}
-
-/// The key of a provider. It is written into the request's header and nowhere else.
+/// A secret that is sent in the header of a request and written nowhere else.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Key(String);
 
@@ -51,8 +38,8 @@ pub struct Key(String);
 pub enum Unknown {
     /// The name has no known form.
     #[error(
-        "{0:?} is not an embedding model; write built-in, static, ollama:MODEL, ollama:URL#MODEL or \
-         openai:URL#MODEL, such as openai:https://api.openai.com/v1#text-embedding-3-small"
+        "{0:?} is not an embedding model; write built-in, static or URL#MODEL, such as \
+         http://localhost:11434/v1#nomic-embed-text"
     )]
     Form(String),
     /// The address holds a password.
@@ -64,16 +51,8 @@ pub enum Unknown {
 }
 
 impl Key {
-    /// Returns a key; `None` if it is empty or a header cannot hold it.
-    pub fn new(key: &str) -> Option<Key> {
-        let key = key.trim();
-        let is_plain = !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_graphic());
-        is_plain.then(|| Key(key.to_owned()))
-    }
-
-    /// Returns a key that may contain spaces, such as a user name and a password; `None` if it is empty
-    /// or has control characters.
-    pub fn login(text: &str) -> Option<Key> {
+    /// Returns a key without the line break at its end; `None` if it is empty or has control characters.
+    pub fn new(text: &str) -> Option<Key> {
         let text = text.trim_end_matches(['\r', '\n']);
         let is_plain = !text.is_empty() && !text.contains(char::is_control);
         is_plain.then(|| Key(text.to_owned()))
@@ -95,90 +74,55 @@ impl FromStr for Provider {
     type Err = Unknown;
 
     fn from_str(text: &str) -> Result<Provider, Unknown> {
-        let form = || Unknown::Form(text.to_owned());
         let text = text.trim();
         match text {
             "built-in" => return Ok(Provider::BuiltIn),
             "static" => return Ok(Provider::Static),
             _ => {}
         }
-        let (protocol, rest) = match text.split_once(':') {
-            Some(("openai", rest)) => (Protocol::OpenAi, rest),
-            Some(("ollama", rest)) => (Protocol::Ollama, rest),
-            _ => return Err(form()),
-        };
-        let (url, model) = match rest.split_once('#') {
-            Some(both) => both,
-            // Names of Ollama's models may hold colons, but no `//`.
-            None if protocol == Protocol::Ollama && !rest.contains("//") => (OLLAMA, rest),
-            None => return Err(form()),
-        };
-        let address = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
-        let address = address.ok_or_else(form)?;
-        let (host, path) = address.split_once('/').unwrap_or((address, ""));
+        let host = text.split_once("//").map_or("", |(_, rest)| rest);
+        let host = host.split(['/', '#']).next().unwrap_or_default();
         if host.contains('@') {
             return Err(Unknown::Password);
         }
-        let is_clean = |text: &str| !text.contains(|c: char| c.is_whitespace() || c.is_control());
-        if host.is_empty() || model.is_empty() || !is_clean(url) || !is_clean(model) {
-            return Err(form());
+        let is_web = text.starts_with("https://") || text.starts_with("http://");
+        let is_clean = !text.contains(|c: char| c.is_whitespace() || c.is_control());
+        match text.split_once('#') {
+            Some((url, model)) if is_web && is_clean && !host.is_empty() && !model.is_empty() => {
+                Ok(Provider::Remote(Remote::new(url, model)))
+            }
+            _ => Err(Unknown::Form(text.to_owned())),
         }
-        let (root, end) = match protocol {
-            Protocol::OpenAi => ("/v1", "/embeddings"),
-            Protocol::Ollama => ("", "/api/embed"),
-        };
-        let url = url.trim_end_matches('/');
-        let endpoint = if url.ends_with(end) {
-            url.to_owned()
-        } else if path.is_empty() {
-            format!("{url}{root}{end}")
-        } else {
-            format!("{url}{end}")
-        };
-        Ok(Provider::Remote(Remote {
-            protocol,
-            endpoint,
-            model: model.to_owned(),
-            key: None,
-            first_wait: Duration::from_millis(500),
-            timeout: Duration::from_secs(60),
-        }))
     }
 }
 
 impl Provider {
-    /// Returns the provider with the API key `key`. Without a usable `key`, OpenAI's own server gets the key
-    /// `openai`.
-    pub fn with_keys(self, key: Option<&str>, openai: Option<&str>) -> Provider {
+    /// Returns the provider with a key for its requests.
+    pub fn with_key(self, key: Option<Key>) -> Provider {
         match self {
+            Provider::Remote(remote) => Provider::Remote(Remote { key, ..remote }),
             Provider::BuiltIn | Provider::Static => self,
-            Provider::Remote(remote) => {
-                let is_openai = remote.endpoint.starts_with("https://api.openai.com/");
-                let key = key.and_then(Key::new);
-                let key = key.or_else(|| openai.filter(|_| is_openai).and_then(Key::new));
-                Provider::Remote(Remote { key, ..remote })
-            }
         }
     }
 }
 
 impl Remote {
-    /// Returns the name of the model's vectors, which consists of letters, digits and hyphens.
-    pub(super) fn name(&self) -> String {
-        let (kind, version) = match self.protocol {
-            Protocol::OpenAi => ("openai", 1),
-            Protocol::Ollama => ("ollama", 1),
-        };
-        let identity = format!("{version} {kind} {} {}", self.endpoint, self.model);
-        let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
-        let model: String = self.model.chars().take(40).map(plain).collect();
-        format!("{kind}-{model}-{:016x}", super::cache::hash(&identity) as u64)
+    fn new(url: &str, model: &str) -> Remote {
+        Remote {
+            endpoint: format!("{}/embeddings", url.trim_end_matches('/')),
+            model: model.to_owned(),
+            key: None,
+            first_wait: Duration::from_millis(500),
+            timeout: Duration::from_secs(60),
+        }
     }
 
-    /// Returns whether the model was trained with prompts before questions and documents, like
-    /// Google's EmbeddingGemma.
-    pub(super) fn has_prompts(&self) -> bool {
-        self.model.to_ascii_lowercase().contains("embeddinggemma")
+    /// Returns the name of the model's vectors, which consists of letters, digits and hyphens.
+    pub(super) fn name(&self) -> String {
+        let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
+        let model: String = self.model.chars().take(40).map(plain).collect();
+        let identity = super::cache::hash(&format!("{} {}", self.endpoint, self.model));
+        format!("remote-{model}-{:016x}", identity as u64)
     }
 }
 
@@ -186,25 +130,23 @@ impl Remote {
 mod tests {
     use super::*;
 
-    fn endpoint(text: &str) -> (String, String) {
+    fn remote(text: &str) -> Remote {
         match text.parse() {
-            Ok(Provider::Remote(remote)) => (remote.endpoint, remote.model),
+            Ok(Provider::Remote(remote)) => remote,
             other => panic!("{text}: {other:?}"),
         }
     }
 
     #[test]
-    fn addresses_are_completed() {
+    fn addresses_name_a_server_and_a_model() {
         let table = [
-            ("ollama:embeddinggemma", "http://localhost:11434/api/embed", "embeddinggemma"),
-            ("ollama:nomic:v1.5", "http://localhost:11434/api/embed", "nomic:v1.5"),
-            ("ollama:http://box:1/#a/b:c", "http://box:1/api/embed", "a/b:c"),
-            ("openai:https://api.openai.com#m", "https://api.openai.com/v1/embeddings", "m"),
-            ("openai:https://api.openai.com/v1#m", "https://api.openai.com/v1/embeddings", "m"),
-            ("openai:http://h:8080/x/embeddings#m", "http://h:8080/x/embeddings", "m"),
+            ("http://localhost:11434/v1#nomic:v1.5", "http://localhost:11434/v1", "nomic:v1.5"),
+            (" https://h/v1/#a/b:c\n", "https://h/v1", "a/b:c"),
         ];
         for (text, url, model) in table {
-            assert_eq!(endpoint(text), (url.to_owned(), model.to_owned()), "{text}");
+            let remote = remote(text);
+            assert_eq!(remote.endpoint, format!("{url}/embeddings"), "{text}");
+            assert_eq!(remote.model, model, "{text}");
         }
         assert_eq!("built-in".parse(), Ok(Provider::BuiltIn));
         assert_eq!("static".parse(), Ok(Provider::Static));
@@ -215,56 +157,41 @@ mod tests {
         for text in [
             "",
             "x",
-            "openai:m",
-            "openai:ftp://h#m",
-            "openai:https://h#",
-            "ollama:",
-            "openai:https://#m",
-            "openai:https://h h#m",
-            "ollama://h#m",
+            "ollama:nomic-embed-text",
+            "openai:https://api.openai.com/v1#m",
+            "ftp://h#m",
+            "https://h",
+            "https://h#",
+            "https://#m",
+            "https://h h#m",
         ] {
-            assert!(matches!(text.parse::<Provider>(), Err(Unknown::Form(_))), "{text}");
+            let error = text.parse::<Provider>().unwrap_err();
+            assert_eq!(error, Unknown::Form(text.to_owned()), "{text}");
+            assert!(error.to_string().contains("URL#MODEL"), "{error}");
         }
-        let error = "openai:https://me:secret@h/v1#m".parse::<Provider>().unwrap_err();
-        assert_eq!(error, Unknown::Password);
-        assert!(!error.to_string().contains("secret"));
+        for text in ["https://me:secret@h/v1#m", "openai:https://me:secret@h/v1#m"] {
+            let error = text.parse::<Provider>().unwrap_err();
+            assert_eq!(error, Unknown::Password);
+            assert!(!error.to_string().contains("secret"));
+        }
     }
 
     #[test]
-    fn keys_go_where_they_belong_and_are_not_shown() {
-        let key_of = |text: &str, key, openai| {
-            let provider: Provider = text.parse().unwrap();
-            match provider.with_keys(key, openai) {
-                Provider::Remote(remote) => remote.key.map(|key| key.as_str().to_owned()),
-                Provider::BuiltIn | Provider::Static => None,
-            }
-        };
-        let elsewhere = "openai:https://example.org#m";
-        let there = "openai:https://api.openai.com#m";
-        assert_eq!(key_of(there, None, Some("sk-1")).as_deref(), Some("sk-1"));
-        assert_eq!(key_of(elsewhere, None, Some("sk-1")), None);
-        assert_eq!(key_of(elsewhere, Some("k\n"), Some("sk-1")).as_deref(), Some("k"));
-        assert_eq!(key_of(elsewhere, Some("a\r\nb"), None), None);
-        let provider: Provider = there.parse().unwrap();
-        let shown = format!("{:?}", provider.with_keys(Some("sk-secret"), None));
+    fn keys_are_not_shown() {
+        assert_eq!(Key::new("me:a word\r\n").unwrap().as_str(), "me:a word");
+        assert_eq!(Key::new("a\r\nb"), None);
+        assert_eq!(Key::new("\n"), None);
+        let provider = Provider::Remote(remote("https://h/v1#m")).with_key(Key::new("sk-secret"));
+        let shown = format!("{provider:?}");
         assert!(!shown.contains("secret"), "{shown}");
     }
 
     #[test]
     fn names_differ_with_what_answers() {
-        let name = |text: &str| match text.parse() {
-            Ok(Provider::Remote(remote)) => remote.name(),
-            other => panic!("{other:?}"),
-        };
-        let all = [
-            name("ollama:a"),
-            name("ollama:b"),
-            name("ollama:http://h#a"),
-            name("openai:http://h#a"),
-        ];
-        for (at, one) in all.iter().enumerate() {
+        let names = ["http://h#a", "http://h#b", "http://h/v1#a"].map(|text| remote(text).name());
+        for (at, one) in names.iter().enumerate() {
             assert!(one.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-'), "{one}");
-            assert!(!all[..at].contains(one), "{one}");
+            assert!(!names[..at].contains(one), "{one}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Providers over HTTP: OpenAI's `/v1/embeddings` and Ollama's `/api/embed`.
+//! Vectors over HTTP by OpenAI's protocol, which Ollama, LM Studio, llama.cpp and vLLM speak too.
 //!
 //! Invariant: a key is in the request's header and nowhere else, errors included.
 
@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::{
     Error, MOST_DIMENSIONS, Result,
-    provider::{Protocol, Remote},
+    provider::Remote,
     transport::{RequestFailure, Transport},
 };
 use verbatim_base::{lock::lock, model::Stop};
@@ -54,7 +54,7 @@ pub struct RemoteModel {
     absent: Mutex<Option<(Instant, String)>>,
 }
 
-/// The purpose of a vector. Some models encode questions and documents differently.
+/// The purpose of a vector: it decides how long to wait for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
     Question,
@@ -98,15 +98,15 @@ impl RemoteModel {
         if purpose == Purpose::Question {
             self.expect_present()?;
         }
-        let prompted: Vec<(usize, String)> = texts
+        let cut: Vec<(usize, &str)> = texts
             .iter()
             .enumerate()
             .filter(|(_, text)| !text.trim().is_empty())
-            .map(|(at, text)| (at, self.prompted(text, purpose)))
+            .map(|(at, text)| (at, cut(text)))
             .collect();
         let mut vectors = vec![Vec::new(); texts.len()];
-        for batch in batches(&prompted) {
-            let inputs: Vec<&str> = batch.iter().map(|(_, text)| text.as_str()).collect();
+        for batch in batches(&cut) {
+            let inputs: Vec<&str> = batch.iter().map(|(_, text)| *text).collect();
             let answer = self.ask(&inputs, purpose, stop)?;
             for ((at, _), vector) in batch.iter().zip(answer) {
                 vectors[*at] = vector;
@@ -119,18 +119,6 @@ impl RemoteModel {
             }
         }
         Ok(vectors)
-    }
-
-    fn prompted(&self, text: &str, purpose: Purpose) -> String {
-        let text = match text.char_indices().nth(MOST_CHARACTERS) {
-            Some((end, _)) => &text[..end],
-            None => text,
-        };
-        match purpose {
-            _ if !self.remote.has_prompts() => text.to_owned(),
-            Purpose::Question => format!("task: search result | query: {text}"),
-            Purpose::Document => format!("title: none | text: {text}"),
-        }
     }
 
     /// Fails at once if the provider failed a moment ago.
@@ -190,8 +178,7 @@ impl RemoteModel {
                     }
                 }
                 RequestFailure::Passing(why, _) => {
-                    let times = if tries == 1 { "once" } else { "several times" };
-                    let why = format!("{why} (tried {times})");
+                    let why = format!("{why} (tried several times)");
                     let mut absent = lock(&self.absent);
                     *absent = Some((Instant::now(), why.clone()));
                     return Err(self.failed(why));
@@ -208,20 +195,17 @@ impl RemoteModel {
         purpose: Purpose,
         stop: &Stop,
     ) -> Result<Result<Vec<Vec<f32>>, RequestFailure>> {
-        let model = &self.remote.model;
-        let body = match self.remote.protocol {
-            Protocol::OpenAi => json!({"model": model, "input": texts, "encoding_format": "float"}),
-            Protocol::Ollama => json!({"model": model, "input": texts, "truncate": true}),
-        };
+        let body = json!({"model": self.remote.model, "input": texts, "encoding_format": "float"});
         let timeout = match purpose {
             Purpose::Document => self.remote.timeout,
             Purpose::Question => self.remote.timeout.min(QUESTION_TIMEOUT),
         };
-        let (transport, remote, count) = (self.transport.clone(), self.remote.clone(), texts.len());
+        let transport = self.transport.clone();
+        let remote = self.remote.clone();
+        let count = texts.len();
         let exchange = move || transport.exchange(&remote, body.to_string(), count, timeout);
         let answer = stop.wait_for(exchange, Error::Stopped)?;
-        let broken = || Err(RequestFailure::Final("the request broke off".to_owned()));
-        Ok(answer.unwrap_or_else(broken))
+        Ok(answer.unwrap_or_else(|| Err(RequestFailure::Final("the request broke off".to_owned()))))
     }
 
     /// Normalises the vectors. Fails if their dimension differs from that of earlier answers.
@@ -251,13 +235,21 @@ impl RemoteModel {
     }
 }
 
-fn batches(texts: &[(usize, String)]) -> Vec<&[(usize, String)]> {
+/// Returns the part of a text that is sent.
+fn cut(text: &str) -> &str {
+    let end = text.char_indices().nth(MOST_CHARACTERS).map_or(text.len(), |(end, _)| end);
+    &text[..end]
+}
+
+fn batches<'a, 'b>(texts: &'b [(usize, &'a str)]) -> Vec<&'b [(usize, &'a str)]> {
     let mut all = Vec::new();
-    let (mut start, mut size) = (0, 0);
+    let mut start = 0;
+    let mut size = 0;
     for (at, (_, text)) in texts.iter().enumerate() {
         if at > start && (at - start == BATCH_TEXTS || size + text.len() > BATCH_BYTES) {
             all.push(&texts[start..at]);
-            (start, size) = (at, 0);
+            start = at;
+            size = 0;
         }
         size += text.len();
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use super::provider::{Protocol, Remote};
+use super::provider::Remote;
 
 #[cfg(feature = "remote")]
 const MOST_BYTES: u64 = 64 << 20;
@@ -98,11 +98,14 @@ impl Transport {
                     format!("it answered with status {status}{said}"),
                     after,
                 ),
+                404 => RequestFailure::Final(format!(
+                    "it answered with status 404{said}; the address before the # usually ends in /v1"
+                )),
                 _ => RequestFailure::Final(format!("it answered with status {status}{said}")),
             });
         }
         let bytes = read.map_err(|error| classify_failure(&error, timeout))?;
-        let vectors = parse(remote.protocol, &bytes).map_err(|why| {
+        let vectors = parse(&bytes).map_err(|why| {
             RequestFailure::Final(format!("its answer does not fit the request: {why}"))
         })?;
         if vectors.len() != count {
@@ -154,34 +157,21 @@ pub fn said(bytes: &[u8], remote: &Remote) -> String {
 }
 
 /// Reads the vectors of an answer, in the order of the texts.
-pub fn parse(protocol: Protocol, bytes: &[u8]) -> Result<Vec<Vec<f32>>, String> {
+pub fn parse(bytes: &[u8]) -> Result<Vec<Vec<f32>>, String> {
     #[derive(Deserialize)]
-    struct OpenAi {
-        data: Vec<Datum>,
+    struct Embeddings {
+        data: Vec<Embedding>,
     }
     #[derive(Deserialize)]
-    struct Datum {
+    struct Embedding {
         index: usize,
         embedding: Vec<f32>,
     }
-    #[derive(Deserialize)]
-    struct Ollama {
-        embeddings: Vec<Vec<f32>>,
+    let mut answer: Embeddings =
+        serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+    answer.data.sort_by_key(|one| one.index);
+    if answer.data.iter().enumerate().any(|(at, one)| one.index != at) {
+        return Err("some texts have no vector, or two".to_owned());
     }
-    match protocol {
-        Protocol::Ollama => {
-            let answer: Ollama =
-                serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
-            Ok(answer.embeddings)
-        }
-        Protocol::OpenAi => {
-            let mut answer: OpenAi =
-                serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
-            answer.data.sort_by_key(|datum| datum.index);
-            if answer.data.iter().enumerate().any(|(at, datum)| datum.index != at) {
-                return Err("some texts have no vector, or two".to_owned());
-            }
-            Ok(answer.data.into_iter().map(|datum| datum.embedding).collect())
-        }
-    }
+    Ok(answer.data.into_iter().map(|one| one.embedding).collect())
 }

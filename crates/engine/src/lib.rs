@@ -5,10 +5,10 @@
 //! - `report`: status, doctor and statistics
 //! - `memory`: recorded threads, and the passages that are recalled for their turns
 //! - `rank`: ranked search over all sources
-//! - `upkeep`: keeps indexes, terms, vectors, summaries and the transcript store current
+//! - `upkeep`: keeps indexes, terms, vectors and the transcript store current
 //! - `source`: sources, and the trait [`Reader`] through which they are read; with `scoring`, the scores of
-//!   their messages, `summaries`, the summaries and generated titles of their conversations, and `filters`, the
-//!   filters of conversations by name, a file for each
+//!   their messages, `summary`, the summaries and made titles of their conversations, and `filters`, the filters
+//!   of conversations by name, a file for each
 //! - `attachments`: the files of imported messages
 //! - `decisions`: which conversations are not stored, and which are not shown
 //! - `config`, `error`: paths and options, and all errors
@@ -50,7 +50,7 @@ pub mod scoring;
 mod source;
 mod stamp;
 mod store_address;
-mod summaries;
+mod summary;
 mod upkeep;
 
 use std::{
@@ -115,7 +115,7 @@ pub use source::{
     AttachmentFiles, ChosenIds, ConversationIds, Description, ListOptions, Note, Place, Places,
 };
 pub use store_address::StoreAddress;
-pub use summaries::SAVED;
+pub use summary::SAVED;
 // What the interface of this crate names, from the crates below.
 pub use verbatim_chats::{
     db::{
@@ -131,9 +131,7 @@ pub use verbatim_chats::{
     },
     workspace::{self, Error as WorkspaceError},
 };
-pub use verbatim_embed::{
-    Error as EmbedError, Key, Protocol, Provider, Remote, Unknown as UnknownProvider,
-};
+pub use verbatim_embed::{Error as EmbedError, Key, Provider, Remote, Unknown as UnknownProvider};
 pub use verbatim_index::{Error as IndexError, Resources, Size, Trace, WeightedTerm};
 
 #[cfg(test)]
@@ -201,7 +199,13 @@ impl Engine {
         question: &Question,
         stop: &Stop,
     ) -> Result<Ranking<ConversationMatch>> {
-        Ranker::new(&self.sources, question, stop).conversations()
+        let ranking = Ranker::new(&self.sources, question, stop).conversations()?;
+        if question.fields == Fields::Summaries && ranking.items.is_empty() {
+            // Titles and summaries are compared by words alone. Messages are found by meaning too.
+            let question = Question { fields: Fields::Both, ..question.clone() };
+            return Ranker::new(&self.sources, &question, stop).conversations();
+        }
+        Ok(ranking)
     }
 
     /// Returns a page of the conversations in a scope that have messages, latest activity first.

@@ -101,7 +101,7 @@ pub use terms::{Bm25, DocSet, Norms, TermIndex, WeightedTerm, build_terms, frequ
 pub use terms::{rounded_length, speaker};
 pub use trace::Trace;
 pub use vectors::{KeptVectors, KeyedCode, PackedQuery, VectorPartWriter, VectorParts, pack};
-pub use vectors::{VectorBuilder, VectorOptions, VectorTable, Vectors};
+pub use vectors::{VectorBuilder, VectorOptions, Vectors};
 
 /// The result of a call that fails with the error of this room.
 pub type Result<T, E = Error> = std::result::Result<T, E>;

@@ -1,39 +1,17 @@
-//! Summarises a conversation by its own sentences: usually one or two, or several short ones. Also makes
-//! titles.
+//! Makes the summary and the title of a conversation: the first sentences of what the person wrote first.
 //!
-//! The first sentence is the one nearest to the centroid of all sentences. Rare words have more weight. Each
-//! further sentence gets a penalty for repeating the chosen sentences (maximal marginal relevance, Carbonell
-//! and Goldstein 1998). The method works for all languages: sentences end where Unicode's rules say, and in
-//! Chinese and Japanese each pair of consecutive characters counts as a word.
-
-use std::{
-    collections::{HashMap, HashSet},
-    sync::LazyLock,
-};
+//! Code, data, markup and greetings are left out. Sentences end where Unicode's rules say.
 
 use unicode_segmentation::UnicodeSegmentation;
 
 use super::{up_to, words::Tokenizer};
 
-const MIN_CHARACTERS: usize = 160;
-
 const MAX_CHARACTERS: usize = 300;
-
-/// The rule for joining short sentences of a paragraph into a passage.
-#[derive(Clone, Copy)]
-struct Joining {
-    below: usize,
-    up_to: usize,
-}
-
-const PASSAGES: Joining = Joining { below: 80, up_to: 149 };
-
-const SINGLE_SENTENCES: Joining = Joining { below: 0, up_to: 0 };
 
 const MAX_TITLE: usize = 70;
 
-/// The number of messages that are read, from the start of the conversation.
-pub const TURNS: usize = 24;
+/// The number of messages at the start of a conversation of which the first one that says something is taken.
+pub const TURNS: usize = 8;
 
 /// The number of bytes that are read of each message.
 pub const BYTES_READ: usize = 2_000;
@@ -41,103 +19,46 @@ pub const BYTES_READ: usize = 2_000;
 /// The weight of a term that occurs in the summary and not in the title.
 pub const SUMMARY_WEIGHT: f32 = 0.8;
 
-/// The maximum number of candidate sentences. Later sentences are hardly ever chosen, but take as much time.
-const MAX_SENTENCES: usize = 64;
-
-const USER_FACTOR: f32 = 1.25;
-
-/// The factor for each sentence further on, because conversations usually state their topic early.
-const LATER_FACTOR: f32 = 0.985;
-
-/// The penalty for repeating a chosen sentence. It is multiplied by the cosine of the two sentences.
-const REPETITION_PENALTY: f32 = 0.6;
-
 const GREETING_WORDS: &str = "hi hello hey there dear thanks thank you so much very sure \
     certainly absolutely of course great good question morning evening afternoon day ok okay yes no welcome \
     youre please sorry got it perfect awesome nice cool hallo danke bonjour merci hola \
     gracias 你好 您好 谢谢";
 
-static GREETINGS: LazyLock<HashSet<&str>> =
-    LazyLock::new(|| GREETING_WORDS.split_ascii_whitespace().collect());
-
-/// A message, in reading order.
-#[derive(Clone, Copy, Debug)]
-pub struct SummaryTurn<'a> {
-    /// Whether the user wrote the turn.
-    pub by_user: bool,
-    /// The text of the message.
-    pub text: &'a str,
+/// The summary of a conversation, and a title for a conversation without one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// The first sentence, cut to 70 characters.
+    pub title: String,
+    /// The first sentences, at most 300 characters.
+    pub text: String,
 }
 
-struct Sentence {
-    text: String,
-    /// The numbers of the sentence's words, ascending, and their weights.
-    words: Vec<(usize, f32)>,
-    by_user: bool,
-}
-
-/// Returns a summary of 160 to 300 characters, or less if the conversation has less text. The summary is
-/// empty if the conversation has only code, data and greetings.
-pub fn summary(turns: &[SummaryTurn<'_>]) -> String {
-    let sentences = weighted(sentences(turns, PASSAGES));
-    let words = sentences.iter().flat_map(|sentence| &sentence.words);
-    let count = words.clone().map(|(word, _)| word + 1).max().unwrap_or_default();
-    let mut centroid = vec![0.0_f32; count];
-    for (word, weight) in words {
-        centroid[*word] += weight;
-    }
-    let length = centroid.iter().map(|weight| weight * weight).sum::<f32>().sqrt();
-    let score = |(at, sentence): (usize, &Sentence)| {
-        let near: f32 = sentence.words.iter().map(|(word, weight)| weight * centroid[*word]).sum();
-        let by = if sentence.by_user { USER_FACTOR } else { 1.0 };
-        near / length.max(f32::MIN_POSITIVE) * by * LATER_FACTOR.powi(at as i32)
-    };
-    let scores: Vec<f32> = sentences.iter().enumerate().map(score).collect();
-    let best = |score: &dyn Fn(usize) -> Option<f32>| {
-        let scored = (0..sentences.len()).filter_map(|at| Some((at, score(at)?)));
-        // The first of equally good sentences wins.
-        scored.fold(None, |best: Option<(usize, f32)>, (at, score)| match best {
-            Some((_, most)) if most >= score => best,
-            _ => Some((at, score)),
-        })
-    };
-    let Some((first, _)) = best(&|at| Some(scores[at])) else { return String::new() };
-    let characters = |at: usize| sentences[at].text.chars().count();
-    let mut chosen = vec![first];
-    let mut length = characters(first);
-    while length < MIN_CHARACTERS {
-        let next = best(&|at| {
-            let together = length + 1 + characters(at);
-            if chosen.contains(&at) || together > MAX_CHARACTERS {
-                return None;
+impl Summary {
+    /// Makes the summary of a conversation. `messages` are the roles and texts of its first messages in reading
+    /// order. The summary is empty if they have only code, data and greetings.
+    pub fn of_messages(messages: &[(&str, &str)]) -> Summary {
+        // Tool outputs and system messages are left out, because they seldom state the topic of a conversation.
+        let by_person =
+            messages.iter().filter(|(role, _)| !["assistant", "tool", "system"].contains(role));
+        let by_assistant = messages.iter().filter(|(role, _)| *role == "assistant");
+        let first = by_person
+            .chain(by_assistant)
+            .map(|(_, text)| sentences(text))
+            .find(|sentences| !sentences.is_empty());
+        let sentences = first.unwrap_or_default();
+        let title = truncate(sentences.first().map_or("", String::as_str), MAX_TITLE);
+        let mut text = String::new();
+        for sentence in sentences {
+            if text.is_empty() {
+                text = truncate(&sentence, MAX_CHARACTERS);
+            } else if text.chars().count() + 1 + sentence.chars().count() <= MAX_CHARACTERS {
+                append_sentence(&mut text, &sentence);
+            } else {
+                break;
             }
-            let like = |other: &usize| cosine(&sentences[*other].words, &sentences[at].words);
-            let repeated = chosen.iter().map(like).fold(0.0, f32::max);
-            let enough = if together >= MIN_CHARACTERS { 0.1 } else { 0.0 };
-            // A near copy of a chosen sentence is never chosen.
-            (repeated < 0.9).then(|| scores[at] - REPETITION_PENALTY * repeated + enough)
-        });
-        let Some((next, _)) = next else { break };
-        length += 1 + characters(next);
-        chosen.push(next);
+        }
+        Summary { title: title.trim_end_matches(['.', '。', ' ', ':', '：']).to_owned(), text }
     }
-    chosen.sort_unstable();
-    let mut summary = String::new();
-    for at in chosen {
-        append_sentence(&mut summary, &sentences[at].text);
-    }
-    summary
-}
-
-/// Returns the title and the summary of a conversation. `messages` are the roles and texts of its first
-/// messages in reading order. The title is empty unless `is_untitled`.
-pub fn of_messages(messages: &[(&str, &str)], is_untitled: bool) -> (String, String) {
-    // Tool outputs and system messages are left out, because they seldom state the topic of a conversation.
-    let spoken = messages.iter().filter(|(role, _)| !["tool", "system"].contains(role));
-    let turns: Vec<SummaryTurn<'_>> =
-        spoken.map(|(role, text)| SummaryTurn { by_user: *role != "assistant", text }).collect();
-    let title = if is_untitled { title(&turns) } else { String::new() };
-    (title, summary(&turns))
 }
 
 /// Returns the hash of a term of a title or a summary.
@@ -148,15 +69,6 @@ pub fn term_hash(term: &str) -> u32 {
 /// Returns the hashes of the terms of a title or a summary.
 pub fn term_hashes(tokenizer: &Tokenizer, text: &str) -> Vec<u32> {
     tokenizer.question(text).iter().map(|term| term_hash(term)).collect()
-}
-
-/// Returns a title for an untitled conversation: the beginning of the first meaningful sentence of the user,
-/// or else of any author.
-pub fn title(turns: &[SummaryTurn<'_>]) -> String {
-    let sentences = sentences(turns, SINGLE_SENTENCES);
-    let first = sentences.iter().find(|(_, by_user)| *by_user).or(sentences.first());
-    let text = first.map_or("", |(text, _)| text.as_str());
-    truncate(text, MAX_TITLE).trim_end_matches(['.', '。', ' ', ':', '：']).to_owned()
 }
 
 /// Cuts a long text at the end of a word and adds an ellipsis.
@@ -171,37 +83,12 @@ fn truncate(text: &str, most: usize) -> String {
     format!("{}…", head.trim_end_matches([' ', ',', ';', '，', '、']))
 }
 
-/// Returns the candidate sentences, and whether the user wrote each sentence. Joins short sentences of a
-/// paragraph.
-fn sentences(turns: &[SummaryTurn<'_>], joining: Joining) -> Vec<(String, bool)> {
-    let mut all: Vec<(String, bool)> = Vec::new();
-    let mut known: HashSet<String> = HashSet::new();
-    for turn in turns.iter().take(TURNS) {
-        for block in prose(up_to(turn.text, BYTES_READ)) {
-            let mut is_open = false;
-            for sentence in block.unicode_sentences() {
-                let text = plain_sentence(sentence)
-                    .filter(|text| says_something(text, &distinct_words(text)));
-                let Some(text) = text.filter(|text| known.insert(text.clone())) else {
-                    is_open = false;
-                    continue;
-                };
-                let text = truncate(&text, MAX_CHARACTERS);
-                let length = text.chars().count();
-                let last = all.last_mut().filter(|_| is_open).filter(|(last, _)| {
-                    let before = last.chars().count();
-                    before < joining.below && before + 1 + length <= joining.up_to
-                });
-                is_open = true;
-                if let Some((last, _)) = last {
-                    append_sentence(last, &text);
-                } else if all.len() == MAX_SENTENCES {
-                    return all;
-                } else {
-                    all.push((text, turn.by_user));
-                }
-            }
-        }
+/// Returns the sentences of a text that are worth showing.
+fn sentences(text: &str) -> Vec<String> {
+    let mut all = Vec::new();
+    for block in prose(up_to(text, BYTES_READ)) {
+        let plain = block.unicode_sentences().filter_map(plain_sentence);
+        all.extend(plain.filter(|sentence| says_something(sentence)));
     }
     all
 }
@@ -328,44 +215,25 @@ fn plain_sentence(sentence: &str) -> Option<String> {
 }
 
 fn is_greeting(text: &str) -> bool {
-    let bare = |word: &str| {
+    let bare = |word: &str| -> String {
         let letters = word.chars().filter(|c| c.is_alphanumeric());
-        letters.flat_map(char::to_lowercase).collect::<String>()
+        letters.flat_map(char::to_lowercase).collect()
     };
-    text.split_whitespace()
-        .map(bare)
-        .all(|word| word.is_empty() || GREETINGS.contains(word.as_str()))
+    let is_known = |word: &str| GREETING_WORDS.split_whitespace().any(|known| known == word);
+    text.split_whitespace().map(bare).all(|word| word.is_empty() || is_known(&word))
 }
 
-/// Returns whether a sentence is worth showing: it is long enough, mostly letters, and not just polite words.
-fn says_something(text: &str, words: &[String]) -> bool {
-    const COURTESIES: [&str; 14] = [
-        "let me know",
-        "i hope this",
-        "hope this helps",
-        "feel free",
-        "happy to help",
-        "as an ai",
-        "i'm sorry",
-        "i am sorry",
-        "i apologize",
-        "how can i help",
-        "how can i assist",
-        "is there anything",
-        "thank you for",
-        "thanks for",
-    ];
+/// Returns whether a sentence is worth showing: it is long enough, mostly letters, and no greeting.
+fn says_something(text: &str) -> bool {
     let characters = text.chars().count();
     let letters = text.chars().filter(|c| c.is_alphabetic() || c.is_whitespace()).count();
     let is_cjk = text.chars().filter(|c| is_cjk(*c)).count() * 2 > characters;
-    let is_long = if is_cjk { characters >= 8 } else { characters >= 20 && words.len() >= 4 };
+    let words = text.split(' ').count();
+    let is_long = if is_cjk { characters >= 8 } else { characters >= 20 && words >= 4 };
     // Words with more than 40 characters are usually base64, paths or addresses.
     let is_wordy = is_cjk || text.split(' ').all(|word| word.chars().count() <= 40);
-    let lower = text.to_lowercase();
-    let is_courtesy = characters < 120 && COURTESIES.iter().any(|phrase| lower.contains(phrase));
     is_long
         && is_wordy
-        && !is_courtesy
         && !is_greeting(text)
         && letters * 10 >= characters * 8
         && symbols(text) < 0.06
@@ -376,119 +244,49 @@ fn is_cjk(c: char) -> bool {
         | '\u{20000}'..='\u{3FFFF}')
 }
 
-/// Returns the words of a sentence in lower case without repeats. Chinese and Japanese words are pairs of
-/// characters.
-fn distinct_words(text: &str) -> Vec<String> {
-    let mut words: Vec<String> = Vec::new();
-    let mut before: Option<char> = None;
-    for word in text.unicode_words() {
-        let mut letters = word.chars();
-        match (letters.next(), letters.next()) {
-            (Some(only), None) if is_cjk(only) => {
-                words.extend(before.map(|before| [before, only].iter().collect()));
-                before = Some(only);
-            }
-            _ => {
-                before = None;
-                words.push(word.to_lowercase());
-            }
-        }
-    }
-    words.sort_unstable();
-    words.dedup();
-    words
-}
-
-/// Weights each word by its rarity among the sentences (IDF), and normalises each sentence to unit
-/// length.
-fn weighted(sentences: Vec<(String, bool)>) -> Vec<Sentence> {
-    let mut numbers: HashMap<String, usize> = HashMap::new();
-    // For each word's number, the number of sentences with the word, and the factor for its length.
-    let mut known: Vec<(f32, f32)> = Vec::new();
-    let mut number = |word: String| {
-        let counts = if word.chars().count() < 3 { 0.5 } else { 1.0 };
-        let number = *numbers.entry(word).or_insert(known.len());
-        if number == known.len() {
-            known.push((0.0, counts));
-        }
-        known[number].0 += 1.0;
-        (number, 0.0)
-    };
-    let mut weighted: Vec<Sentence> = Vec::with_capacity(sentences.len());
-    for (text, by_user) in sentences {
-        let mut words: Vec<(usize, f32)> =
-            distinct_words(&text).into_iter().map(&mut number).collect();
-        words.sort_unstable_by_key(|(number, _)| *number);
-        weighted.push(Sentence { text, words, by_user });
-    }
-    let count = weighted.len() as f32;
-    for sentence in &mut weighted {
-        for (number, weight) in &mut sentence.words {
-            let (having, counts) = known[*number];
-            *weight = (1.0 + count / having).ln() * counts;
-        }
-        let length: f32 = sentence.words.iter().map(|(_, weight)| weight * weight).sum();
-        let length = length.sqrt().max(f32::MIN_POSITIVE);
-        sentence.words.iter_mut().for_each(|(_, weight)| *weight /= length);
-    }
-    weighted
-}
-
-fn cosine(a: &[(usize, f32)], b: &[(usize, f32)]) -> f32 {
-    let in_b = |word: usize| b.binary_search_by_key(&word, |(word, _)| *word).ok();
-    a.iter().map(|(word, weight)| weight * in_b(*word).map_or(0.0, |at| b[at].1)).sum()
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
 
-    fn turns<'a>(texts: &[&'a str]) -> Vec<SummaryTurn<'a>> {
-        let turn = |(at, text): (usize, &&'a str)| SummaryTurn { by_user: at % 2 == 0, text };
-        texts.iter().enumerate().map(turn).collect()
+    fn of_prompt(text: &str) -> Summary {
+        Summary::of_messages(&[("user", text)])
     }
 
     #[test]
-    fn a_summary_says_what_it_is_about() {
-        let turns = turns(&[
-            "Hi! My sourdough bread comes out of the oven flat and dense, what can I do?",
-            "Great question! A flat loaf usually means that the dough was proofed too long or that the \
-             starter is weak.\n\n```python\nprint('bread')\n```\n\nFeed the starter twice before you \
-             bake bread with it, and let the dough rise until it has grown by half. Let me know if \
-             you have more questions!",
-            "Thanks!",
-            "You're welcome! I hope this helps.",
-        ]);
-        let summary = summary(&turns);
-        assert!((160..=300).contains(&summary.chars().count()), "{summary}");
-        assert!(summary.contains("dough") || summary.contains("bread"), "{summary}");
-        for absent in ["print", "welcome", "Let me know", "Great question", "Hi!", "```"] {
-            assert!(!summary.contains(absent), "{summary}");
-        }
+    fn a_summary_is_what_the_person_wrote_first() {
+        let prompt = "Hi! My **sourdough bread** comes out of the oven flat and dense, what can I do?\n\
+                      ```python\nprint('bread')\n```\n\
+                      - I feed the starter only once a week. Thanks!";
+        let answer = "A flat loaf usually means that the dough was proofed too long.";
+        let messages = [
+            ("system", "You are a helpful assistant for all bakers."),
+            ("assistant", answer),
+            ("user", "Thanks so much!"),
+            ("user", prompt),
+            ("user", "And how hot does the oven have to be?"),
+        ];
+        let summary = Summary::of_messages(&messages);
         assert_eq!(
-            title(&turns),
+            summary.text,
+            "My sourdough bread comes out of the oven flat and dense, what can I do? \
+             I feed the starter only once a week."
+        );
+        assert_eq!(
+            summary.title,
             "My sourdough bread comes out of the oven flat and dense, what can I…"
         );
+        assert_eq!(Summary::of_messages(&messages[..3]).text, answer);
+        assert_eq!(Summary::of_messages(&messages[..1]), Summary::default());
     }
 
     #[test]
-    fn short_turns_are_summed_up_by_several() {
-        let turns = turns(&[
-            "I want to find a restaurant in San Jose.",
-            "What kind of food would you like to eat?",
-            "Something Italian with vegetarian dishes please.",
-            "Olive Garden in San Jose serves Italian food.",
-            "Please reserve a table for two at noon tomorrow.",
-            "The table at Olive Garden is reserved for two people.",
-        ]);
-        let summary = summary(&turns);
-        assert!((160..=300).contains(&summary.chars().count()), "{summary}");
-        let chinese =
-            ["我想在北京找一家安静的餐厅。", "您想吃什么样的菜呢？", "有没有适合素食者的川菜馆？"];
-        let turns = self::turns(&chinese);
-        assert_eq!(super::summary(&turns), chinese.concat());
+    fn a_long_prompt_is_cut_after_a_sentence() {
+        let sentence = "This sentence has some sixty characters and says very little. ";
+        assert_eq!(of_prompt(&sentence.repeat(9)).text, sentence.repeat(4).trim_end());
+        let long = of_prompt(&"word and ".repeat(90)).text;
+        assert!(long.ends_with('…') && (250..=300).contains(&long.chars().count()), "{long}");
     }
 
     #[test]
@@ -507,42 +305,32 @@ mod tests {
             "",
         ];
         for text in texts {
-            let turns = [SummaryTurn { by_user: true, text }];
-            assert_eq!(summary(&turns), "", "{text}");
-            assert_eq!(title(&turns), "", "{text}");
+            assert_eq!(of_prompt(text), Summary::default(), "{text}");
         }
     }
 
     #[test]
     fn other_languages_have_sentences_too() {
-        let chinese = "你好！我想学习如何用烤箱做面包。面包总是太硬，应该怎么办呢？可以多加一点水，\
-                       让面团发酵的时间更长一些。烤箱的温度也不要太高，否则面包的外皮会很硬。";
-        let russian = "Как правильно печь хлеб дома, чтобы он был мягким? Тесто должно подниматься \
-                       долго, а печь нужно хорошо прогреть перед выпечкой хлеба.";
-        for text in [chinese, russian] {
-            let turns = [SummaryTurn { by_user: true, text }];
-            let summary = summary(&turns);
-            assert!(summary.chars().count() >= 16, "{summary}");
-            assert!(summary.contains("面包") || summary.contains("хлеб"), "{summary}");
-            assert!(!summary.contains("你好"), "{summary}");
-        }
-        let turns = [SummaryTurn { by_user: true, text: chinese }];
-        assert_eq!(title(&turns), "我想学习如何用烤箱做面包");
+        let chinese = "你好！我想学习如何用烤箱做面包。面包总是太硬，应该怎么办呢？";
+        let summary = of_prompt(chinese);
+        assert_eq!(summary.title, "我想学习如何用烤箱做面包");
+        assert_eq!(summary.text, "我想学习如何用烤箱做面包。面包总是太硬，应该怎么办呢？");
+        let russian = "Как правильно печь хлеб дома, чтобы он был мягким?";
+        assert_eq!(of_prompt(russian).text, russian);
     }
 
     proptest! {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..Default::default() })]
         #[test]
-        fn a_summary_is_short_and_the_same_each_time(
+        fn a_summary_is_short_and_on_one_line(
             texts in prop::collection::vec("(\\PC|\n|[a-z]{1,9}|[ .,。!?]){0,120}", 0..6)
         ) {
-            let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-            let turns = turns(&texts);
-            let one = summary(&turns);
-            prop_assert!(one.chars().count() <= MAX_CHARACTERS, "{}", one);
-            prop_assert!(title(&turns).chars().count() <= MAX_TITLE);
-            prop_assert!(!one.contains(|c: char| c.is_control()));
-            prop_assert_eq!(one, summary(&turns));
+            let messages: Vec<(&str, &str)> =
+                texts.iter().map(|text| ("user", text.as_str())).collect();
+            let Summary { title, text } = Summary::of_messages(&messages);
+            prop_assert!(text.chars().count() <= MAX_CHARACTERS, "{}", text);
+            prop_assert!(title.chars().count() <= MAX_TITLE);
+            prop_assert!(!text.contains(|c: char| c.is_control()));
         }
     }
 }

@@ -12,7 +12,7 @@ use super::question::{Fields, Question};
 use crate::{
     error::Result,
     source::{Note, Scope, SourceKind, Sources},
-    summaries::SAVED,
+    summary::SAVED,
 };
 use verbatim_base::model::Stop;
 use verbatim_text::snippet;

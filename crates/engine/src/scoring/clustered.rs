@@ -32,8 +32,7 @@ use verbatim_base::{
 };
 use verbatim_chats::db;
 use verbatim_cluster::{
-    Cluster, ClusterConversation, MessagePlace, RankFilter, Ranked, RankedMessage, RankedSize,
-    TitleWords, View,
+    Cluster, ClusterConversation, MessagePlace, RankFilter, Ranked, RankedMessage, RankedSize, View,
 };
 use verbatim_embed::{self as embed, Model};
 use verbatim_index::{self as index, Norms, PackedQuery, WeightedTerm};
@@ -294,21 +293,15 @@ impl Scorer for ClusterScorer {
         }))
     }
 
-    fn titles(&self, queries: &[TitleQuery<'_>], stop: &Stop) -> Result<TitleScores> {
+    fn titles(&self, queries: &[TitleQuery], stop: &Stop) -> Result<TitleScores> {
         let places: Option<HashSet<usize>> =
             (!self.scope.is_open()).then(|| within(&self.view, &self.scope).into_iter().collect());
-        let words: Vec<TitleWords<'_>> = queries
-            .iter()
-            .map(|query| (query.terms.as_slice(), query.vector.filter(|_| self.has_vectors())))
-            .collect();
-        let mut found = self.ranked(stop)?.titles(&words, places.as_ref())?;
+        let mut found = self.ranked(stop)?.titles(queries, places.as_ref())?;
         found.sort_by_key(|title| title.place);
-        let column = |of: &dyn Fn(usize) -> Vec<f32>| (0..queries.len()).map(of).collect();
+        let column = |query: usize| found.iter().map(|title| title.terms[query]).collect();
         Ok(TitleScores {
             conversations: found.iter().map(|title| title.place as u32).collect(),
-            terms: column(&|query| found.iter().map(|title| title.terms[query]).collect()),
-            cosines: column(&|query| found.iter().map(|title| title.cosines[query]).collect()),
-            missing: 0,
+            terms: (0..queries.len()).map(column).collect(),
         })
     }
 

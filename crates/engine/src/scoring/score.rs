@@ -142,7 +142,7 @@ impl Scorer for IndexedScorer {
         }))
     }
 
-    fn titles(&self, queries: &[TitleQuery<'_>], stop: &Stop) -> Result<TitleScores> {
+    fn titles(&self, queries: &[TitleQuery], stop: &Stop) -> Result<TitleScores> {
         titles::scores(&self.searcher, &self.scope, self.origins.as_deref(), queries, stop)
     }
 

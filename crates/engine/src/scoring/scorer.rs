@@ -217,7 +217,7 @@ pub trait Scorer: Send + Sync {
     -> Result<Box<dyn ConceptScorer + 'a>>;
 
     /// Returns the conversations in the scope, scored by their titles and summaries.
-    fn titles(&self, queries: &[TitleQuery<'_>], stop: &Stop) -> Result<TitleScores>;
+    fn titles(&self, queries: &[TitleQuery], stop: &Stop) -> Result<TitleScores>;
 
     /// Returns the number of a message's conversation.
     fn conversation(&self, doc_id: u32) -> Option<u32>;
@@ -269,16 +269,8 @@ pub trait ConceptScorer {
     ) -> Result<Vec<(u32, f32)>>;
 }
 
-/// The terms and the vector that titles and summaries are compared with.
-#[derive(Debug)]
-pub struct TitleQuery<'a> {
-    /// Hashes of the query's terms with their weights, whose sum is 1.
-    pub terms: Vec<(u32, f32)>,
-    /// The query's vector.
-    pub vector: Option<&'a [f32]>,
-    /// Degree to which the model knows the query, from 0 to 1.
-    pub known: f32,
-}
+/// The terms that titles and summaries are compared with: their hashes, and their weights, whose sum is 1.
+pub type TitleQuery = Vec<(u32, f32)>;
 
 /// Scores of the titles and summaries of conversations for each query.
 #[derive(Debug, Default)]
@@ -287,8 +279,4 @@ pub struct TitleScores {
     pub conversations: Vec<u32>,
     /// By query, then by conversation: the weight of the query's terms that the title and summary contain.
     pub terms: Vec<Vec<f32>>,
-    /// By query, then by conversation: the cosine of the vectors; minus infinity without a vector.
-    pub cosines: Vec<Vec<f32>>,
-    /// The number of conversations of the source without a summary.
-    pub missing: usize,
 }

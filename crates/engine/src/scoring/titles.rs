@@ -7,7 +7,7 @@ use super::{
 use crate::{
     error::Result,
     source::{Scope, catalogue::Origins},
-    summaries::{self, SummaryFeatures},
+    summary::TitleTerms,
 };
 use verbatim_base::model::Stop;
 use verbatim_text::summary::SUMMARY_WEIGHT;
@@ -16,33 +16,32 @@ pub(super) fn scores(
     searcher: &Searcher,
     scope: &Scope,
     origins: Option<&Origins>,
-    queries: &[TitleQuery<'_>],
+    queries: &[TitleQuery],
     stop: &Stop,
 ) -> Result<TitleScores> {
-    let catalogue = &searcher.catalogue;
-    let features = summaries::features(catalogue, &searcher.model, stop)?;
-    let conversations = catalogue.within(scope, origins);
-    let terms = queries.iter().map(|query| {
-        let weight = |conversation: &u32| weight_in(query, &features, *conversation as usize);
-        conversations.iter().map(weight).collect()
-    });
-    let terms = terms.collect();
-    let cosines = queries.iter().map(|query| {
-        let all = query.vector.map_or_else(Vec::new, |vector| features.vectors().scores(vector));
-        let cosine = |conversation: &u32| all.get(*conversation as usize).copied();
-        conversations.iter().map(|it| cosine(it).unwrap_or(f32::NEG_INFINITY)).collect()
-    });
-    let cosines = cosines.collect();
-    Ok(TitleScores { conversations, terms, cosines, missing: features.missing })
+    let titles = searcher.catalogue.title_terms(stop)?;
+    let conversations = searcher.catalogue.within(scope, origins);
+    let terms = queries
+        .iter()
+        .map(|query| {
+            conversations.iter().map(|it| weight_in(query, &titles[*it as usize])).collect()
+        })
+        .collect();
+    Ok(TitleScores { conversations, terms })
 }
 
 /// Returns the weight of the query's terms that a conversation's title and summary contain.
-fn weight_in(query: &TitleQuery<'_>, features: &SummaryFeatures, at: usize) -> f32 {
-    let [of_title, of_summary] = features.terms(at);
-    let weight = |(term, weight): &(u32, f32)| match () {
-        () if of_title.contains(term) => *weight,
-        () if of_summary.contains(term) => SUMMARY_WEIGHT * weight,
-        () => 0.0,
-    };
-    query.terms.iter().map(weight).sum()
+fn weight_in(query: &TitleQuery, titles: &TitleTerms) -> f32 {
+    query
+        .iter()
+        .map(|(term, weight)| {
+            if titles.of_title.contains(term) {
+                *weight
+            } else if titles.of_summary.contains(term) {
+                SUMMARY_WEIGHT * weight
+            } else {
+                0.0
+            }
+        })
+        .sum()
 }

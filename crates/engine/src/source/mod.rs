@@ -35,6 +35,5 @@ pub(crate) use scope::{is_part, same_name, shared_start};
 pub(crate) use sources::{Sources, store_at};
 pub use store::{Source, handle::FallbackReason};
 pub(crate) use store::{
-    Store, changed::is_same, database::size_of, snapshot_cache::cache_file, wipe::wipe_indexes,
-    work::Task,
+    Store, changed::is_same, database::size_of, wipe::wipe_indexes, work::Task,
 };

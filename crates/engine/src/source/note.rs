@@ -47,11 +47,11 @@ pub enum Note {
         /// The kind of the source.
         source: SourceKind,
     },
-    /// Some messages or conversations lack the terms, vectors or summaries for ranking.
+    /// Some messages lack the terms or vectors for ranking.
     NotEmbedded {
         /// The kind of the source.
         source: SourceKind,
-        /// The number of messages, or of conversations for summaries.
+        /// The number of messages.
         count: u64,
         /// The data that they lack.
         what: Lacking,
@@ -139,13 +139,12 @@ pub enum Note {
     },
 }
 
-/// The data that messages or conversations lack.
+/// The data that messages lack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lacking {
     /// Messages without indexed words.
     Words,
     Vectors,
-    Summaries,
 }
 
 impl Note {
@@ -230,13 +229,12 @@ impl fmt::Display for Note {
                 )
             }
             Note::NotEmbedded { source, count, what } => {
-                let (items, what) = match what {
-                    Lacking::Words => ("messages", "words"),
-                    Lacking::Vectors => ("messages", "vectors"),
-                    Lacking::Summaries => ("conversations", "summary"),
+                let what = match what {
+                    Lacking::Words => "words",
+                    Lacking::Vectors => "vectors",
                 };
                 let source = source.name();
-                write!(f, "{count} {items} of the {source} have no {what} to rank by yet")
+                write!(f, "{count} messages of the {source} have no {what} to rank by yet")
             }
             Note::Encoding { source, made, total } => {
                 let (made, total) = (grouped(*made), grouped(*total));

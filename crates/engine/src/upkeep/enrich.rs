@@ -1,4 +1,4 @@
-//! Builds the files of ranked search: term indexes, vectors and summaries.
+//! Builds the files of ranked search: term indexes and vectors.
 //!
 //! All of them are derived from an index after it came into use.
 //!
@@ -13,7 +13,6 @@ use std::{
 use crate::{
     error::{Error, Result},
     source::Source,
-    summaries,
 };
 use verbatim_base::{model::Stop, private::FileLock};
 use verbatim_embed::{self as embed, Model, Texts};
@@ -32,8 +31,8 @@ const QUESTION_WAIT: Duration = Duration::from_secs(2);
 /// second of work.
 pub(crate) const MAX_IN_A_QUESTION: u32 = 20_000;
 
-/// Steps of progress per message: its terms, its vector, the grouping of vectors, and the summaries.
-const STEPS: u64 = 4;
+/// Steps of progress per message: its terms, its vector, and the grouping of vectors.
+const STEPS: u64 = 3;
 
 /// Number of bytes of text that are read before their memory is given back.
 const RELEASED: u64 = 64 << 20;
@@ -76,8 +75,6 @@ pub enum EnrichStage {
     Vectors,
     /// Vectors are put into clusters.
     Groups,
-    /// Titles and summaries of conversations are made.
-    Summaries,
 }
 
 /// The progress of building the files of ranked search.
@@ -85,9 +82,9 @@ pub enum EnrichStage {
 pub struct EnrichProgress {
     /// The current stage.
     pub stage: EnrichStage,
-    /// Number of messages, or conversations for summaries, that this stage has finished.
+    /// Number of messages that this stage has finished.
     pub done: u64,
-    /// All messages or conversations of this stage.
+    /// All messages.
     pub total: u64,
     /// Number of finished steps of all stages, and number of all steps.
     pub(crate) steps: (u64, u64),
@@ -101,8 +98,8 @@ impl EnrichProgress {
 }
 
 impl Source {
-    /// Builds the term indexes, vectors and summaries that the index of the source lacks. `progress` gets the
-    /// number of finished steps and of all steps.
+    /// Builds the term indexes and vectors that the index of the source lacks. `progress` gets the number of
+    /// finished steps and of all steps.
     pub fn enrich(
         &self,
         resources: Resources,
@@ -196,35 +193,11 @@ fn enrich_index(
         }
         before += 2 * u64::from(count);
     }
-    if !with_vectors {
-        return Ok(done);
+    if with_vectors && let Ok(snapshot) = source.current_index(stop) {
+        // Makes and keeps the table of conversations, so that the first list need not wait for it.
+        source.catalogue(&snapshot);
     }
-    // A server builds them also to hold their features in memory.
-    let are_built =
-        |snapshot: &Snapshot| !source.is_maintained() && summaries::are_built(snapshot, model);
-    if let Ok(snapshot) = source.current_index(stop)
-        && !are_built(&snapshot)
-    {
-        let catalogue = source.catalogue(&snapshot);
-        let total = catalogue.count() as u64;
-        let mut made = 0;
-        summaries::build(&catalogue, model, stop, &mut || {
-            made = u64::min(made + 1, total);
-            let steps = (before + messages * made / total.max(1), all);
-            release(&snapshot, steps.0);
-            progress(EnrichProgress { stage: EnrichStage::Summaries, done: made, total, steps });
-        })?;
-    }
-    if let Some(error) = failed {
-        return Err(error);
-    }
-    if let Some(index_dir) = snapshot.segments().first().and_then(|segment| segment.folder.parent())
-    {
-        let text = |doc_id: u32| snapshot.beginning(doc_id, MAX_EMBEDDED);
-        let texts = Texts { count: snapshot.max_doc(), text: &text };
-        model.tidy(index_dir, &texts, stop)?;
-    }
-    Ok(done)
+    failed.map_or(Ok(done), Err)
 }
 
 /// Removes the cached vectors of texts that the index of a source does not hold.
@@ -233,7 +206,7 @@ pub(crate) fn prune_caches(source: &Source, stop: &Stop) -> Result<()> {
     source.take_over_vectors(stop)?;
     let text = |doc_id: u32| snapshot.beginning(doc_id, MAX_EMBEDDED);
     let texts = Texts { count: snapshot.max_doc(), text: &text };
-    Ok(source.model().prune(source.index_dir()?.folder(), &texts, stop)?)
+    Ok(embed::prune_caches(source.index_dir()?.folder(), &texts, stop)?)
 }
 
 /// Returns whether a segment of the index in use lacks a term index or, if `with_vectors`, vectors of
@@ -367,9 +340,8 @@ mod tests {
         assert!(told.is_sorted_by_key(|now| now.steps.0), "{told:?}");
         assert!(told.iter().all(|now| now.done <= now.total && now.total == 3), "{told:?}");
         let last = told.pop().unwrap();
-        assert_eq!((last.stage, last.done, last.share()), (EnrichStage::Summaries, 3, 1.0));
-        for stage in [EnrichStage::Words, EnrichStage::Vectors] {
-            assert!(told.iter().any(|now| now.stage == stage), "{stage:?}: {told:?}");
-        }
+        assert_eq!((last.done, last.share()), (3, 1.0));
+        assert!(told.iter().any(|now| now.stage == EnrichStage::Words), "{told:?}");
+        assert!(told.iter().any(|now| now.stage == EnrichStage::Vectors), "{told:?}");
     }
 }

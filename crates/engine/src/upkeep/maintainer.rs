@@ -68,7 +68,7 @@ const ELSEWHERE: Duration = Duration::from_secs(1);
 /// Maximum wait for another process that builds the same words and vectors. Other work is waiting too.
 const WORDS_WAIT: Duration = Duration::from_millis(200);
 
-/// Share of all work that building the index takes. Terms, vectors and summaries take the rest.
+/// Share of all work that building the index takes. Terms and vectors take the rest.
 pub(super) const INDEX_SHARE: f64 = 0.5;
 
 /// The wait after the first failure, and the longest wait. Each failure doubles the wait.
@@ -289,7 +289,7 @@ impl SourceState {
         }
     }
 
-    /// Builds the terms, vectors and summaries that a current index lacks. Stops if the database changes,
+    /// Builds the terms and vectors that a current index lacks. Stops if the database changes,
     /// but only a few times, because otherwise a database with constant writes would never get them.
     fn enrich(&mut self, state: &State, poll: &mut SourcePoll<'_>) -> Option<Duration> {
         let SourcePoll { source, stop, .. } = *poll;

@@ -1,4 +1,4 @@
-//! Keeps all derived files current: transcript store, indexes, terms, vectors and summaries.
+//! Keeps all derived files current: transcript store, indexes, terms and vectors.
 
 pub(crate) mod diff;
 pub(crate) mod encode;
@@ -76,7 +76,7 @@ impl IndexNeed {
 pub enum Completing {
     /// The index of texts is being built or refreshed.
     Index(Progress),
-    /// The terms, vectors and summaries are being made.
+    /// The terms and vectors are being made.
     Ranking(EnrichProgress),
 }
 

@@ -1,26 +1,23 @@
-//! Embedding providers, good and bad: a server in the test that speaks both protocols.
+//! Embedding providers, good and bad: a server in the test speaks the protocol.
 
 use std::{
     borrow::Cow,
-    collections::{HashSet, VecDeque},
+    collections::VecDeque,
     fs,
     io::{Read, Write},
     net::{TcpListener, TcpStream},
     path::Path,
     sync::{Arc, Mutex},
     thread,
-    time::{Duration, Instant, SystemTime},
+    time::{Duration, Instant},
 };
 
-use rusqlite::Connection;
 use serde_json::{Value, json};
-use tempfile::TempDir;
 use verbatim_base::model::Stop;
-use verbatim_embed::{EmbedProgress, Error, Model, Provider, Texts};
-use verbatim_engine::{Config, Engine, Reindex};
-use verbatim_index::{self as index, Resources, VectorOptions, Vectors};
+use verbatim_embed::{EmbedProgress, Error, Key, Model, Provider, Remote, Texts, prune_caches};
+use verbatim_index::{self as index, VectorOptions, Vectors};
 
-use crate::corpus::{SCHEMA, folder, folder_with};
+use crate::corpus::folder_with;
 
 /// How the server answers one request.
 #[derive(Clone, Debug)]
@@ -57,6 +54,9 @@ struct Server {
 }
 
 const NUMBERS: usize = 8;
+
+/// The number of bytes of a text in the cache.
+const RECORD: usize = 24 + NUMBERS;
 
 impl Server {
     fn start() -> Server {
@@ -119,8 +119,7 @@ impl Server {
             body.extend_from_slice(&buffer[..more]);
         }
         let body: Value = serde_json::from_slice(&body).unwrap();
-        let is_ollama = head.starts_with("POST /api/embed ");
-        assert!(is_ollama || head.starts_with("POST /v1/embeddings "), "{head}");
+        assert!(head.starts_with("POST /v1/embeddings "), "{head}");
         let texts = inputs(&body);
         self.seen.lock().unwrap().push(Seen { head, body });
         let next = self.answers.lock().unwrap().pop_front();
@@ -147,14 +146,14 @@ impl Server {
         }
         let vectors: Vec<Vec<f32>> =
             texts[..count].iter().map(|text| vector(text, numbers)).collect();
-        let body = if is_ollama {
-            json!({"model": "m", "embeddings": vectors})
-        } else {
-            // The order differs from the request, which the protocol allows.
-            let datum = |(index, vector)| json!({"index": index, "embedding": vector});
-            let data: Vec<Value> = vectors.iter().enumerate().map(datum).rev().collect();
-            json!({"object": "list", "data": data})
-        };
+        // The order differs from the request, which the protocol allows.
+        let data: Vec<Value> = vectors
+            .iter()
+            .enumerate()
+            .map(|(index, vector)| json!({"index": index, "embedding": vector}))
+            .rev()
+            .collect();
+        let body = json!({"object": "list", "data": data});
         reply(&mut stream, 200, "", body.to_string().as_bytes(), cut);
     }
 }
@@ -181,16 +180,19 @@ fn vector(text: &str, numbers: usize) -> Vec<f32> {
     (0..numbers).map(count).collect()
 }
 
-fn model_of(form: &str, key: Option<&str>) -> Model {
-    let provider: Provider = form.parse().unwrap();
-    let Provider::Remote(mut remote) = provider.with_keys(key, None) else { panic!("{form}") };
-    remote.first_wait = Duration::from_millis(5);
-    remote.timeout = Duration::from_secs(30);
-    Model::new(&Provider::Remote(remote))
+/// Returns a model of a server, without its waiting times.
+fn remote(address: &str, name: &str) -> Remote {
+    let provider: Provider = format!("{address}/v1#{name}").parse().unwrap();
+    let Provider::Remote(remote) = provider.with_key(Key::new("sk-secret")) else { panic!() };
+    Remote { first_wait: Duration::from_millis(5), timeout: Duration::from_secs(30), ..remote }
 }
 
-fn openai(server: &Server) -> Model {
-    model_of(&format!("openai:{}#m", server.address), Some("sk-secret"))
+fn model_named(server: &Server, name: &str) -> Model {
+    Model::new(&Provider::Remote(remote(&server.address, name)))
+}
+
+fn model(server: &Server) -> Model {
+    model_named(server, "m")
 }
 
 fn why(error: &Error) -> String {
@@ -216,44 +218,30 @@ fn some_texts(count: usize) -> Vec<String> {
 }
 
 #[test]
-fn both_protocols_answer_in_order_and_one_long() {
+fn texts_are_answered_in_order_and_one_long() {
     let server = Server::start();
-    let forms =
-        [format!("openai:{}/v1#m", server.address), format!("ollama:{}#m:latest", server.address)];
-    for form in forms {
-        let model = model_of(&form, Some("sk-secret"));
-        let texts: Vec<String> = some_texts(150);
-        let mut refs: Vec<&str> = texts.iter().map(String::as_str).collect();
-        refs.insert(70, "  \n");
-        let vectors = model.encode(&refs, &Stop::never()).unwrap();
-        assert_eq!(vectors.len(), 151);
-        assert_eq!(vectors[70], [0.0; NUMBERS]);
-        for (text, vector) in refs.iter().zip(&vectors).filter(|(text, _)| !text.trim().is_empty())
-        {
-            let raw = self::vector(text, NUMBERS);
-            let length = raw.iter().map(|x| x * x).sum::<f32>().sqrt();
-            for (ours, theirs) in vector.iter().zip(raw) {
-                assert!((ours - theirs / length).abs() < 1e-6, "{text}");
-            }
+    let model = model_named(&server, "m:latest");
+    let texts: Vec<String> = some_texts(150);
+    let mut refs: Vec<&str> = texts.iter().map(String::as_str).collect();
+    refs.insert(70, "  \n");
+    let vectors = model.encode(&refs, &Stop::never()).unwrap();
+    assert_eq!(vectors.len(), 151);
+    assert_eq!(vectors[70], [0.0; NUMBERS]);
+    for (text, vector) in refs.iter().zip(&vectors).filter(|(text, _)| !text.trim().is_empty()) {
+        let raw = self::vector(text, NUMBERS);
+        let length = raw.iter().map(|x| x * x).sum::<f32>().sqrt();
+        for (ours, theirs) in vector.iter().zip(raw) {
+            assert!((ours - theirs / length).abs() < 1e-6, "{text}");
         }
-        assert_eq!(model.dimensions(&Stop::never()).unwrap(), NUMBERS);
     }
+    assert_eq!(model.dimensions(&Stop::never()).unwrap(), NUMBERS);
     let seen = server.seen.lock().unwrap();
-    assert_eq!(seen.len(), 6, "64 texts in a request");
-    assert!(seen[0].head.to_lowercase().contains("authorization: bearer sk-secret"));
-    assert_eq!(seen[5].body["model"], "m:latest");
-    assert!(seen.iter().all(|seen| inputs(&seen.body).iter().all(|text| !text.trim().is_empty())));
-}
-
-#[test]
-fn embeddinggemma_is_told_questions_from_documents() {
-    let server = Server::start();
-    let model = model_of(&format!("ollama:{}#embeddinggemma:300m", server.address), None);
-    model.encode(&["a text"], &Stop::never()).unwrap();
-    model.encode_query("a question", &Stop::never()).unwrap();
-    let said = ["title: none | text: a text", "task: search result | query: a question"];
-    assert_eq!(server.texts(), said);
-    assert!(!server.seen.lock().unwrap()[0].head.to_lowercase().contains("authorization"));
+    assert_eq!(seen.len(), 3, "64 texts in a request");
+    for Seen { head, body } in &*seen {
+        assert!(head.to_lowercase().contains("authorization: bearer sk-secret"));
+        assert_eq!(body["model"], "m:latest");
+        assert!(inputs(body).iter().all(|text| !text.trim().is_empty()));
+    }
 }
 
 #[test]
@@ -263,18 +251,19 @@ fn passing_trouble_passes() {
     let down = Answer::Status(503, "", "<html>");
     server.then(&[busy, Answer::Half, down, Answer::Status(500, "", "")]);
     let begun = Instant::now();
-    openai(&server).encode(&["a", "b"], &Stop::never()).unwrap();
+    model(&server).encode(&["a", "b"], &Stop::never()).unwrap();
     assert_eq!(server.requests(), 5);
     assert!(begun.elapsed() >= Duration::from_secs(1), "it waited as it was asked to");
 }
 
 #[test]
 fn lasting_trouble_is_said() {
-    let table: [(Answer, usize, &str); 9] = [
+    let table: [(Answer, usize, &str); 10] = [
         (Answer::Status(500, "", r#"{"error": "out of memory"}"#), 5, "status 500: out of memory"),
         (Answer::Status(429, "retry-after: 0\r\n", ""), 5, "status 429"),
         (Answer::Status(401, "", r#"{"error": {"message": "bad key sk-secret"}}"#), 1, "the key"),
         (Answer::Status(404, "", r#"{"error": "no key sk-secret here"}"#), 1, "no key … here"),
+        (Answer::Status(404, "", ""), 1, "usually ends in /v1"),
         (Answer::Status(307, "location: http://elsewhere/\r\n", ""), 1, "status 307"),
         (Answer::Half, 5, "tried several times"),
         (Answer::OneLess, 1, "1 vectors for 2 texts"),
@@ -284,7 +273,7 @@ fn lasting_trouble_is_said() {
     for (answer, requests, expected) in table {
         let server = Server::start();
         server.always(answer.clone());
-        let error = openai(&server).encode(&["a", "b"], &Stop::never()).unwrap_err();
+        let error = model(&server).encode(&["a", "b"], &Stop::never()).unwrap_err();
         assert!(why(&error).contains(expected), "{answer:?}: {error}");
         assert_eq!(server.requests(), requests, "{answer:?}");
     }
@@ -297,7 +286,7 @@ fn lasting_trouble_is_said() {
     for body in bodies {
         let server = Server::start();
         server.always(Answer::Body(body));
-        why(&openai(&server).encode(&["a", "b"], &Stop::never()).unwrap_err());
+        why(&model(&server).encode(&["a", "b"], &Stop::never()).unwrap_err());
     }
 }
 
@@ -307,16 +296,16 @@ fn what_is_too_much_is_asked_in_pieces() {
     server.always(Answer::Small(1_000));
     let long = "word ".repeat(700);
     let texts = ["a", long.as_str(), "c", "d", "e"];
-    let vectors = openai(&server).encode(&texts, &Stop::never()).unwrap();
+    let vectors = model(&server).encode(&texts, &Stop::never()).unwrap();
     assert_eq!(vectors.len(), 5);
-    let alone = openai(&server).encode(&["e"], &Stop::never()).unwrap();
+    let alone = model(&server).encode(&["e"], &Stop::never()).unwrap();
     assert_eq!(vectors[4], alone[0]);
 }
 
 #[test]
 fn a_provider_that_is_not_there_is_missed_quickly() {
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let model = model_of(&format!("ollama:http://127.0.0.1:{port}#m"), None);
+    let model = Model::new(&Provider::Remote(remote(&format!("http://127.0.0.1:{port}"), "m")));
     let error = model.encode_query("a", &Stop::never()).unwrap_err();
     assert!(why(&error).contains(&format!("127.0.0.1:{port}")), "{error}");
     let again = model.encode_query("a", &Stop::never()).unwrap_err();
@@ -327,7 +316,7 @@ fn a_provider_that_is_not_there_is_missed_quickly() {
 fn a_question_is_not_sent_where_none_was_answered() {
     let server = Server::start();
     server.always(Answer::Status(503, "", ""));
-    let model = openai(&server);
+    let model = model(&server);
     model.encode_query("a", &Stop::never()).unwrap_err();
     let requests = server.requests();
     server.always(Answer::Good);
@@ -342,11 +331,8 @@ fn slow_answers_end_with_the_time_or_the_stop() {
     let server = Server::start();
     server.always(Answer::Slow(Duration::from_secs(40)));
     let stop = Stop::after(Duration::from_millis(300));
-    assert!(matches!(openai(&server).encode(&["a"], &stop), Err(Error::Stopped)));
-    let provider: Provider = format!("openai:{}#m", server.address).parse().unwrap();
-    let Provider::Remote(mut remote) = provider else { panic!() };
-    remote.timeout = Duration::from_millis(200);
-    remote.first_wait = Duration::from_millis(1);
+    assert!(matches!(model(&server).encode(&["a"], &stop), Err(Error::Stopped)));
+    let remote = Remote { timeout: Duration::from_millis(200), ..remote(&server.address, "m") };
     let error = Model::new(&Provider::Remote(remote)).encode(&["a"], &Stop::never()).unwrap_err();
     assert!(why(&error).contains("within 200ms"), "{error}");
 }
@@ -356,13 +342,13 @@ fn interrupted_work_goes_on_where_it_was() {
     let (index_dir, segment) = folder_with("segment-1");
     fs::create_dir(&segment).unwrap();
     let server = Server::start();
-    let model = openai(&server);
+    let first = model(&server);
     let mut texts = some_texts(300);
     texts[5] = String::new();
     texts[7] = texts[8].clone();
     let stop = Stop::never();
     let mut steps = Vec::new();
-    let stopped = build(&segment, &model, &texts, &stop, &mut |step| {
+    let stopped = build(&segment, &first, &texts, &stop, &mut |step| {
         steps.push(step);
         if steps.len() == 2 {
             stop.request();
@@ -370,16 +356,16 @@ fn interrupted_work_goes_on_where_it_was() {
     });
     assert!(matches!(stopped.unwrap_err().downcast_ref(), Some(Error::Stopped)));
     assert_eq!(steps[0], EmbedProgress { done: 66, total: 300 });
-    assert!(Vectors::open(&segment, model.name(), 300).is_none());
+    assert!(Vectors::open(&segment, first.name(), 300).is_none());
     let before = server.texts().len();
     assert_eq!(before, 128);
     // Another process continues later, after a power cut while a record was written.
-    let cache = index_dir.path().join(format!("embedded-{}", model.name()));
+    let cache = index_dir.path().join(format!("embedded-{}", first.name()));
     let whole = fs::read(&cache).unwrap();
     fs::write(&cache, &whole[..whole.len() - 3]).unwrap();
-    let model = openai(&server);
+    let model = model(&server);
     let vectors = build(&segment, &model, &texts, &Stop::never(), &mut |_| ()).unwrap();
-    assert_eq!(server.texts().len(), 1 + 298 + 1, "one to see how long they are, one lost");
+    assert_eq!(server.texts().len(), 298 + 1, "one was lost");
     let query = model.encode_query(&texts[123], &Stop::never()).unwrap();
     let best = vectors.top_k(&query, 1, |doc_id| doc_id % 2 == 1).unwrap();
     assert!(best[0].score > 0.99, "{best:?}");
@@ -398,24 +384,29 @@ fn interrupted_work_goes_on_where_it_was() {
 
 #[test]
 fn another_model_embeds_anew() {
-    let (_index_dir, segment) = folder_with("segment-1");
+    let (index_dir, segment) = folder_with("segment-1");
     fs::create_dir(&segment).unwrap();
     let server = Server::start();
     let texts = some_texts(20);
-    let first = openai(&server);
+    let first = model(&server);
     build(&segment, &first, &texts, &Stop::never(), &mut |_| ()).unwrap();
-    let second = model_of(&format!("openai:{}#other", server.address), None);
+    let second = model_named(&server, "other");
     assert!(Vectors::open(&segment, second.name(), 20).is_none());
     build(&segment, &second, &texts, &Stop::never(), &mut |_| ()).unwrap();
     assert_eq!(server.texts().len(), 40);
     assert!(Vectors::open(&segment, first.name(), 20).is_some());
     // The provider has the same model name, but vectors of another length.
     server.always(Answer::Numbers(12));
-    let changed = openai(&server);
+    let changed = model(&server);
     let query = changed.encode_query("a", &Stop::never()).unwrap();
     let old = Vectors::open(&segment, changed.name(), 20).unwrap();
     let error = old.top_k(&query, 5, |_| true).unwrap_err();
     assert!(matches!(error, index::Error::Lengths { ours: NUMBERS, theirs: 12 }), "{error}");
+    let more = some_texts(21);
+    let error = build(&segment, &changed, &more, &Stop::never(), &mut |_| ()).unwrap_err();
+    let cache = index_dir.path().join(format!("embedded-{}", changed.name()));
+    assert!(error.to_string().contains(&format!("delete {}", cache.display())), "{error}");
+    fs::remove_file(cache).unwrap();
     let anew = build(&segment, &changed, &texts, &Stop::never(), &mut |_| ()).unwrap();
     assert_eq!(anew.dimensions(), 12);
     assert_eq!(anew.top_k(&query, 5, |_| true).unwrap().len(), 5);
@@ -426,7 +417,7 @@ fn a_damaged_cache_is_worth_nothing() {
     let (index_dir, segment) = folder_with("segment-1");
     fs::create_dir(&segment).unwrap();
     let server = Server::start();
-    let model = openai(&server);
+    let model = model(&server);
     let texts = some_texts(30);
     build(&segment, &model, &texts, &Stop::never(), &mut |_| ()).unwrap();
     let cache = index_dir.path().join(format!("embedded-{}", model.name()));
@@ -437,133 +428,43 @@ fn a_damaged_cache_is_worth_nothing() {
     for bad in bads {
         fs::write(&cache, bad).unwrap();
         let vectors = build(&segment, &model, &texts, &Stop::never(), &mut |_| ()).unwrap();
-        assert_eq!(fs::read(&cache).unwrap().len(), good.len());
+        let whole = fs::read(&cache).unwrap().len();
+        assert!((good.len()..=good.len() + RECORD).contains(&whole), "{whole}");
         let query = model.encode_query(&texts[3], &Stop::never()).unwrap();
         assert!(vectors.scores(&query, &[3]).unwrap()[0] > 0.99);
     }
 }
 
 #[test]
-fn what_no_message_has_any_more_is_forgotten() {
+fn what_is_forgotten_is_in_no_cache() {
     let (index_dir, segment) = folder_with("segment-1");
     fs::create_dir(&segment).unwrap();
     let server = Server::start();
-    let model = openai(&server);
     let texts = some_texts(30);
-    build(&segment, &model, &texts, &Stop::never(), &mut |_| ()).unwrap();
-    let cache = index_dir.path().join(format!("embedded-{}", model.name()));
-    let length = || fs::metadata(&cache).unwrap().len();
-    let tidy = |count: usize| {
-        // The last texts are kept, so that their records have to move.
-        let text = |doc_id: u32| Cow::Borrowed(texts[30 - count + doc_id as usize].as_str());
-        let texts = Texts { count: count as u32, text: &text };
-        model.tidy(index_dir.path(), &texts, &Stop::never()).unwrap();
+    for model in [model(&server), model_named(&server, "other")] {
+        build(&segment, &model, &texts, &Stop::never(), &mut |_| ()).unwrap();
+    }
+    let model = model(&server);
+    let length = |model: &Model| {
+        let cache = index_dir.path().join(format!("embedded-{}", model.name()));
+        fs::metadata(cache).unwrap().len() as usize
     };
-    let whole = length();
-    tidy(15);
-    assert_eq!(length(), whole, "half of it is in use");
-    tidy(10);
-    let record = 24 + NUMBERS as u64;
-    assert_eq!(length(), 20 + 10 * record);
+    let prune = |kept: &[String]| {
+        let text = |doc_id: u32| Cow::Borrowed(kept[doc_id as usize].as_str());
+        let texts = Texts { count: kept.len() as u32, text: &text };
+        prune_caches(index_dir.path(), &texts, &Stop::never()).unwrap();
+    };
+    assert_eq!(length(&model), 20 + 30 * RECORD);
+    // The last texts are kept, so that their records have to move.
+    let kept = &texts[20..];
+    prune(kept);
+    assert_eq!(length(&model), 20 + 10 * RECORD);
+    assert_eq!(length(&model_named(&server, "other")), 20 + 10 * RECORD);
     let asked = server.texts().len();
-    let kept = texts[20..].to_vec();
-    let vectors = build(&segment, &model, &kept, &Stop::never(), &mut |_| ()).unwrap();
+    let vectors = build(&segment, &model, kept, &Stop::never(), &mut |_| ()).unwrap();
     assert_eq!(server.texts().len(), asked, "nothing is asked for again");
     let query = model.encode_query(&texts[23], &Stop::never()).unwrap();
     assert!(vectors.scores(&query, &[3]).unwrap()[0] > 0.99);
-
-    let other = index_dir.path().join("embedded-other");
-    for (days, is_there) in [(29, true), (31, false)] {
-        let used = SystemTime::now() - Duration::from_secs(days * 86_400);
-        fs::write(&other, "anything").unwrap();
-        fs::File::options().append(true).open(&other).unwrap().set_modified(used).unwrap();
-        tidy(10);
-        assert_eq!(other.exists(), is_there, "{days} days");
-    }
-    assert!(cache.exists());
-}
-
-const CONVERSATIONS: u32 = 200;
-
-/// Makes an export of many conversations, in a home whose vectors come from a server.
-fn home_with_conversations(server: &Server) -> (TempDir, Connection, Config) {
-    let home = folder();
-    fs::create_dir(home.path().join("db")).unwrap();
-    let connection = Connection::open(home.path().join("db/chats.db")).unwrap();
-    connection.execute_batch(SCHEMA).unwrap();
-    connection.execute_batch("BEGIN").unwrap();
-    for at in 0..CONVERSATIONS {
-        let sql = "INSERT INTO conversations VALUES ('c' || ?1, '1', '1', 'Title ' || ?1)";
-        connection.execute(sql, [at]).unwrap();
-        let sql = "INSERT INTO messages VALUES ('m' || ?1, 'c' || ?1, 'user', ?2, '1', NULL, 0)";
-        let text =
-            format!("Which of the {at} mountains in Norway has the longest walk to its top?");
-        connection.execute(sql, (at, text)).unwrap();
-    }
-    connection.execute_batch("COMMIT").unwrap();
-    let provider: Provider = format!("openai:{}#m", server.address).parse().unwrap();
-    let config = Config { home: home.path().to_owned(), embeddings: provider, ..Config::default() };
-    let engine = Engine::new(config.clone());
-    engine.upkeep().reindex(SMALL, &Stop::never(), &mut |_| ()).unwrap();
-    (home, connection, config)
-}
-
-const SMALL: Reindex =
-    Reindex { resources: Resources { memory: 64 << 20, threads: 1 }, full: false };
-
-impl Server {
-    /// The summaries among the texts, which begin with a title.
-    fn summaries(&self) -> Vec<String> {
-        let mut texts = self.texts();
-        texts.retain(|text| text.starts_with("Title "));
-        texts
-    }
-}
-
-#[test]
-fn summaries_that_were_sent_are_kept_when_the_work_is_stopped() {
-    let server = Server::start();
-    let (_home, _connection, config) = home_with_conversations(&server);
-    let enrich = |stop: &Stop, progress: &mut dyn FnMut()| {
-        let engine = Engine::new(config.clone());
-        let source = engine.sources().remove(0);
-        source.enrich(SMALL.resources, stop, &mut |_, _| progress())
-    };
-    let stop = Stop::never();
-    let stopped = enrich(&stop, &mut || {
-        if !server.summaries().is_empty() {
-            stop.request();
-        }
-    });
-    assert!(stopped.unwrap_err().is_stopped());
-    assert_eq!(server.summaries().len(), 64, "one request after which it was stopped");
-    let requests = server.requests();
-    enrich(&Stop::never(), &mut || ()).unwrap();
-    assert_eq!(server.requests(), requests + 3, "the other summaries, and no message again");
-    let sent = server.summaries();
-    let once: HashSet<&String> = sent.iter().collect();
-    assert_eq!((sent.len(), once.len()), (CONVERSATIONS as usize, CONVERSATIONS as usize));
-    enrich(&Stop::never(), &mut || ()).unwrap();
-    assert_eq!(server.requests(), requests + 3);
-}
-
-#[test]
-fn summaries_give_way_to_a_database_that_changes() {
-    let server = Server::start();
-    let (_home, connection, config) = home_with_conversations(&server);
-    let engine = Engine::new(config);
-    server.always(Answer::Slow(Duration::from_millis(600)));
-    let mut maintainer = engine.upkeep().maintainer();
-    thread::scope(|scope| {
-        let (server, connection) = (&server, connection);
-        scope.spawn(move || {
-            while server.summaries().is_empty() {
-                thread::sleep(Duration::from_millis(5));
-            }
-            connection.execute_batch("UPDATE messages SET role = 'tool' WHERE id = 'm1'").unwrap();
-        });
-        maintainer.poll(&Stop::never(), &mut |_| ());
-    });
-    let sent = server.summaries().len();
-    assert!((64..CONVERSATIONS as usize).contains(&sent), "{sent} summaries were sent");
+    prune(&[]);
+    assert_eq!(length(&model), 0);
 }

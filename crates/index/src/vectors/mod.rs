@@ -20,7 +20,6 @@ mod kernel;
 mod packed;
 mod parts;
 mod query;
-mod table;
 
 use std::{cmp::Reverse, collections::BinaryHeap, ops::Range, path::Path};
 
@@ -31,7 +30,6 @@ pub use build::{VectorBuilder, VectorOptions};
 pub use packed::{PackedQuery, pack};
 pub(crate) use parts::{KEPT, keep};
 pub use parts::{KeptVectors, KeyedCode, VectorPartWriter, VectorParts};
-pub use table::VectorTable;
 
 use file::{Sections, Shape};
 use query::QueryVector;

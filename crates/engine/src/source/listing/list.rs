@@ -64,28 +64,18 @@ impl Undescribed {
         self.page.iter().map(|(number, place)| self.listings[*number].heading(*place).0).collect()
     }
 
-    /// Tells the listings that all conversations will be described.
-    pub fn prepare_descriptions(&self, briefly: bool) {
-        for (number, listing) in self.listings.iter().enumerate() {
-            let of_listing = self.page.iter().filter(|(of, _)| *of == number);
-            listing.prepare_descriptions(
-                &of_listing.map(|(_, place)| *place).collect::<Vec<_>>(),
-                briefly,
-            );
-        }
-    }
-
     /// Describes some of the conversations, `briefly` without their summaries.
     pub fn abouts(&self, wanted: Range<usize>, briefly: bool) -> Vec<About> {
-        let describe = |(number, place): &(usize, usize)| match briefly {
-            true => self.listings[*number].about_without_summary(*place),
-            false => self.listings[*number].about(*place),
-        };
-        self.page[wanted].iter().map(describe).collect()
+        self.page[wanted]
+            .iter()
+            .map(|(number, place)| {
+                let listing = &self.listings[*number];
+                if briefly { listing.about_without_summary(*place) } else { listing.about(*place) }
+            })
+            .collect()
     }
 
     fn described(self, briefly: bool) -> ListedPage {
-        self.prepare_descriptions(briefly);
         let abouts = self.abouts(0..self.page.len(), briefly);
         ListedPage { abouts, total: self.total, notes: self.notes }
     }
@@ -180,7 +170,6 @@ mod tests {
             .all_sources()
             .undescribed(&Scope::default(), 0..3, ListOptions::BRIEF, &stop)
             .unwrap();
-        page.prepare_descriptions(false);
         assert_eq!(
             (page.ids(), page.abouts(0..1, false)[0].id.as_str()),
             (vec!["2", "1", "0"], "2")

@@ -11,7 +11,7 @@ use std::{
 use super::{catalogue_table::CatalogueTable, slots::Slots};
 use crate::{
     source::{kind::SourceKind, scope::Scope},
-    summaries::{Summary, SummaryFeatures},
+    summary::TitleTerms,
 };
 use verbatim_base::{
     lock::lock,
@@ -19,6 +19,7 @@ use verbatim_base::{
 };
 use verbatim_chats::db;
 use verbatim_index::Snapshot;
+use verbatim_text::summary::Summary;
 
 /// The origins of coding agents' conversations, by id.
 pub(crate) type Origins = HashMap<String, Origin>;
@@ -32,7 +33,7 @@ pub(crate) struct Catalogue {
     readings: Slots<CatalogueReading>,
     pub(crate) summaries: Slots<Summary>,
     origins: Mutex<Option<Arc<Origins>>>,
-    pub(crate) features: Mutex<Option<Arc<SummaryFeatures>>>,
+    pub(crate) title_terms: Mutex<Option<Arc<[TitleTerms]>>>,
 }
 
 /// The doc ids of a conversation in reading order.
@@ -52,7 +53,7 @@ impl Catalogue {
             summaries: Slots::new(table.count()),
             table,
             origins: Mutex::default(),
-            features: Mutex::default(),
+            title_terms: Mutex::default(),
         }
     }
 

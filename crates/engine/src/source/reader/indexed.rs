@@ -287,13 +287,6 @@ impl Listing for IndexedListing {
         self.catalogue.about(self.number(place), self.origins.as_deref())
     }
 
-    fn prepare_descriptions(&self, places: &[usize], briefly: bool) {
-        let numbers = places.iter().map(|place| self.number(*place));
-        let is_described =
-            |number: &u32| !briefly || self.catalogue.title(*number).trim().is_empty();
-        self.catalogue.take_stored_summaries(&numbers.filter(is_described).collect::<Vec<_>>());
-    }
-
     fn shared_start(&self, id: &str) -> usize {
         self.catalogue.shared_start(id)
     }

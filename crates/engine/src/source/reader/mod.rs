@@ -104,10 +104,6 @@ pub trait Listing {
     /// Returns the full description of a conversation. This may read its messages.
     fn about(&self, place: usize) -> About;
 
-    /// Prepares descriptions of many conversations, which [`Listing::about`] will return, or
-    /// [`Listing::about_without_summary`] if `_briefly` is set.
-    fn prepare_descriptions(&self, _places: &[usize], _briefly: bool) {}
-
     /// Returns the length in bytes of the longest prefix that an id shares with another id of the source.
     /// The case of ASCII letters is ignored.
     fn shared_start(&self, id: &str) -> usize {

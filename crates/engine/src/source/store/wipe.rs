@@ -5,7 +5,6 @@ use std::path::Path;
 use crate::{
     config::Config,
     error::{Error, Result},
-    summaries,
 };
 use verbatim_chats::db::{self, Probe};
 use verbatim_index::IndexDir;
@@ -35,9 +34,9 @@ fn wipe(index_dir: &IndexDir, wait: &mut dyn FnMut(&Path) -> bool) -> Result<()>
             None => return Err(db::Error::Stopped.into()),
         }
     };
-    let no_summaries = summaries::remove(index_dir.folder()).is_ok();
-    match writing.wipe() && no_summaries {
-        true => Ok(()),
-        false => Err(Error::NotWiped { folder: index_dir.folder().to_owned() }),
+    if writing.wipe() {
+        Ok(())
+    } else {
+        Err(Error::NotWiped { folder: index_dir.folder().to_owned() })
     }
 }
