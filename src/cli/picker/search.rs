@@ -35,7 +35,10 @@ use verbatim_base::{
 use verbatim_engine::{
     Count, Engine, ListOptions, Make, Messages, Mode, Note, Scope, SourceKind, StoreAddress,
 };
-use verbatim_text::snippet;
+use verbatim_text::{
+    excerpt::{self, Piece, Room, characters, columns},
+    snippet,
+};
 
 /// The maximum number of messages, and of conversations whose title matches, in the results of a search.
 const MOST_SHOWN: usize = 200;
@@ -47,22 +50,16 @@ const MOST_SEEN: usize = 20_000;
 /// The maximum number of conversations in the list without a search text.
 const MOST_LISTED: usize = 200;
 
-/// The maximum number of characters of a line before its first match.
-const BEFORE_MATCH: usize = 100;
-
-/// The maximum number of characters of a line from the beginning of its first match.
-const FROM_MATCH: usize = 300;
+/// The text of a found message on one line; a screen is narrower.
+const LINE: Room = Room { all: 400, before: 100, is_filled: false, is_one_line: true };
 
 /// The number of messages before and after the chosen message in the preview.
 const MESSAGES_BEFORE: usize = 10;
 const MESSAGES_AFTER: usize = 20;
 
-/// The number of characters of the chosen message before and after the beginning of its first match.
-const CHOSEN_BEFORE: usize = 2_000;
-const CHOSEN_AFTER: usize = 4_000;
-
-/// The maximum number of characters of each other message in the preview.
-const OTHER_CHARACTERS: usize = 1_500;
+/// The text of the chosen message in the preview, and of each other message, in characters.
+const CHOSEN: Room = Room { all: 6_000, before: 2_000, is_filled: false, is_one_line: false };
+const OTHER: Room = Room { all: 1_500, before: 0, ..CHOSEN };
 
 /// The maximum number of marked matches in a message.
 const MOST_MARKS: usize = 1_000;
@@ -477,7 +474,7 @@ fn read<T>(
 
 impl FoundMessage {
     fn of(hit: Hit<'_>, marks: &Marks) -> FoundMessage {
-        let line = first_line(&hit.content, marks);
+        let line = line_of(&hit.content, marks);
         let role = role(&hit);
         let hit = Hit { content: Cow::Borrowed(""), ..hit }.into_owned();
         FoundMessage { hit, number: None, role, line }
@@ -487,15 +484,13 @@ impl FoundMessage {
 impl PreviewMessage {
     fn of(hit: &Hit<'_>, marks: &Marks, is_chosen: bool, clock: Clock) -> PreviewMessage {
         let content = &*hit.content;
-        let (from, end) = if is_chosen {
-            let first = marks.spans(content, 1).pop().map_or(0, |span| span.start);
-            (back(content, first, CHOSEN_BEFORE), forth(content, first, CHOSEN_AFTER))
-        } else {
-            (0, forth(content, 0, OTHER_CHARACTERS))
-        };
-        let spans = marks.spans(&content[from..end], MOST_MARKS);
-        let mut text = MarkedText::of(&content[from..end], &spans, true);
-        text.add_ellipses(from > 0, end < content.trim_end().len());
+        let (first, room) =
+            if is_chosen { (marks.spans(content, 1).pop(), CHOSEN) } else { (None, OTHER) };
+        let part = excerpt::part(content, first, room, characters);
+        let shown = &content[part.range.clone()];
+        let spans = marks.spans(shown, MOST_MARKS);
+        let pieces = excerpt::pieces(shown, 0..shown.len(), &spans, false);
+        let text = MarkedText::of(&part.framed(pieces));
         let time = hit.time.and_then(|time| clock.minute(time));
         let time = time.map_or_else(String::new, |time| format!(" · {time}"));
         let heading = format!("{}{time}", role(hit));
@@ -504,36 +499,15 @@ impl PreviewMessage {
 }
 
 impl MarkedText {
-    /// Returns a text and its matches, without characters that control a terminal. The text is on
-    /// one line unless `keeps_lines` is set.
-    pub(super) fn of(text: &str, spans: &[Range<usize>], keeps_lines: bool) -> MarkedText {
+    /// Returns the text of some pieces without characters that control a terminal, and its matches.
+    pub(super) fn of(pieces: &[Piece]) -> MarkedText {
         let mut marked = MarkedText::default();
-        let mut at = 0;
-        for span in spans {
-            marked.text += &clean(&text[at..span.start], keeps_lines);
+        for piece in pieces {
             let start = marked.text.len();
-            marked.text += &clean(&text[span.clone()], keeps_lines);
-            marked.marks.push(start..marked.text.len());
-            at = span.end;
+            marked.text += &clean(&piece.text, true);
+            marked.marks.extend(piece.is_match.then_some(start..marked.text.len()));
         }
-        marked.text += &clean(&text[at..], keeps_lines);
         marked
-    }
-
-    /// Adds ellipses if there is more text before or after the text.
-    fn add_ellipses(&mut self, before: bool, after: bool) {
-        /// The sign for text that is left out.
-        const MORE: char = '…';
-
-        if before {
-            self.text.insert(0, MORE);
-            for mark in &mut self.marks {
-                *mark = mark.start + MORE.len_utf8()..mark.end + MORE.len_utf8();
-            }
-        }
-        if after {
-            self.text.push(MORE);
-        }
     }
 }
 
@@ -542,37 +516,12 @@ fn title(title: &str, marks: &Marks) -> MarkedText {
         "" => UNTITLED,
         title => title,
     };
-    first_line(&title.replace(['\n', '\r'], " "), marks)
+    line_of(title, marks)
 }
 
-/// Returns the line with the first match, cut around the match; without a match, the first line with text.
-fn first_line(content: &str, marks: &Marks) -> MarkedText {
-    let found = marks.spans(content, 1).pop();
-    let place = match &found {
-        Some(span) => span.start,
-        None => content.find(|c: char| !c.is_whitespace()).unwrap_or(0),
-    };
-    let from = back(content, place, BEFORE_MATCH);
-    let line = content[from..place].rfind('\n').map_or(from, |at| from + at + 1);
-    let end = forth(content, place, FROM_MATCH);
-    let after = found.as_ref().map_or(place, |span| span.end.min(end));
-    let end = content[after..end].find('\n').map_or(end, |at| after + at);
-    let start = line + (content[line..place].len() - content[line..place].trim_start().len());
-    let spans: Vec<_> = found.iter().map(|span| span.start - start..after - start).collect();
-    let mut text = MarkedText::of(&content[start..end], &spans, false);
-    text.add_ellipses(line == from && from > 0, false);
-    text
-}
-
-/// Returns the offset `count` characters before another offset.
-fn back(text: &str, place: usize, count: usize) -> usize {
-    let before = text[..place].char_indices().rev().take(count).last();
-    before.map_or(place, |(at, _)| at)
-}
-
-/// Returns the offset `count` characters after another offset.
-fn forth(text: &str, place: usize, count: usize) -> usize {
-    place + snippet::cut(&text[place..], count).map_or(text.len() - place, str::len)
+/// Returns the part of a text around its first match, on one line.
+fn line_of(text: &str, marks: &Marks) -> MarkedText {
+    MarkedText::of(&excerpt::around(text, &marks.spans(text, 1), LINE, columns))
 }
 
 /// Returns a text without control characters; tabs and line breaks become spaces.
@@ -668,22 +617,20 @@ mod tests {
 
     #[test]
     fn lines_are_cut_around_the_match_and_harmless() {
-        let line = |content: &str, text: &str| {
-            let mut line = first_line(content, &marks(text));
-            for mark in line.marks.clone().into_iter().rev() {
+        fn line(content: &str, text: &str) -> String {
+            let mut line = line_of(content, &marks(text));
+            for mark in line.marks.into_iter().rev() {
                 line.text.insert(mark.end, ']');
                 line.text.insert(mark.start, '[');
             }
             line.text
-        };
-        assert_eq!(line("one\n\n  two Three\r\nfour", "three"), "two [Three] ");
-        assert_eq!(line("\n  one\ttwo\nthree", "absent"), "one two");
-        assert_eq!(line("a\u{1b}[1mÉ\u{202e}", "é"), "a\u{FFFD}[1m[É]\u{FFFD}");
+        }
+        assert_eq!(line("one\n\n  two Three\r\nfour", "three"), "one two [Three] four");
+        assert_eq!(line("a\u{1b}[1mÉ\u{202e}", "é"), "a\u{FFFD}[1m[É\u{FFFD}]");
         let long = format!("{}needle{}", "é ".repeat(500), "日".repeat(500));
         let cut = line(&long, "NEEDLE");
-        assert!(cut.starts_with("…é") || cut.starts_with("… "), "{cut}");
-        assert_eq!(cut.chars().count(), 1 + BEFORE_MATCH + FROM_MATCH + 2);
-        assert_eq!(line(&"x".repeat(1000), &"x".repeat(999)).chars().count(), FROM_MATCH + 2);
+        assert!(cut.starts_with("…é") && cut.contains("[needle]日"), "{cut}");
+        assert!((390..=LINE.all + 2).contains(&columns(&cut)), "{cut}");
     }
 
     #[test]

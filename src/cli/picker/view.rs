@@ -10,14 +10,12 @@ use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
 
 use super::{
-    super::{
-        look::end_within,
-        output::{counted, grouped},
-    },
+    super::output::{counted, grouped},
     search::{FoundConversation, FoundMessage, MarkedText, Preview},
     state::{Focus, ListRow, Picker},
 };
 use verbatim_engine::{Count, filters::ALL};
+use verbatim_text::excerpt::{self, Room, columns};
 
 /// The minimum size of a terminal for the picker.
 const LEAST_WIDTH: u16 = 12;
@@ -277,8 +275,9 @@ impl PickerView {
             spans.push(Span::styled(format!("{role}{gap}"), self.styles.dim));
         }
         let used: usize = spans.iter().map(Span::width).sum();
-        let line = around_mark(&message.line, width.saturating_sub(used));
-        spans.extend(self.marked(&line, Style::new()));
+        let room = Room::line(width.saturating_sub(used));
+        let line = excerpt::around(&message.line.text, &message.line.marks, room, columns);
+        spans.extend(self.marked(&MarkedText::of(&line), Style::new()));
         fit(spans, width)
     }
 
@@ -431,7 +430,7 @@ fn fit(spans: Vec<Span<'static>>, width: usize) -> Line<'static> {
     let mut fitting = Line::default();
     let mut room = width.saturating_sub(1);
     for span in line.spans {
-        let end = end_within(&span.content, room);
+        let end = excerpt::start(&span.content, room, columns).len();
         let is_whole = end == span.content.len();
         room -= span.content[..end].width().min(room);
         fitting.push_span(Span::styled(span.content[..end].to_owned(), span.style));
@@ -445,33 +444,6 @@ fn fit(spans: Vec<Span<'static>>, width: usize) -> Line<'static> {
     fitting
 }
 
-/// Returns a line. If its first match would not be visible, removes the beginning of the line.
-fn around_mark(line: &MarkedText, width: usize) -> MarkedText {
-    let Some(mark) = line.marks.first() else { return line.clone() };
-    if line.text[..mark.end].width() < width || line.text.width() <= width {
-        return line.clone();
-    }
-    // A third of the remaining width is for the text before the match.
-    let room = width.saturating_sub(line.text[mark.clone()].width()) / 3;
-    let before = &line.text[..mark.start];
-    let from = before.len() - before_width(before, room);
-    let shift = |at: usize| at - from + ELLIPSIS.len();
-    let marks = line.marks.iter().map(|mark| shift(mark.start)..shift(mark.end)).collect();
-    MarkedText { text: format!("{ELLIPSIS}{}", &line.text[from..]), marks }
-}
-
-/// Returns the number of bytes at the end of a text that fit into `width` columns.
-fn before_width(text: &str, width: usize) -> usize {
-    let mut used = 0;
-    for (at, letter) in text.grapheme_indices(true).rev() {
-        used += letter.width();
-        if used > width {
-            return text.len() - at - letter.len();
-        }
-    }
-    text.len()
-}
-
 /// Wraps a text to lines of at most `width` columns, between words if possible.
 fn wrap_text(text: &MarkedText, width: usize) -> Vec<MarkedText> {
     let mut lines = Vec::new();
@@ -480,7 +452,7 @@ fn wrap_text(text: &MarkedText, width: usize) -> Vec<MarkedText> {
         let end = start + line.len();
         loop {
             let rest = &text.text[start..end];
-            let mut length = end_within(rest, width);
+            let mut length = excerpt::start(rest, width, columns).len();
             if length < rest.len() {
                 let space = rest[..length].rfind(' ').filter(|space| *space > 0);
                 length = space.map_or(length, |space| space + 1);
