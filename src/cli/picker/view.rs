@@ -10,12 +10,15 @@ use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
 
 use super::{
-    super::output::{counted, grouped},
+    super::{
+        look::beginning,
+        output::{counted, grouped},
+    },
     search::{FoundConversation, FoundMessage, MarkedText, Preview},
     state::{Focus, ListRow, Picker},
 };
 use verbatim_engine::{Count, filters::ALL};
-use verbatim_text::excerpt::{self, Room, columns};
+use verbatim_text::excerpt::{self, columns};
 
 /// The minimum size of a terminal for the picker.
 const LEAST_WIDTH: u16 = 12;
@@ -275,8 +278,8 @@ impl PickerView {
             spans.push(Span::styled(format!("{role}{gap}"), self.styles.dim));
         }
         let used: usize = spans.iter().map(Span::width).sum();
-        let room = Room::line(width.saturating_sub(used));
-        let line = excerpt::around(&message.line.text, &message.line.marks, room, columns);
+        let room = width.saturating_sub(used);
+        let line = beginning(&message.line.text, &message.line.marks, room);
         spans.extend(self.marked(&MarkedText::of(&line), Style::new()));
         fit(spans, width)
     }
