@@ -4,14 +4,14 @@ use std::ops::Range;
 
 use super::{
     clock::Clock,
-    look::{Look, excerpt},
+    look::{Look, Piece, beginning, excerpt},
     output::{harmless, role},
 };
 pub(super) use verbatim_answer::conversation::{
     ConversationJson, DescribedConversation, MessageKey, UNTITLED, conversation, conversations,
     listed, provenance, target, title_line,
 };
-use verbatim_answer::marks::{Marks, Piece};
+use verbatim_answer::marks::Marks;
 use verbatim_base::model::{Hit, Instant};
 pub(super) use verbatim_engine::ConversationKey as Key;
 use verbatim_engine::{Engine, Session, SourceKind};
@@ -111,19 +111,7 @@ fn title(hit: &Hit<'_>, mark: impl Fn(&str) -> Vec<Range<usize>>, look: Look) ->
         // The length in bytes is enough if nothing is cut: no text has more columns than bytes.
         title => {
             let columns = if look.is_cut { look.columns } else { title.len() + 2 };
-            excerpt_from_start(title, &mark(title), columns)
+            beginning(title, &mark(title), columns)
         }
     }
-}
-
-/// Returns the beginning of a text on one line, with marked matches.
-fn excerpt_from_start(text: &str, spans: &[Range<usize>], columns: usize) -> Vec<Piece> {
-    let first = spans.first().map_or(0, |span| span.start);
-    // If the first match is not within the columns, the text around the match is returned.
-    if first + 1 >= columns {
-        return excerpt(text, spans, columns);
-    }
-    let whole = 0..0;
-    let spans: Vec<_> = std::iter::once(whole).chain(spans.iter().cloned()).collect();
-    excerpt(text, &spans, columns)
 }

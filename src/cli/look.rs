@@ -7,11 +7,11 @@ use std::{
 
 use anstyle::{AnsiColor, Style};
 use clap::ValueEnum;
-use unicode_segmentation::UnicodeSegmentation;
-use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+use unicode_width::UnicodeWidthStr;
 
 use super::{environment::Environment, output::harmless, wrap::wrapped};
-pub(super) use verbatim_answer::marks::Piece;
+pub(super) use verbatim_text::excerpt::Piece;
+use verbatim_text::excerpt::{self, Part, Room};
 
 /// The width of a line if the output is not a terminal.
 const COLUMNS: usize = 100;
@@ -27,9 +27,6 @@ const LEAST_FOR_ROLES: usize = 40;
 
 /// The width that other text on the line must leave for a title, unless the title is shorter.
 pub(super) const LEAST_TITLE: usize = 20;
-
-/// The maximum number of characters per column, because some characters take no column at all.
-const PER_COLUMN: usize = 4;
 
 /// The width that other text on the line must leave for a place, unless the place is shorter.
 const LEAST_PLACE: usize = 11;
@@ -131,7 +128,7 @@ impl Look {
                 self.aligned(out, (&shown, width(&title)), &format!("{place}  {after}"))
             }
             None => {
-                let title = cut_title(title, self.columns);
+                let title = fitted(title, self.columns);
                 writeln!(out, "{}", self.linked(&self.joined(&title, TITLE), link))?;
                 self.below(out, &[id, time, place])
             }
@@ -184,7 +181,7 @@ impl Look {
             return None;
         }
         let place = self.joined(&fitted(&[Piece::plain(place)], most), Style::new());
-        Some((cut_title(title, room - place.width()), place))
+        Some((fitted(title, room - place.width()), place))
     }
 
     /// Writes a line with a text of a given width, and a text at the right edge.
@@ -200,8 +197,8 @@ impl Look {
 
     /// Writes facts on an indented line, cut to the width.
     fn below(self, out: &mut dyn Write, facts: &[&str]) -> io::Result<()> {
-        let facts = fitted(&[Piece::plain(&format!("  {}", facts.join("  ")))], self.columns);
-        writeln!(out, "{}", self.joined(&facts, DIM))
+        let facts = fitted(&[Piece::plain(&facts.join("  "))], self.columns.saturating_sub(2));
+        writeln!(out, "  {}", self.joined(&facts, DIM))
     }
 
     /// Returns the columns for the text of a message below a heading.
@@ -240,88 +237,14 @@ pub(super) fn width(pieces: &[Piece]) -> usize {
     pieces.iter().map(|piece| piece.text.width()).sum()
 }
 
-/// Returns the pieces, cut to a width of `columns`.
+/// Returns the beginning of the pieces, cut to a width of `columns`; the part with the first match if the
+/// beginning does not show it.
 pub(super) fn fitted(pieces: &[Piece], columns: usize) -> Vec<Piece> {
     if width(pieces) <= columns {
         return pieces.to_vec();
     }
-    let mut left = columns.saturating_sub(1);
-    let mut fitted = Vec::new();
-    for piece in pieces {
-        let end = end_within(&piece.text, left);
-        left = left.saturating_sub(piece.text[..end].width());
-        fitted.push(Piece { is_match: piece.is_match, text: piece.text[..end].to_owned() });
-        if end < piece.text.len() {
-            break;
-        }
-    }
-    fitted.push(Piece::plain("…"));
-    fitted
-}
-
-/// Returns the beginning of a title, cut to a width of `columns`; the part with the first match if the
-/// beginning has none.
-pub(super) fn cut_title(title: &[Piece], columns: usize) -> Vec<Piece> {
-    let has_match = |pieces: &[Piece]| pieces.iter().any(|it| it.is_match && !it.text.is_empty());
-    let start = fitted(title, columns);
-    if has_match(title) && !has_match(&start) { around_match(title, columns) } else { start }
-}
-
-/// Returns the byte length of the longest beginning of a text that fits into `columns` columns. Each
-/// grapheme cluster is measured as one: an emoji with a variation selector takes two columns.
-pub(super) fn end_within(text: &str, columns: usize) -> usize {
-    let mut taken = 0;
-    for (at, letter) in text.grapheme_indices(true) {
-        taken += letter.width();
-        if taken > columns {
-            return at;
-        }
-    }
-    text.len()
-}
-
-/// Returns the part of a text around its first match, on one line that is at most `columns` wide.
-pub(super) fn excerpt(text: &str, spans: &[Range<usize>], columns: usize) -> Vec<Piece> {
-    let text = text.trim_end();
-    let focus = spans.first().map_or(0, |span| span.start).min(text.len());
-    let all = columns * PER_COLUMN;
-    let after = &text[focus..];
-    let after = &after[..after.char_indices().nth(all).map_or(after.len(), |(at, _)| at)];
-    // A third of the line is for the text before the match, or more if little text follows the match.
-    let room = columns.saturating_sub(after.width());
-    let start = match start_within(&text[..focus], room.max(columns / 3)) {
-        0 => 0,
-        // One column is for the ellipsis.
-        _ => start_within(&text[..focus], room.saturating_sub(1).max(columns / 3)),
-    };
-    let end = focus + after.len();
-    let mut pieces = Vec::new();
-    if start > 0 && !text[..start].trim().is_empty() {
-        pieces.push(Piece::plain("…"));
-    }
-    let mut at = start;
-    for span in spans.iter().filter(|span| span.start < end) {
-        let span = span.start.clamp(at, end)..span.end.clamp(at, end);
-        pieces.push(Piece::plain(&text[at..span.start]));
-        pieces.push(Piece { is_match: true, text: text[span.clone()].to_owned() });
-        at = span.end;
-    }
-    pieces.push(Piece::plain(&text[at..end]));
-    if end < text.len() {
-        pieces.push(Piece::plain("…"));
-    }
-    let pieces = on_one_line(pieces);
-    fitted(&pieces, columns)
-}
-
-/// Returns the byte offset of the longest end of a text that fits into `columns` columns.
-fn start_within(text: &str, columns: usize) -> usize {
-    let mut taken = 0;
-    let fits = |(_, c): &(usize, char)| {
-        taken += c.width().unwrap_or(0);
-        taken <= columns
-    };
-    text.char_indices().rev().take_while(fits).last().map_or(text.len(), |(at, _)| at)
+    let (text, spans) = text_and_spans(pieces);
+    beginning(&text, &spans, columns)
 }
 
 /// Returns the pieces, cut to a width of `columns` so that the first match stays visible.
@@ -329,37 +252,46 @@ pub(super) fn around_match(pieces: &[Piece], columns: usize) -> Vec<Piece> {
     if width(pieces) <= columns {
         return pieces.to_vec();
     }
-    let (mut text, mut spans) = (String::new(), Vec::new());
+    let (text, spans) = text_and_spans(pieces);
+    excerpt(&text, &spans, columns)
+}
+
+fn text_and_spans(pieces: &[Piece]) -> (String, Vec<Range<usize>>) {
+    let mut text = String::new();
+    let mut spans = Vec::new();
     for piece in pieces {
         let start = text.len();
         text.push_str(&piece.text);
         spans.extend(piece.is_match.then_some(start..text.len()));
     }
-    excerpt(&text, &spans, columns)
+    (text, spans)
 }
 
-/// Returns the pieces with white space as single spaces, and without control characters of the terminal.
-fn on_one_line(pieces: Vec<Piece>) -> Vec<Piece> {
-    let mut is_after_space = true;
-    let mut joined = Vec::new();
-    for Piece { is_match, text } in pieces {
-        let mut line = String::with_capacity(text.len());
-        for c in text.chars() {
-            if c.is_whitespace() {
-                if !is_after_space {
-                    line.push(' ');
-                }
-                is_after_space = true;
-            } else {
-                line.push(c);
-                is_after_space = false;
-            }
-        }
-        if !line.is_empty() {
-            joined.push(Piece { is_match, text: harmless(&line) });
-        }
+/// Returns the part of a text around its first match, on one line that is at most `columns` wide.
+pub(super) fn excerpt(text: &str, spans: &[Range<usize>], columns: usize) -> Vec<Piece> {
+    shown(text, spans, &part_of_line(text, spans.first(), columns))
+}
+
+/// Returns the beginning of a text, on one line that is at most `columns` wide; the part around the first
+/// match if the beginning does not show it.
+pub(super) fn beginning(text: &str, spans: &[Range<usize>], columns: usize) -> Vec<Piece> {
+    let start = part_of_line(text, None, columns);
+    let beyond = spans.first().filter(|first| first.end > start.range.end);
+    let part = if beyond.is_some() { part_of_line(text, beyond, columns) } else { start };
+    shown(text, spans, &part)
+}
+
+fn part_of_line(text: &str, found: Option<&Range<usize>>, columns: usize) -> Part {
+    excerpt::part(text, found.cloned(), Room::line(columns), excerpt::columns)
+}
+
+/// Returns the pieces of a part of a text, without control characters of the terminal.
+fn shown(text: &str, spans: &[Range<usize>], part: &Part) -> Vec<Piece> {
+    let mut pieces = part.framed(excerpt::pieces(text, part.range.clone(), spans, true));
+    for piece in &mut pieces {
+        piece.text = harmless(&piece.text);
     }
-    joined
+    pieces
 }
 
 #[cfg(test)]
@@ -380,24 +312,22 @@ mod tests {
 
     #[test]
     fn a_text_is_cut_around_its_match_to_the_columns_that_there_are() {
-        assert_eq!(shown("a b\n\n  c d", "c", 40), "a b [c] d");
         let long = format!("{} needle {}", "before ".repeat(50), "after ".repeat(50));
-        assert_eq!(shown(&long, "needle", 40), "…fore before [needle] after after after a…");
-        assert_eq!(shown("日本語の質問です", "質問", 12), "…語の[質問]で…");
-        assert_eq!(shown(&"é\u{301}".repeat(500), "x", 10), "é\u{301}".repeat(9) + "…");
+        assert_eq!(shown(&long, "needle", 40), "…before [needle] after after after…");
         assert_eq!(shown("\u{1b}[31mred", "red", 40), "\u{FFFD}[31m[red]");
-        assert_eq!(shown("", "x", 40), "");
+        let pieces = excerpt(&long, &[351..357], 40);
+        let cut: String = around_match(&pieces, 20).into_iter().map(|piece| piece.text).collect();
+        assert_eq!(cut, "…needle after…");
     }
 
     #[test]
-    fn a_match_at_the_end_stays_visible() {
-        let text = format!("{}needle", "before ".repeat(50));
-        assert_eq!(shown(&text, "needle", 20), "…efore before [needle]");
-        let end = text.len() - 6..text.len();
-        let pieces = excerpt(&text, std::slice::from_ref(&end), 40);
-        let cut: String = around_match(&pieces, 20).into_iter().map(|piece| piece.text).collect();
-        assert_eq!(cut, "…efore before needle");
-        assert_eq!(shown("exactly needle", "needle", 14), "exactly [needle]");
+    fn a_title_is_cut_at_its_end_unless_its_match_is_there() {
+        let title = "A long title about needles";
+        let cut = |span| -> String {
+            beginning(title, &[span], 16).into_iter().map(|piece| piece.text).collect()
+        };
+        assert_eq!(cut(2..6), "A long title…");
+        assert_eq!(cut(19..26), "…about needles");
     }
 
     #[test]

@@ -9,13 +9,10 @@ use super::{
     found::{ConversationJson, Key, Page, conversations, place, title_line},
     output::{grouped, harmless, json_line},
 };
-use verbatim_answer::{
-    exact::{ExactSearch, GroupedConversation, Grouping},
-    marks::Piece,
-};
+use verbatim_answer::exact::{ExactSearch, GroupedConversation, Grouping};
 use verbatim_base::model::{Hit, Instant, Stop};
 use verbatim_engine::SourceKind;
-use verbatim_text::snippet;
+use verbatim_text::{excerpt::Piece, snippet};
 
 /// The number of conversations that are looked up in one step.
 const AT_ONCE: usize = 500;

@@ -3,13 +3,14 @@
 use std::{collections::HashMap, ops::ControlFlow};
 
 use super::{
-    marks::{Marks, Piece},
+    marks::Marks,
     nothing::{has_nearest, sentence},
 };
 use verbatim_base::model::{Hit, Instant, Request, Stop};
 use verbatim_engine::{
     ConversationKey, Count, Engine, Make, Note, QueryReading, Render, Result, Scope, Searched,
 };
+use verbatim_text::excerpt::Piece;
 
 /// An exact search.
 pub struct ExactSearch<'a> {

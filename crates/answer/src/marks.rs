@@ -1,8 +1,6 @@
-//! Where a text matches a question, and texts in pieces with their matches.
+//! Where a text matches a question.
 
 use std::{fmt, ops::Range};
-
-use serde::{Deserialize, Serialize};
 
 use super::words::Words;
 use verbatim_base::model::Request;
@@ -53,23 +51,5 @@ impl Marks {
 impl fmt::Debug for Marks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Marks")
-    }
-}
-
-/// A piece of a text, which is a match or not.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Piece {
-    /// Whether the piece is a match.
-    #[serde(rename = "m")]
-    pub is_match: bool,
-    /// The text.
-    #[serde(rename = "t")]
-    pub text: String,
-}
-
-impl Piece {
-    /// Returns a piece that is no match.
-    pub fn plain(text: &str) -> Piece {
-        Piece { is_match: false, text: text.to_owned() }
     }
 }

@@ -5,8 +5,8 @@
 //! - for indexes: [`grams`] cuts texts into n-grams and queries into grams that each match must hold,
 //!   [`pattern`] parses wildcards, [`fold`] maps all cases of a letter to one form
 //! - for ranking: [`words`] (tokens and stems), [`summary`], [`query`], [`spelling`]
-//! - for people: [`date`], [`snippet`], [`content`] (JSON parts), [`parts`] (blocks of an answer), [`amount`],
-//!   [`shell`], [`terminal`], [`screen`] (texts without escape sequences), [`address`]
+//! - for people: [`date`], [`excerpt`], [`snippet`], [`content`] (JSON parts), [`parts`] (blocks of an answer),
+//!   [`amount`], [`shell`], [`terminal`], [`screen`] (texts without escape sequences), [`address`]
 //!
 //! ```
 //! use verbatim_text::like::LikePattern;
@@ -22,6 +22,7 @@ pub mod address;
 pub mod amount;
 pub mod content;
 pub mod date;
+pub mod excerpt;
 pub mod expression;
 mod feasible;
 mod finder;

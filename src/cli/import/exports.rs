@@ -13,7 +13,7 @@ use unicode_width::UnicodeWidthStr;
 use crate::cli::{
     engine_config,
     environment::Environment,
-    look::{end_within, padded},
+    look::padded,
     output::{FOUND, NOTHING, TerminalAnswer, complain, confirm_or_number, harmless},
     progress::bytes,
     wrap::wrapped,
@@ -22,6 +22,7 @@ use verbatim_engine::{
     Config, StoreAddress,
     import::{self, FoundExport},
 };
+use verbatim_text::excerpt;
 
 /// The fewest columns for the name of an export.
 const LEAST_NAME: usize = 12;
@@ -176,7 +177,7 @@ fn write_found(
 }
 
 fn cut_in_the_middle(text: &str, columns: usize) -> String {
-    let start = end_within(text, columns / 2);
+    let start = excerpt::start(text, columns / 2, excerpt::columns).len();
     let ends = text.char_indices().map(|(at, _)| at).filter(|at| *at > start);
     let room = columns - columns / 2 - 1;
     let end = ends.into_iter().find(|at| text[*at..].width() <= room).unwrap_or(text.len());

@@ -6,18 +6,24 @@ mod code;
 mod table;
 mod text;
 
-use std::io::{self, Write};
+use std::{
+    io::{self, Write},
+    mem,
+    rc::Rc,
+};
 
-use anstyle::{AnsiColor, Style};
+use anstyle::{AnsiColor, Effects, Style};
 use pulldown_cmark::{Event, HeadingLevel, Tag, TagEnd};
+use unicode_width::UnicodeWidthStr;
 
 use self::{
     table::Table,
-    text::{Mark, StyledText, plain_width},
+    text::{Mark, StyledText},
 };
 use super::{
     look::{DIM, Look},
     output::harmless,
+    wrap::LongWords,
 };
 use verbatim_server::markdown::{language_of, parser};
 use verbatim_text::parts::{self, Artifact, CALL, Part};
@@ -87,7 +93,7 @@ pub(super) fn write_plain(
     let mut page = StyledText::default();
     page.push(text, Style::new());
     let marks = mark(page.plain());
-    let lines = page.wrapped(look.wrap_columns().unwrap_or(usize::MAX), false);
+    let lines = page.wrapped(look.wrap_columns().unwrap_or(usize::MAX), LongWords::Whole);
     let mut lines = lines.into_iter().filter(|_| !text.is_empty());
     lines.try_for_each(|line| writeln!(out, "{}", page.styled(line, &marks, look)))
 }
@@ -99,12 +105,16 @@ struct Prefix {
     style: Style,
 }
 
-/// The block that contains the current event of the parser.
-enum OpenBlock {
-    Text,
-    /// A code block: its language and its text.
-    Code(String, String),
-    Table(Box<Table>),
+/// A code block.
+struct CodeBlock {
+    language: String,
+    code: String,
+}
+
+struct OpenLink {
+    /// The offset of its beginning in the text.
+    from: usize,
+    address: Rc<str>,
 }
 
 struct MarkdownWriter<'a> {
@@ -113,12 +123,13 @@ struct MarkdownWriter<'a> {
     highlighter: &'a CodeHighlighter,
     mark: Mark<'a>,
     text: StyledText,
-    block: OpenBlock,
+    /// The open code block.
+    code: Option<CodeBlock>,
+    table: Table,
     prefixes: Vec<Prefix>,
     /// The next number of each open list; `None` for a list with bullets.
     lists: Vec<Option<u64>>,
-    /// The open links: their offsets in the text, and their addresses.
-    links: Vec<(usize, String)>,
+    links: Vec<OpenLink>,
     styles: Vec<Style>,
     /// Whether a blank line comes before the next block. There is none at the beginning of a
     /// message, a list item or a quote.
@@ -132,18 +143,18 @@ impl<'a> MarkdownWriter<'a> {
         highlighter: &'a CodeHighlighter,
         mark: Mark<'a>,
     ) -> MarkdownWriter<'a> {
-        let (prefixes, lists, links, styles) = Default::default();
         MarkdownWriter {
             out,
             look,
             highlighter,
             mark,
             text: StyledText::default(),
-            block: OpenBlock::Text,
-            prefixes,
-            lists,
-            links,
-            styles,
+            code: None,
+            table: Table::default(),
+            prefixes: Vec::new(),
+            lists: Vec::new(),
+            links: Vec::new(),
+            styles: Vec::new(),
             is_after_block: false,
         }
     }
@@ -164,22 +175,22 @@ impl<'a> MarkdownWriter<'a> {
             return self.markdown(artifact.content);
         }
         self.begin_block()?;
-        self.block = OpenBlock::Code(language.to_owned(), artifact.content.to_owned());
-        self.write_code()
+        self.write_code(&CodeBlock {
+            language: language.to_owned(),
+            code: artifact.content.to_owned(),
+        })
     }
 
     fn event(&mut self, event: Event<'_>) -> io::Result<()> {
         match event {
             Event::Start(tag) => self.start(tag)?,
             Event::End(tag) => self.end(tag)?,
-            Event::Text(text) => match &mut self.block {
-                OpenBlock::Code(_, code) => code.push_str(&text),
-                _ => self.push(&text, Style::new()),
+            Event::Text(text) => match &mut self.code {
+                Some(block) => block.code.push_str(&text),
+                None => self.push(&text, Style::new()),
             },
-            Event::Code(code) => match self.look.colours {
-                true => self.push(&code, CODE),
-                false => self.push(&format!("`{code}`"), Style::new()),
-            },
+            Event::Code(code) if self.look.colours => self.push(&code, CODE),
+            Event::Code(code) => self.push(&format!("`{code}`"), Style::new()),
             Event::Html(html) | Event::InlineHtml(html) => match html.trim() {
                 "<br>" | "<br/>" | "<br />" => self.push("\n", Style::new()),
                 _ => self.push(&html, DIM),
@@ -193,13 +204,18 @@ impl<'a> MarkdownWriter<'a> {
             Event::TaskListMarker(is_done) => {
                 self.push(if is_done { "[x] " } else { "[ ] " }, Style::new());
             }
-            Event::FootnoteReference(name) => self.push(&format!("[^{name}]"), DIM),
-            Event::InlineMath(text) | Event::DisplayMath(text) => self.push(&text, Style::new()),
+            // The parser reads no footnotes and no formulas.
+            Event::FootnoteReference(_) | Event::InlineMath(_) | Event::DisplayMath(_) => {}
         }
         Ok(())
     }
 
     fn start(&mut self, tag: Tag<'_>) -> io::Result<()> {
+        if let Some(emphasis) = Emphasis::of(tag.to_end()) {
+            self.mark_emphasis(&emphasis);
+            self.styles.push(emphasis.style);
+            return Ok(());
+        }
         match tag {
             Tag::Heading { level, .. } => {
                 self.begin_block()?;
@@ -215,14 +231,14 @@ impl<'a> MarkdownWriter<'a> {
             }
             Tag::CodeBlock(kind) => {
                 self.begin_block()?;
-                self.block = OpenBlock::Code(language_of(&kind), String::new());
+                self.code = Some(CodeBlock { language: language_of(&kind), code: String::new() });
             }
             Tag::List(first) => {
                 // A list inside a list follows without a blank line.
-                match self.lists.is_empty() {
-                    true => self.begin_block()?,
-                    false => self.flush()?,
+                if self.lists.is_empty() {
+                    self.begin_block()?;
                 }
+                self.flush()?;
                 self.lists.push(first);
             }
             Tag::Item => {
@@ -234,39 +250,31 @@ impl<'a> MarkdownWriter<'a> {
                     }
                     _ => "• ".to_owned(),
                 };
-                let rest = " ".repeat(plain_width(&first));
+                let rest = " ".repeat(first.width());
                 self.open(Prefix { first: Some(first), rest, style: DIM });
             }
-            Tag::Paragraph => self.begin_block()?,
-            Tag::HtmlBlock => self.begin_block()?,
-            Tag::Emphasis => self.emphasise(Style::new().italic(), "*"),
-            Tag::Strong => self.emphasise(Style::new().bold(), "**"),
-            Tag::Strikethrough => self.emphasise(Style::new().strikethrough(), "~~"),
-            Tag::Link { dest_url, .. } => self.begin_link(dest_url.into_string()),
+            Tag::Paragraph | Tag::HtmlBlock => self.begin_block()?,
+            Tag::Link { dest_url, .. } => self.begin_link(&dest_url),
             Tag::Image { dest_url, .. } => {
-                self.begin_link(dest_url.into_string());
+                self.begin_link(&dest_url);
                 self.push("[image: ", DIM);
             }
             Tag::Table(alignments) => {
                 self.begin_block()?;
-                self.block = OpenBlock::Table(Box::new(Table::new(alignments)));
+                self.table = Table { alignments, rows: Vec::new() };
             }
-            Tag::TableHead | Tag::TableRow => {
-                if let OpenBlock::Table(table) = &mut self.block {
-                    table.begin_row();
-                }
-            }
-            Tag::TableCell => {
-                if let OpenBlock::Table(table) = &mut self.block {
-                    table.begin_cell();
-                }
-            }
+            Tag::TableHead | Tag::TableRow => self.table.rows.push(Vec::new()),
             _ => {}
         }
         Ok(())
     }
 
     fn end(&mut self, tag: TagEnd) -> io::Result<()> {
+        if let Some(emphasis) = Emphasis::of(tag) {
+            self.styles.pop();
+            self.mark_emphasis(&emphasis);
+            return Ok(());
+        }
         match tag {
             TagEnd::Heading(_) => {
                 self.flush()?;
@@ -284,66 +292,62 @@ impl<'a> MarkdownWriter<'a> {
                 self.flush()?;
                 self.lists.pop();
             }
-            TagEnd::CodeBlock => self.write_code()?,
+            TagEnd::CodeBlock => {
+                if let Some(block) = self.code.take() {
+                    self.write_code(&block)?;
+                }
+            }
             TagEnd::Paragraph | TagEnd::HtmlBlock => self.flush()?,
-            TagEnd::Emphasis => self.end_emphasis("*"),
-            TagEnd::Strong => self.end_emphasis("**"),
-            TagEnd::Strikethrough => self.end_emphasis("~~"),
             TagEnd::Link => self.end_link(),
             TagEnd::Image => {
                 self.push("]", DIM);
                 self.end_link();
             }
-            TagEnd::Table => self.write_table()?,
+            TagEnd::TableCell => {
+                let cell = mem::take(&mut self.text);
+                if let Some(row) = self.table.rows.last_mut() {
+                    row.push(cell);
+                }
+            }
+            TagEnd::Table => {
+                let table = mem::take(&mut self.table);
+                for line in table.lines(self.columns(), self.look, self.mark) {
+                    self.line(&line)?;
+                }
+            }
             _ => {}
         }
         Ok(())
     }
 
-    fn inline(&mut self) -> &mut StyledText {
-        match &mut self.block {
-            OpenBlock::Table(table) => table.cell(),
-            _ => &mut self.text,
-        }
-    }
-
     fn push(&mut self, text: &str, style: Style) {
-        let all = self.styles.iter().fold(style, |all, style| {
-            let effects = all.get_effects() | style.get_effects();
-            all.effects(effects)
-        });
-        let all = if self.links.is_empty() { all } else { all.underline() };
-        self.inline().push(text, all);
+        let mut effects = style.get_effects();
+        self.styles.iter().for_each(|style| effects |= style.get_effects());
+        if !self.links.is_empty() {
+            effects |= Effects::UNDERLINE;
+        }
+        // An image gets the address of the link around it.
+        let link = self.links.first().map(|link| Rc::clone(&link.address));
+        self.text.push_linked(text, style.effects(effects), link);
     }
 
-    /// Begins an emphasis. Without colours, the Markdown characters are written instead.
-    fn emphasise(&mut self, style: Style, written: &str) {
-        match self.look.colours {
-            true => self.styles.push(style),
-            false => self.push(written, Style::new()),
+    /// Without colours, the Markdown characters are written instead of a style.
+    fn mark_emphasis(&mut self, emphasis: &Emphasis) {
+        if !self.look.colours {
+            self.push(emphasis.written, Style::new());
         }
     }
 
-    fn end_emphasis(&mut self, written: &str) {
-        match self.look.colours {
-            true => drop(self.styles.pop()),
-            false => self.push(written, Style::new()),
-        }
-    }
-
-    fn begin_link(&mut self, address: String) {
-        let from = self.inline().len();
-        self.links.push((from, address));
+    fn begin_link(&mut self, address: &str) {
+        self.links.push(OpenLink { from: self.text.plain().len(), address: address.into() });
     }
 
     /// Ends a link. If the terminal does not support links, writes the address after the text.
     fn end_link(&mut self) {
-        let Some((from, address)) = self.links.pop() else { return };
-        if self.look.links {
-            self.inline().link(from, address);
-        } else if self.inline().since(from) != address && !address.is_empty() {
+        let Some(OpenLink { from, address }) = self.links.pop() else { return };
+        if !self.look.links && &self.text.plain()[from..] != &*address && !address.is_empty() {
             let style = if self.look.colours { DIM } else { Style::new() };
-            self.inline().push(&format!(" ({address})"), style);
+            self.push(&format!(" ({address})"), style);
         }
     }
 
@@ -365,12 +369,12 @@ impl<'a> MarkdownWriter<'a> {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        let text = std::mem::take(&mut self.text);
+        let text = mem::take(&mut self.text);
         if text.is_blank() {
             return Ok(());
         }
         let marks = (self.mark)(text.plain());
-        for line in text.wrapped(self.columns(), true) {
+        for line in text.wrapped(self.columns(), LongWords::Broken) {
             let line = text.styled(line, &marks, self.look);
             self.line(&line)?;
         }
@@ -378,7 +382,7 @@ impl<'a> MarkdownWriter<'a> {
     }
 
     fn columns(&self) -> usize {
-        let taken: usize = self.prefixes.iter().map(|prefix| plain_width(&prefix.rest)).sum();
+        let taken: usize = self.prefixes.iter().map(|prefix| prefix.rest.width()).sum();
         self.look.columns.min(WIDEST).saturating_sub(taken).max(NARROWEST)
     }
 
@@ -396,30 +400,34 @@ impl<'a> MarkdownWriter<'a> {
         }
     }
 
-    fn write_code(&mut self) -> io::Result<()> {
-        let OpenBlock::Code(language, code) = std::mem::replace(&mut self.block, OpenBlock::Text)
-        else {
-            return Ok(());
-        };
-        let code = harmless(&code).replace('\t', "    ");
-        let lines = self.highlighter.highlighted(&code, &language, self.look.colours);
-        for line in lines {
+    fn write_code(&mut self, block: &CodeBlock) -> io::Result<()> {
+        let code = harmless(&block.code).replace('\t', "    ");
+        for line in self.highlighter.highlighted(&code, &block.language, self.look.colours) {
             let marks = (self.mark)(line.plain());
-            let shown = line.styled(0..line.len(), &marks, self.look);
+            let shown = line.styled(0..line.plain().len(), &marks, self.look);
             let indent = if shown.is_empty() { "" } else { "    " };
             self.line(&format!("{indent}{shown}"))?;
         }
         Ok(())
     }
+}
 
-    fn write_table(&mut self) -> io::Result<()> {
-        let OpenBlock::Table(table) = std::mem::replace(&mut self.block, OpenBlock::Text) else {
-            return Ok(());
+/// A style of words.
+struct Emphasis {
+    style: Style,
+    /// The characters in Markdown.
+    written: &'static str,
+}
+
+impl Emphasis {
+    fn of(tag: TagEnd) -> Option<Emphasis> {
+        let (style, written) = match tag {
+            TagEnd::Emphasis => (Style::new().italic(), "*"),
+            TagEnd::Strong => (Style::new().bold(), "**"),
+            TagEnd::Strikethrough => (Style::new().strikethrough(), "~~"),
+            _ => return None,
         };
-        for line in table.lines(self.columns(), self.look, self.mark) {
-            self.line(&line)?;
-        }
-        Ok(())
+        Some(Emphasis { style, written })
     }
 }
 

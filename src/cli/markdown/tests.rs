@@ -18,7 +18,7 @@ fn rendered(markdown: &str, look: Look, word: &str) -> String {
 fn plain(markdown: &str) -> String {
     let text = rendered(markdown, PLAIN, "");
     for line in text.lines() {
-        assert!(plain_width(line) <= PLAIN.columns, "{line:?}");
+        assert!(line.width() <= PLAIN.columns, "{line:?}");
     }
     text
 }
@@ -91,7 +91,7 @@ fn lines_fit_the_columns() {
     let words = "word ".repeat(50);
     assert!(plain(&words).lines().all(|line| !line.ends_with(' ') && !line.starts_with(' ')));
     let deep = "> ".repeat(500) + &"deep ".repeat(30);
-    assert!(rendered(&deep, PLAIN, "").lines().all(|line| plain_width(line) <= 60));
+    assert!(rendered(&deep, PLAIN, "").lines().all(|line| line.width() <= 60));
     assert_eq!(plain(""), "");
     assert_eq!(plain("-\n- a"), "• \n• a\n");
 }

@@ -35,7 +35,10 @@ use verbatim_base::{
 use verbatim_engine::{
     Count, Engine, ListOptions, Make, Messages, Mode, Note, Question, Scope, StoreAddress,
 };
-use verbatim_text::snippet;
+use verbatim_text::{
+    excerpt::{self, Piece, Room, characters},
+    snippet,
+};
 
 /// The maximum number of messages, and of conversations, in the results of an exact search.
 const MOST_SHOWN: usize = 200;
@@ -50,15 +53,15 @@ const MOST_SEEN: usize = 20_000;
 /// The maximum number of conversations in the list without a search text.
 const MOST_LISTED: usize = 200;
 
-/// The columns of a row before it is cut to the width of the screen.
-const WIDEST: usize = 400;
+/// The text of a found message on one line; a screen is narrower.
+const LINE: usize = 400;
 
 /// The number of messages after the chosen message in the preview.
 const MESSAGES_AFTER: usize = 20;
 
-/// The number of characters of a message in the preview before and after the beginning of its first match.
-const BEFORE_MATCH: usize = 120;
-const AFTER_MATCH: usize = 4_000;
+/// The text of the chosen message in the preview, and of each other message, in characters. The preview begins a
+/// few words before the match.
+const PREVIEW: Room = Room { all: 4_000, before: 120, is_filled: false, is_one_line: false };
 
 /// The maximum number of marked matches in a message.
 const MOST_MARKS: usize = 1_000;
@@ -198,7 +201,7 @@ pub(super) fn search(
 
 impl PickerContext {
     fn page(&self) -> Page<'_> {
-        let look = Look { columns: WIDEST, is_cut: true, colours: false, links: false };
+        let look = Look { columns: LINE, is_cut: true, colours: false, links: false };
         Page {
             engine: &self.engine,
             look,
@@ -363,7 +366,7 @@ impl OngoingSearch<'_> {
             let marks = (&ranking.marks, MOST_MARKS);
             let mut found = FoundHit::of(one.source, &hit, self.page.look, marks);
             // A ranked message is shown even if only its title has words of the question.
-            found.text.get_or_insert_with(|| excerpt(&hit.content, &[], WIDEST));
+            found.text.get_or_insert_with(|| excerpt(&hit.content, &[], LINE));
             add(&mut grouping, found, one.is_far);
         }
         self.describe(grouping, results);
@@ -461,38 +464,19 @@ fn read<T>(
 impl PreviewMessage {
     fn of(hit: &Hit<'_>, marks: &Marks, is_chosen: bool, page: Page<'_>) -> PreviewMessage {
         let content = hit.content.trim_end();
-        let first = marks.spans(content, 1).pop().filter(|_| is_chosen);
-        let place = first.map_or(0, |span| span.start);
-        let before = content[..place].char_indices().rev().take(BEFORE_MATCH).last();
-        let from = before.map_or(place, |(at, _)| at);
-        let after = snippet::cut(&content[place..], AFTER_MATCH);
-        let end = after.map_or(content.len(), |cut| place + cut.len());
-        let shown = &content[from..end];
-        let mut text = pieces(shown, &marks.spans(shown, MOST_MARKS));
-        if from > 0 {
-            text.insert(0, Piece::plain(MORE));
-        }
-        if end < content.len() {
-            text.push(Piece::plain(MORE));
+        let first = if is_chosen { marks.spans(content, 1).pop() } else { None };
+        let part = excerpt::part(content, first, PREVIEW, characters);
+        let shown = &content[part.range.clone()];
+        let spans = marks.spans(shown, MOST_MARKS);
+        let mut text = part.framed(excerpt::pieces(shown, 0..shown.len(), &spans, false));
+        for piece in &mut text {
+            piece.text = clean(&piece.text);
         }
         let time = hit.time.and_then(|time| page.clock.minute(time));
         let time = time.map_or_else(String::new, |time| format!(" · {time}"));
         let heading = format!("{}{time}", role(hit));
         PreviewMessage { heading, text, is_chosen }
     }
-}
-
-/// Returns a text with its matches, without characters that control a terminal.
-fn pieces(text: &str, spans: &[Range<usize>]) -> Vec<Piece> {
-    let mut pieces = Vec::new();
-    let mut at = 0;
-    for span in spans {
-        pieces.push(Piece::plain(&clean(&text[at..span.start])));
-        pieces.push(Piece { is_match: true, text: clean(&text[span.clone()]) });
-        at = span.end;
-    }
-    pieces.push(Piece::plain(&clean(&text[at..])));
-    pieces
 }
 
 /// Returns a text without control characters other than line breaks.
@@ -598,10 +582,11 @@ mod tests {
         let text = marked(&first.text);
         let start = text.split_once("see the [needle] \n日").unwrap().0;
         assert!(
-            first.is_chosen && start.starts_with("… é ") && start.chars().count() < 120,
+            first.is_chosen && start.starts_with("…é ") && start.chars().count() < 125,
             "{start}"
         );
-        assert_eq!(text.chars().count(), 1 + BEFORE_MATCH + 2 + AFTER_MATCH - 1 + 1, "{text}");
+        // The line break after the needle took two characters.
+        assert!((3_900..=PREVIEW.all + 2).contains(&text.chars().count()), "{text}");
         assert_eq!((marked(&next.text).as_str(), next.is_chosen), ("next", false));
         assert!(next.heading.starts_with("a\u{FFFD}b"), "{}", next.heading);
         let other = of("needle", 0);

@@ -11,13 +11,14 @@ use unicode_width::UnicodeWidthStr;
 
 use super::{
     super::{
-        look::{LEAST_TITLE, Look, Piece, around_match, cut_title, fitted, width},
+        look::{LEAST_TITLE, Look, around_match, fitted, width},
         output::{counted, grouped},
     },
     search::{FoundConversation, FoundMessage, PreviewMessage},
     state::{ListRow, Picker},
 };
 use verbatim_engine::{Count, filters::ALL};
+use verbatim_text::excerpt::Piece;
 
 /// The maximum number of lines for a message below the list.
 const MOST_STATUS: u16 = 4;
@@ -174,7 +175,7 @@ impl PickerView {
             facts = &facts[1..];
         }
         let room = columns.saturating_sub(columns_of(facts));
-        let title = cut_title(title, room);
+        let title = fitted(title, room);
         let gap = " ".repeat(room.saturating_sub(width(&title)));
         let facts: String = facts.iter().map(|fact| format!("  {fact}")).collect();
         let mut spans = self.marked(&title, self.heading);

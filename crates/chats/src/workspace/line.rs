@@ -1,46 +1,27 @@
 //! Cuts a line to the shown part.
 
-use verbatim_text::snippet;
+use verbatim_text::excerpt::{self, Room, characters};
 
-/// The maximum number of characters shown of a line. A longer line is cut around its first match.
-const MAX_SHOWN: usize = 1000;
+/// The shown part of a line, in characters.
+const ROOM: Room = Room { all: 1000, before: 200, is_filled: true, is_one_line: false };
 
-/// The number of characters shown before the match.
-const SHOWN_BEFORE: usize = 200;
-
-const MAX_CHARACTER_BYTES: usize = 4;
+/// The number of bytes to read before and after the match: more than the shown part can have.
+const READ: usize = 4 * (ROOM.all + 1);
 
 /// Returns a line without white space at its ends, cut around the match that begins at `at`.
 ///
 /// Only the shown part is read, because a line may be as long as a file.
 pub(super) fn excerpt(line: &[u8], at: usize) -> String {
+    let start = at.saturating_sub(READ);
+    let end = line.len().min(at.saturating_add(READ));
     // In a line that is not UTF-8, an empty match may lie inside a character.
-    let start = boundary(line, at.saturating_sub(MAX_CHARACTER_BYTES * MAX_SHOWN)).min(at);
-    let end = boundary(line, line.len().min(at.saturating_add(MAX_CHARACTER_BYTES * MAX_SHOWN)));
     let before = String::from_utf8_lossy(&line[start..at]);
-    let after = String::from_utf8_lossy(&line[at..end]);
-    let whole = format!("{before}{after}");
-    let trimmed = snippet::trim(&whole);
-    if (start, end) == (0, line.len()) && snippet::cut(trimmed, MAX_SHOWN).is_none() {
-        return trimmed.to_owned();
-    }
-    let back = before.char_indices().rev().nth(SHOWN_BEFORE - 1).map_or(0, |(at, _)| at);
-    let rest = &whole[back..];
-    let text = snippet::cut(rest, MAX_SHOWN).unwrap_or(rest);
-    let dots = |is_cut| if is_cut { "…" } else { "" };
-    let first = dots(start > 0 || !snippet::trim(&whole[..back]).is_empty());
-    let last = dots(end < line.len() || !snippet::trim(&rest[text.len()..]).is_empty());
-    format!("{first}{}{last}", snippet::trim(text))
-}
-
-fn boundary(line: &[u8], mut at: usize) -> usize {
-    for _ in 0..MAX_CHARACTER_BYTES {
-        match line.get(at) {
-            Some(byte) if byte & 0b1100_0000 == 0b1000_0000 => at += 1,
-            _ => break,
-        }
-    }
-    at
+    let whole = format!("{before}{}", String::from_utf8_lossy(&line[at..end]));
+    let text = if start == 0 { whole.trim_start() } else { &whole };
+    let found = before.len().saturating_sub(whole.len() - text.len());
+    let text = if end == line.len() { text.trim_end() } else { text };
+    let found = found.min(text.len());
+    excerpt::text_around(text, Some(found..found), ROOM, characters)
 }
 
 #[cfg(test)]
@@ -53,7 +34,9 @@ mod tests {
         assert_eq!(excerpt(b"", 0), "");
         assert_eq!(excerpt(b"\xff x", 2), "\u{FFFD} x");
         assert_eq!(excerpt(b"\xbfQu\xe9?", 0), "\u{FFFD}Qu\u{FFFD}?", "a match of nothing");
-        assert_eq!(excerpt("é".repeat(MAX_SHOWN).as_bytes(), 0), "é".repeat(MAX_SHOWN));
+        assert_eq!(excerpt("é".repeat(ROOM.all).as_bytes(), 0), "é".repeat(ROOM.all));
+        let end = format!("{}red", "x".repeat(900));
+        assert_eq!(excerpt(end.as_bytes(), 900), end);
     }
 
     #[test]
@@ -63,8 +46,8 @@ mod tests {
             let text = excerpt(line.as_bytes(), filler.len() * 5000);
             let expected = format!(
                 "…{}needle{}…",
-                filler.repeat(SHOWN_BEFORE),
-                filler.repeat(MAX_SHOWN - SHOWN_BEFORE - "needle".len())
+                filler.repeat(ROOM.before),
+                filler.repeat(ROOM.all - ROOM.before - "…needle…".chars().count())
             );
             assert_eq!(text, expected, "{filler}");
         }

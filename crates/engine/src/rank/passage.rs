@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use verbatim_text::{
+    excerpt::{self, Room, characters},
     snippet, up_to,
     words::{Token, Tokenizer, grams, tokens},
 };
@@ -108,10 +109,10 @@ fn heaviest(
 /// Returns the passage around a range of a trimmed text. Returns all of a short text.
 pub(crate) fn passage_around(text: &str, range: Range<usize>) -> String {
     let text = snippet::trim(text);
-    match snippet::cut(text, LENGTH) {
-        None => text.to_owned(),
-        Some(_) => around(text, range),
-    }
+    // The range is in the middle, if there is as much text.
+    let before = LENGTH.saturating_sub(text[range.clone()].chars().count()) / 2;
+    let room = Room { all: LENGTH, before, is_filled: true, is_one_line: false };
+    excerpt::text_around(text, Some(range), room, characters)
 }
 
 /// Returns the passage around a range of a text that is not trimmed.
@@ -159,32 +160,6 @@ fn marks(text: &str, terms: &[(String, f32)], cutter: &Tokenizer) -> Vec<(usize,
         }
     });
     marks
-}
-
-/// Returns about [`LENGTH`] characters with a range of a text in the middle, cut at spaces.
-fn around(text: &str, range: Range<usize>) -> String {
-    let inside = text[range.clone()].chars().count();
-    let before = LENGTH.saturating_sub(inside) / 2;
-    let mut start = text[..range.start].char_indices().rev().take(before).last();
-    if range.start == 0 {
-        start = None;
-    }
-    let mut start = start.map_or(range.start, |(at, _)| at);
-    if start > 0 {
-        // The passage begins after the next space, unless that space is far away.
-        let space = text[start..range.start].find(char::is_whitespace).filter(|at| *at < 40);
-        start += space.map_or(0, |at| at + 1);
-    }
-    let rest = &text[start..];
-    let mut end = start + snippet::cut(rest, LENGTH).map_or(rest.len(), str::len);
-    if end < text.len() {
-        let space = text[start..end].rfind(char::is_whitespace);
-        end =
-            space.map(|at| start + at).filter(|at| end - at < 40 && *at > range.end).unwrap_or(end);
-    }
-    let passage = snippet::trim(&text[start..end]);
-    let (open, close) = (if start > 0 { "…" } else { "" }, if end < text.len() { "…" } else { "" });
-    format!("{open}{passage}{close}")
 }
 
 #[cfg(test)]

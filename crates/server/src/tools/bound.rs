@@ -2,7 +2,10 @@
 
 use std::ops::Range;
 
-use verbatim_text::snippet;
+use verbatim_text::{
+    excerpt::{self, ELLIPSIS, Room},
+    snippet, up_to,
+};
 
 /// The maximum number of tokens of an answer, as [`tokens`] estimates them.
 pub(super) const MOST_TOKENS: usize = 20_000;
@@ -110,59 +113,32 @@ fn is_break(character: char) -> bool {
 pub(super) use snippet::line;
 
 /// Returns a part of a text on one line around the place with most of some spans. The part is as wide as
-/// `most` letters of English, for which a model needs about a quarter as many tokens. A part that is not
-/// the whole text has `…` at its cut ends.
+/// `most` letters of English, for which a model needs about a quarter as many tokens.
 pub(super) fn around(text: &str, spans: &[Range<usize>], most: usize) -> String {
-    let weights: Vec<(usize, usize)> =
-        text.char_indices().map(|(at, character)| (at, weight(character))).collect();
-    let room = most * weight('a');
-    if weights.iter().map(|(_, weight)| weight).sum::<usize>() <= room {
-        return text.to_owned();
-    }
-    // Without spans, the middle of a passage that was cut out of a message is the part that matched.
-    let middle = if text.starts_with('…') { text.len() / 2 } else { 0 };
     let near = |first: &Range<usize>| {
         spans.iter().filter(|it| first.start <= it.start && it.end <= first.start + most).count()
     };
-    let best = spans.iter().rev().max_by_key(|first| near(first)).map_or(middle, |it| it.start);
-    let at = weights.partition_point(|(at, _)| *at < best);
-    let (mut start, mut end, mut left) = (at, at, room);
-    // A third of the part comes before the span, if there is as much text.
-    while start > 0 && left > room - room / 3 {
-        start -= 1;
-        left = left.saturating_sub(weights[start].1);
-    }
-    while end < weights.len() && weights[end].1 <= left {
-        left -= weights[end].1;
-        end += 1;
-    }
-    while start > 0 && weights[start - 1].1 <= left {
-        start -= 1;
-        left -= weights[start].1;
-    }
-    let byte = |place: usize| weights.get(place).map_or(text.len(), |(at, _)| *at);
-    let (mut from, mut to) = (byte(start), byte(end));
-    if from > 0 {
-        from += text[from..best.max(from)].find(' ').map_or(0, |space| space + 1);
-    }
-    if to < text.len() {
-        let space =
-            text[from..to].rfind(' ').filter(|space| from + space > best && to - from - space < 20);
-        to = space.map_or(to, |space| from + space);
-    }
-    let (open, close) = (if from > 0 { "…" } else { "" }, if to < text.len() { "…" } else { "" });
-    let part = text[from..to].trim_matches(|c| c == '…' || c == ' ');
-    format!("{open}{part}{close}")
+    let found = match spans.iter().rev().max_by_key(|first| near(first)) {
+        Some(best) => Some(best.clone()),
+        // The middle of a passage that was cut out of a message is the part that matched.
+        None if text.starts_with(ELLIPSIS) => {
+            let middle = up_to(text, text.len() / 2).len();
+            Some(middle..middle)
+        }
+        None => None,
+    };
+    excerpt::text_around(text, found, Room::line(most * weight("a")), weight)
 }
 
-/// Returns the width of a character: half the letters of an English word take a token, and a Chinese
-/// character takes a whole one.
-fn weight(character: char) -> usize {
-    match character {
+/// Returns the width of a text: half the letters of an English word take a token, and a Chinese character
+/// takes a whole one.
+fn weight(text: &str) -> usize {
+    let of_character = |character| match character {
         '\0'..='\x7F' => 2,
         '\u{80}'..='\u{2E7F}' => 4,
         _ => 7,
-    }
+    };
+    text.chars().map(of_character).sum()
 }
 
 #[cfg(test)]

@@ -5,24 +5,23 @@ use std::{borrow::Cow, ops::Range};
 use maud::{Markup, html};
 
 use super::prose;
-pub(super) use verbatim_answer::marks::{Marks, Piece};
+pub(super) use verbatim_answer::marks::Marks;
 use verbatim_base::model::{Matching, Request};
+pub(super) use verbatim_text::excerpt::Piece;
 use verbatim_text::{
+    excerpt::{self, Room, columns},
     parts::{ANSWER, FENCES, RESULT, THINKING, called_by},
-    screen, snippet,
+    screen,
 };
 
-/// The width before the beginning of the first match, and the number of characters after it. On a phone, the
-/// first two lines of an excerpt hold the match.
-const BEFORE: usize = 48;
-const AFTER: usize = 240;
+/// The columns of an excerpt. On a phone, its first two lines hold the match.
+const MESSAGE: Room = Room { all: 288, before: 48, is_filled: false, is_one_line: true };
 
-/// The same in a narrow list.
-const SHORT_BEFORE: usize = 20;
-const SHORT_AFTER: usize = 60;
+/// The columns of an excerpt in a narrow list.
+const FEW_WORDS: Room = Room { all: 80, before: 20, ..MESSAGE };
 
-/// A cut word at the end of an excerpt is left out, unless it has more bytes than this.
-const WORD: usize = 24;
+/// Markdown is read from the beginning of a line, unless the line begins farther before the excerpt, in bytes.
+const FARTHEST: usize = 240;
 
 /// The maximum number of matches to find in a text that is shown only around its first matches.
 pub(super) const FIRST_SPANS: usize = 200;
@@ -94,47 +93,27 @@ impl Excerpt {
 
 /// Returns the part of a text around its first match, as it was written, on one line.
 pub(super) fn around(text: &str, spans: &[Range<usize>]) -> Vec<Piece> {
-    cut(text, spans, [BEFORE, AFTER], pieces)
+    cut(text, spans, MESSAGE, pieces)
 }
 
 /// Returns the part of a text around its first match, without Markdown's signs, on one line.
 pub(super) fn prose_around(text: &str, spans: &[Range<usize>]) -> Vec<Piece> {
-    cut(text, spans, [BEFORE, AFTER], prose_pieces)
+    cut(text, spans, MESSAGE, prose_pieces)
 }
 
 /// Returns the few words around the first match of a text, without Markdown's signs, on one line.
 pub(super) fn few_words(text: &str, spans: &[Range<usize>]) -> Vec<Piece> {
-    cut(text, spans, [SHORT_BEFORE, SHORT_AFTER], prose_pieces)
+    cut(text, spans, FEW_WORDS, prose_pieces)
 }
 
 fn cut(
     text: &str,
     spans: &[Range<usize>],
-    [before, after]: [usize; 2],
+    room: Room,
     pieces: impl Fn(&str, Range<usize>, &[Range<usize>]) -> Vec<Piece>,
 ) -> Vec<Piece> {
-    let first = match spans.first() {
-        Some(span) => span.start,
-        None => text.find(|c: char| !c.is_whitespace()).unwrap_or(0),
-    };
-    let blank = text.len() - text.trim_start().len();
-    let from = back(text, first, before).max(blank.min(first));
-    let end = match snippet::cut(&text[first..], after) {
-        Some(part) => {
-            let word = part.rfind(char::is_whitespace).filter(|at| part.len() - at <= WORD);
-            let least = spans.first().map_or(0, |span| span.len());
-            first + word.filter(|at| *at >= least).unwrap_or(part.len())
-        }
-        None => text.len(),
-    };
-    let mut pieces = pieces(text, from..end, spans);
-    if from > blank {
-        pieces.insert(0, Piece::plain("…"));
-    }
-    if !text[end..].trim_end().is_empty() {
-        pieces.push(Piece::plain("…"));
-    }
-    pieces
+    let part = excerpt::part(text, spans.first().cloned(), room, columns);
+    part.framed(pieces(text, part.range.clone(), spans))
 }
 
 /// Returns whether the place in a message is code: in a block of code, in a call or in the output of a tool.
@@ -180,64 +159,23 @@ pub(super) fn whole(text: &str, spans: &[Range<usize>]) -> Vec<Piece> {
     pieces(text, 0..text.len(), spans)
 }
 
-/// Returns the start of the text that is shown before a match: the beginning of a line or a word,
-/// at most a width of `most` before the match.
-fn back(text: &str, place: usize, most: usize) -> usize {
-    // Letters from Korean on are twice as wide as Latin letters.
-    let width = |c: char| if c < '\u{1100}' { 1 } else { 2 };
-    let mut wider = text[..place].char_indices().rev().scan(0, |sum, (at, c)| {
-        *sum += width(c);
-        Some((at, *sum))
-    });
-    let start = wider.find(|(_, sum)| *sum > most).map_or(0, |(at, _)| at);
-    if start == 0 {
-        return 0;
-    }
-    let window = &text[start..place];
-    let line = window.rfind("\n\n").map(|at| at + "\n\n".len());
-    let word = || window.find(char::is_whitespace).map(|at| at + 1);
-    let at = line.or_else(word).unwrap_or(0);
-    start + (at..window.len()).find(|at| window.is_char_boundary(*at)).unwrap_or(0)
-}
-
-/// Returns the pieces of a part of a text; white space becomes single spaces.
+/// Returns the pieces of a part of a text on one line, without control characters.
 fn pieces(text: &str, part: Range<usize>, spans: &[Range<usize>]) -> Vec<Piece> {
-    split(text, part, spans, single_spaced)
+    on_one_line(excerpt::pieces(text, part, spans, false))
 }
 
-fn split(
-    text: &str,
-    part: Range<usize>,
-    spans: &[Range<usize>],
-    shown: impl Fn(&str) -> String,
-) -> Vec<Piece> {
-    let mut pieces = Vec::new();
-    let mut at = part.start;
-    let mut add = |range: Range<usize>, is_match| {
-        let text = shown(&text[range]);
-        if !text.is_empty() {
-            pieces.push(Piece { text, is_match });
-        }
-    };
-    for span in spans {
-        let (start, end) = (span.start.max(at), span.end.min(part.end));
-        if start >= end {
-            continue;
-        }
-        add(at..start, false);
-        add(start..end, true);
-        at = end;
+fn on_one_line(mut pieces: Vec<Piece>) -> Vec<Piece> {
+    for piece in &mut pieces {
+        piece.text = piece.text.replace(char::is_control, " ");
     }
-    add(at..part.end, false);
-    pieces
+    excerpt::on_one_line(pieces)
 }
 
 /// Returns the pieces of a part of a text without Markdown's signs. If a match contains a sign, the pieces are
 /// as they were written.
 fn prose_pieces(text: &str, part: Range<usize>, spans: &[Range<usize>]) -> Vec<Piece> {
-    // Markdown is read from the beginning of a line, unless it is far.
     let line = text[..part.start].rfind('\n').map_or(0, |at| at + 1);
-    let start = if part.start - line > AFTER { part.start } else { line };
+    let start = if part.start - line > FARTHEST { part.start } else { line };
     let is_inside = |span: &&Range<usize>| span.start < part.end && span.end > part.start;
     let visible = prose::visible(&text[start..part.end]).into_iter().filter_map(|range| {
         let range = (range.start + start).max(part.start)..range.end + start;
@@ -258,36 +196,22 @@ fn prose_pieces(text: &str, part: Range<usize>, spans: &[Range<usize>]) -> Vec<P
             shown.push(Piece::plain(" "));
         }
         end = range.end;
-        shown.extend(pieces(text, range, spans));
+        shown.extend(excerpt::pieces(text, range, spans, false));
     }
-    shown
-}
-
-fn single_spaced(text: &str) -> String {
-    let mut single = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c.is_whitespace() || c.is_control() {
-            true if single.ends_with(' ') => {}
-            true => single.push(' '),
-            false => single.push(c),
-        }
-    }
-    single
+    on_one_line(shown)
 }
 
 /// Excerpts of code.
 mod code {
     use std::ops::Range;
 
-    use super::{Piece, split};
-    use verbatim_text::snippet;
+    use verbatim_text::excerpt::{self, Piece, Room, columns};
 
     /// The maximum number of lines of a match.
     const MOST_LINES: usize = 3;
 
-    /// The maximum number of characters of a line, and the number of those before the match in a longer line.
-    const LONGEST: usize = 120;
-    const BEFORE: usize = 40;
+    /// The columns of a line.
+    const LINE: Room = Room { all: 120, before: 40, is_filled: true, is_one_line: false };
 
     /// Returns the lines of a match with one line before and after, without what all the lines begin with:
     /// line numbers and white space.
@@ -364,24 +288,16 @@ mod code {
 
     /// Returns the pieces of a line. A long line is cut around its first match.
     fn cut(text: &str, line: Range<usize>, spans: &[Range<usize>]) -> Vec<Piece> {
-        let match_start = spans.iter().find(|span| span.end > line.start && span.start < line.end);
-        let match_start = match_start.map_or(line.start, |span| span.start.max(line.start));
-        let mut start = line.start;
-        if snippet::cut(&text[line.clone()], LONGEST).is_some() {
-            let before = text[line.start..match_start].char_indices().rev().nth(BEFORE);
-            start = before.map_or(line.start, |(at, _)| line.start + at);
+        let inside = |place: usize| place.clamp(line.start, line.end) - line.start;
+        let first = spans.iter().find(|span| span.end > line.start && span.start < line.end);
+        let first = first.map(|span| inside(span.start)..inside(span.end));
+        let part = excerpt::part(&text[line.clone()], first, LINE, columns);
+        let shown = line.start + part.range.start..line.start + part.range.end;
+        let mut pieces = excerpt::pieces(text, shown, spans, false);
+        for piece in &mut pieces {
+            piece.text.retain(|c| !c.is_control() || c == '\t');
         }
-        let end = snippet::cut(&text[start..line.end], LONGEST);
-        let end = end.map_or(line.end, |part| start + part.len());
-        let as_written = |text: &str| text.replace(|c: char| c.is_control() && c != '\t', "");
-        let mut pieces = split(text, start..end, spans, as_written);
-        if start > line.start {
-            pieces.insert(0, Piece::plain("…"));
-        }
-        if end < line.end {
-            pieces.push(Piece::plain("…"));
-        }
-        pieces
+        part.framed(pieces)
     }
 }
 
