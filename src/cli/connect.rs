@@ -237,7 +237,10 @@ fn write_remote(client: &AiClient, url: &str, out: &mut dyn Write) -> Result<u8>
     writeln!(out, "Add this to {} yourself:", client.path.display())?;
     write_lines(&text, out)?;
     let token = if text.contains(TOKEN_VARIABLE) { TOKEN_VARIABLE } else { "TOKEN" };
-    writeln!(out, "{token} stands for the token of the server; `verbatim status --token` prints it there.")?;
+    writeln!(
+        out,
+        "{token} stands for the token of the server; `verbatim status --token` prints it there."
+    )?;
     Ok(FOUND)
 }
 

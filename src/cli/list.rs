@@ -56,8 +56,7 @@ pub(super) struct Args {
 
 impl CommandArgs for Args {
     fn facts(&self) -> Facts {
-        let is_paged = !self.json && !self.no_pager;
-        let form = if is_paged { OutputForm::Pages } else { OutputForm::AsItIs };
+        let form = if self.json { OutputForm::AsItIs } else { OutputForm::Pages };
         Facts {
             reads: Reads::EverySource,
             writes: false,

@@ -36,8 +36,8 @@ use verbatim_answer::{
 };
 use verbatim_base::model::{Hit, Request, Stop};
 use verbatim_engine::{
-    self as engine, Config, Count, Engine, Make, Note, Question, Scope, SearchPlan, Searched,
-    SourceKind, StoreAddress,
+    self as engine, Count, Engine, Make, Note, Question, Scope, SearchPlan, Searched, SourceKind,
+    StoreAddress,
 };
 use verbatim_text::snippet;
 

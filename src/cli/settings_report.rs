@@ -39,7 +39,8 @@ impl<'a> SettingsReport<'a> {
         environment: &'a Environment,
     ) -> SettingsReport<'a> {
         let settings = settings_file::ALL.iter().map(|setting| {
-            let given = settings::resolve(setting, engine_config::flag(setting, places), environment);
+            let given =
+                settings::resolve(setting, engine_config::flag(setting, places), environment);
             ReportedSetting { setting, values: values(setting, &given, engine), by: given.by }
         });
         SettingsReport { environment, settings: settings.collect() }

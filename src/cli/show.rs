@@ -28,9 +28,7 @@ use super::{
     wrap::wrapped,
 };
 use verbatim_base::model::{Hit, Stop};
-use verbatim_engine::{
-    self as engine, Attachment, AttachmentFiles, Config, Engine, Session, SourceKind,
-};
+use verbatim_engine::{self as engine, Attachment, AttachmentFiles, Engine, Session, SourceKind};
 use verbatim_text::{
     literal::LiteralPattern,
     parts::{Part, parts},

@@ -10,6 +10,7 @@ use super::{
     listen::{self, ADDRESS, ListenAt},
     output::{FOUND, complain},
     serve,
+    token::token_of,
 };
 use verbatim_engine::{Config, Engine};
 

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use rusqlite::Connection;
 use serde_json::{Value, json};
 use verbatim_answer::filters;
 use verbatim_engine::filters::ALL;

@@ -16,7 +16,6 @@ use verbatim_search::cli::{self, Environment};
 use crate::{
     corpus::{database, files, folder},
     exports::{chat, zip_of},
-    threads,
 };
 
 /// The user's folder, with a working folder in it.

@@ -66,12 +66,9 @@ fn the_short_help_has_examples_and_few_options() {
 #[test]
 fn a_database_is_refused_where_none_is_read() {
     let scene = Scene::imported();
-    for command in [
-        &["demo"][..],
-        &["connect"],
-        &["connect", "cursor", "--http"],
-        &["disconnect", "cursor"],
-    ] {
+    for command in
+        [&["demo"][..], &["connect"], &["connect", "cursor", "--http"], &["disconnect", "cursor"]]
+    {
         let (code, out, errors) = told(&mut scene.command(&[command, &["--db", "x.db"]].concat()));
         assert!(code == Some(2) && out.is_empty(), "{command:?}: {out}");
         assert!(errors.contains("no database, so leave out --db"), "{command:?}: {errors}");

@@ -2,7 +2,7 @@
 
 use std::{
     io,
-    ops::{ControlFlow, Range},
+    ops::ControlFlow,
     sync::{Arc, mpsc},
     thread,
 };
@@ -14,7 +14,7 @@ use super::{
             Context, FoundHit, Key, MessageKey, Page, UNTITLED, conversations, facts, listed,
             title_line,
         },
-        look::{Look, Piece, excerpt},
+        look::{self, Look},
         output::{harmless, role},
     },
     asked::{Asked, PickerContext, TypedSearch},
@@ -65,9 +65,6 @@ const PREVIEW: Room = Room { all: 4_000, before: 120, is_filled: false, is_one_l
 
 /// The maximum number of marked matches in a message.
 const MOST_MARKS: usize = 1_000;
-
-/// The sign for text that is left out.
-const MORE: &str = "…";
 
 /// An answer to a search. A search can have several, one after the other.
 #[derive(Debug)]
@@ -366,7 +363,7 @@ impl OngoingSearch<'_> {
             let marks = (&ranking.marks, MOST_MARKS);
             let mut found = FoundHit::of(one.source, &hit, self.page.look, marks);
             // A ranked message is shown even if only its title has words of the question.
-            found.text.get_or_insert_with(|| excerpt(&hit.content, &[], LINE));
+            found.text.get_or_insert_with(|| look::excerpt(&hit.content, &[], LINE));
             add(&mut grouping, found, one.is_far);
         }
         self.describe(grouping, results);
