@@ -374,7 +374,7 @@ fn clients_that_take_json_alone_get_json() {
 }
 
 #[test]
-fn revisions_and_what_is_no_message() {
+fn revisions_batches_and_what_is_no_message() {
     let server = HttpServer::start(colours, &[]);
     for revision in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
         let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": revision,
@@ -431,13 +431,33 @@ fn revisions_and_what_is_no_message() {
         let refused = server.ask(&format!("{method} /mcp"), &[&server.bearer(), ACCEPT], "");
         assert_eq!((refused.status, refused.header("allow")), (405, Some("POST")), "{method}");
     }
-    let ping = json!({"jsonrpc": "2.0", "id": 7, "method": "ping"});
-    for batch in [json!([ping, ping]), json!([])] {
-        let refused = server.mcp(&["MCP-Protocol-Version: 2025-03-26"], &batch);
-        let error = refused.json()["error"].clone();
-        assert_eq!((refused.status, &error["code"]), (400, &json!(-32600)));
-        assert!(error["message"].to_string().contains("no batches"), "{error}");
+    let ping = |id: i64| json!({"jsonrpc": "2.0", "id": id, "method": "ping"});
+    let note = json!({"jsonrpc": "2.0", "method": "notifications/colours"});
+    let batch = json!([
+        call(7, "conversation_search", &json!({"query": "red"})),
+        ping(8),
+        note,
+        9,
+        [ping(1)]
+    ]);
+    let answers = server.mcp(&[], &batch).json();
+    let mut codes: Vec<String> = answers
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|answer| format!("{} {}", answer["id"], answer["error"]["code"]))
+        .collect();
+    codes.sort();
+    assert_eq!(codes, ["7 null", "8 null", "null -32600", "null -32600"]);
+    let many = Value::Array((0..101).map(ping).collect());
+    for (headers, batch) in [
+        (&[][..], json!([])),
+        (&[][..], many),
+        (&["MCP-Protocol-Version: 2025-06-18"], json!([ping(1)])),
+    ] {
+        assert_eq!(server.mcp(headers, &batch).status, 400);
     }
+    assert_eq!(server.mcp(&[], &json!([note])).status, 202);
     let raw = |body: &str| server.ask("POST /mcp", &[&server.bearer(), JSON, ACCEPT], body);
     for (body, code) in [("{bad", -32700), ("", -32600), ("5", -32600), ("{}", -32600)] {
         let refused = raw(body);
