@@ -16,7 +16,7 @@ use super::{
     found::{
         ConversationJson, DescribedConversation, FoundHit, Key, MessageKey, Page, conversations,
     },
-    look::{DIM, ROLE, around_match, excerpt, padded},
+    look::{DIM, Look, ROLE, around_match, excerpt, padded},
     output::{JsonHit, harmless},
 };
 use verbatim_base::model::{Hit, Stop};
@@ -145,7 +145,7 @@ fn write_flat(page: &Page<'_>, out: &mut dyn Write, batch: &[FoundHit]) -> Resul
             true => (id, String::new()),
             false => (padded(&id, ID), format!("{minute:<16}  {}  ", padded(role, ROLE))),
         };
-        let room = page.look.columns.saturating_sub(id.width() + 2 + start.width());
+        let room = room_beside(&id, &start, page.look);
         let text = match (&found.text, page.look.is_cut) {
             (None, false) => found.title.clone(),
             (text, _) => around_match(text.as_ref().unwrap_or(&found.title), room),
@@ -161,6 +161,11 @@ fn write_flat(page: &Page<'_>, out: &mut dyn Write, batch: &[FoundHit]) -> Resul
     Ok(())
 }
 
+/// Returns the columns for a text. An id is never cut, so there may be room for an ellipsis only.
+fn room_beside(id: &str, start: &str, look: Look) -> usize {
+    look.columns.saturating_sub(id.width() + 2 + start.width()).max(1)
+}
+
 /// Writes the messages around a match as `grep -n` does: a dash in place of the colon before the number.
 fn write_neighbours(
     page: &Page<'_>,
@@ -174,7 +179,7 @@ fn write_neighbours(
             true => String::new(),
             false => format!("{:<16}  {}  ", "", padded(&harmless(role), ROLE)),
         };
-        let room = page.look.columns.saturating_sub(id.width() + 2 + start.width());
+        let room = room_beside(&id, &start, page.look);
         let text = excerpt(content, &[], room);
         let text = page.look.joined(&text, DIM);
         writeln!(out, "{id}  {}{text}", page.look.styled(DIM, &start))?;
