@@ -69,7 +69,7 @@ pub(super) fn columns(database: &Database) -> Result<String> {
 
 /// Returns a select list of three columns: the content as text, or NULL if it is too long, and two columns
 /// that [`long`] reads.
-pub(super) fn content_columns(database: &Database) -> Result<String> {
+fn content_columns(database: &Database) -> Result<String> {
     let key = database.layout().message_key.map_or("NULL".to_owned(), |key| format!("m.{key}"));
     let by_pieces = LongContent::are_readable(database)?;
     Ok(format!("{}, {key}", long_column::columns(CONTENT, "m.content", by_pieces)))
@@ -77,7 +77,7 @@ pub(super) fn content_columns(database: &Database) -> Result<String> {
 
 /// Returns the content of a row if it is too long to be read in one piece. `from` is the first of the
 /// [`content_columns`].
-pub(super) fn long<'d>(
+fn long<'d>(
     database: &'d Database,
     row: &Row<'_>,
     from: usize,

@@ -10,11 +10,7 @@
 
 use std::collections::HashMap;
 
-use super::{
-    answer::ScoredMessages,
-    question::Mode,
-    ranker::{ConversationPlace, Ranker},
-};
+use super::{find::ScoredMessages, fuse::ConversationPlace, question::Mode};
 use crate::{
     error::Result,
     scoring::{Concept, Nearness, TitleQuery},
@@ -28,37 +24,40 @@ const VECTOR_SHARE: f32 = 0.4;
 /// Number of nearest conversations that define the scale of nearness.
 const MAX_TITLES: usize = 100;
 
-impl Ranker<'_> {
-    /// Returns the scores, between 0 and 1, of the conversations whose titles and summaries answer
-    /// every concept.
-    pub(super) fn score_titles(
-        &mut self,
-        found: &ScoredMessages,
-    ) -> Result<HashMap<ConversationPlace, f32>> {
-        let with_terms = self.question.mode != Mode::Vector;
-        let queries: Vec<TitleQuery<'_>> =
-            found.concepts.iter().map(|concept| title_query(concept, with_terms)).collect();
-        let mut conversations: Vec<ConversationPlace> = Vec::new();
-        // The outer vectors are by concept, the inner ones by conversation.
-        let mut scores: Vec<Vec<f32>> = vec![Vec::new(); queries.len()];
-        let mut cosines: Vec<Vec<f32>> = vec![Vec::new(); queries.len()];
-        for (place, source) in found.sources.iter().enumerate() {
-            let titles = source.scorer.titles(&queries, self.stop)?;
-            if titles.missing > 0 {
-                let (source, count) = (source.kind, titles.missing as u64);
-                self.note(Note::NotEmbedded { source, count, what: Lacking::Summaries });
-            }
-            conversations.extend(titles.conversations.into_iter().map(|number| (place, number)));
-            scores.iter_mut().zip(titles.terms).for_each(|(all, here)| all.extend(here));
-            cosines.iter_mut().zip(titles.cosines).for_each(|(all, here)| all.extend(here));
+/// The scores, between 0 and 1, of the conversations whose titles and summaries answer every concept.
+#[derive(Default)]
+pub(super) struct ScoredTitles {
+    pub(super) scores: HashMap<ConversationPlace, f32>,
+    pub(super) notes: Vec<Note>,
+}
+
+pub(super) fn scored(found: &ScoredMessages<'_>) -> Result<ScoredTitles> {
+    let ranker = found.opened.scoped.ranker;
+    let with_terms = ranker.question.mode != Mode::Vector;
+    let queries: Vec<TitleQuery<'_>> =
+        found.concepts.iter().map(|concept| title_query(concept, with_terms)).collect();
+    let mut conversations: Vec<ConversationPlace> = Vec::new();
+    // The outer vectors are by concept, the inner ones by conversation.
+    let mut scores: Vec<Vec<f32>> = vec![Vec::new(); queries.len()];
+    let mut cosines: Vec<Vec<f32>> = vec![Vec::new(); queries.len()];
+    let mut notes = Vec::new();
+    for (place, source) in found.opened.ranked.iter().enumerate() {
+        let titles = source.scorer.titles(&queries, ranker.stop)?;
+        if titles.missing > 0 {
+            let (source, count) = (source.kind, titles.missing as u64);
+            notes.push(Note::NotEmbedded { source, count, what: Lacking::Summaries });
         }
-        for ((query, scores), cosines) in queries.iter().zip(&mut scores).zip(&cosines) {
-            add_vectors(query, scores, cosines);
-        }
-        let least = |at: usize| scores.iter().map(|scores| scores[at]).fold(1.0, f32::min);
-        let scored = conversations.into_iter().enumerate().map(|(at, key)| (key, least(at)));
-        Ok(scored.filter(|(_, score)| *score > 0.0 && !queries.is_empty()).collect())
+        conversations.extend(titles.conversations.into_iter().map(|number| (place, number)));
+        scores.iter_mut().zip(titles.terms).for_each(|(all, here)| all.extend(here));
+        cosines.iter_mut().zip(titles.cosines).for_each(|(all, here)| all.extend(here));
     }
+    for ((query, scores), cosines) in queries.iter().zip(&mut scores).zip(&cosines) {
+        add_vectors(query, scores, cosines);
+    }
+    let least = |at: usize| scores.iter().map(|scores| scores[at]).fold(1.0, f32::min);
+    let scored = conversations.into_iter().enumerate().map(|(at, key)| (key, least(at)));
+    let scored = scored.filter(|(_, score)| *score > 0.0 && !queries.is_empty());
+    Ok(ScoredTitles { scores: scored.collect(), notes })
 }
 
 /// Combines the scores by terms with the cosines, by the formula at the top of this file.
