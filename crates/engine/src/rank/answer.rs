@@ -16,8 +16,9 @@ use super::{
     ranker::SMALL,
     scoped::Scoped,
     sources::OpenedSources,
-    substring::{TextReading, TextSearch, by_words},
+    substring::{FoundByWords, TextReading, TextSearch, by_words},
     titles::{self, ScoredTitles},
+    word_request::Words,
 };
 use crate::{
     error::Result,
@@ -116,27 +117,33 @@ fn unranked(found: &ScoredMessages<'_>, notes: &Notes, is_empty: bool) -> Vec<So
     unranked
 }
 
-/// Merges what is ranked with what was found by words: the first of both, then the second of both, and so on.
+/// Merges what is ranked with what was found by words: the first of both, then the second of both, and so on. Of
+/// two with the same place, the one that has all words comes first.
 fn merged<T>(
     ranked: Ranking<T>,
-    by_words: Ranking<T>,
+    found: FoundByWords<T>,
     limit: usize,
     score: fn(&mut T) -> &mut f64,
 ) -> Ranking<T> {
+    let by_words = found.ranking;
+    let mut own = ranked.items.into_iter();
     let mut others = by_words.items.into_iter();
     let mut items = Vec::new();
     let mut last = 1.0;
-    for mut item in ranked.items {
-        last = *score(&mut item);
-        items.push(item);
-        if let Some(mut other) = others.next() {
-            *score(&mut other) = last;
-            items.push(other);
+    while own.len() + others.len() > 0 && items.len() < limit {
+        let mut both = [others.next(), own.next()];
+        match &mut both {
+            [Some(other), Some(item)] => *score(other) = *score(item),
+            [Some(other), None] => *score(other) *= last,
+            [None, _] => {}
         }
-    }
-    for mut other in others {
-        *score(&mut other) *= last;
-        items.push(other);
+        if let [_, Some(item)] = &mut both {
+            last = *score(item);
+        }
+        if found.words == Words::Any {
+            both.reverse();
+        }
+        items.extend(both.into_iter().flatten());
     }
     items.truncate(limit);
     let total = ranked.total + by_words.total;

@@ -11,7 +11,7 @@ use super::{
     substring::{TextReading, TextSearch},
 };
 use crate::{error::Result, scoring::Concept, source::Note};
-use verbatim_text::{query::Query, words::Tokenizer};
+use verbatim_text::words::Tokenizer;
 
 /// The scored messages for a question, with its sources and concepts.
 pub(super) struct ScoredMessages<'a> {
@@ -45,8 +45,7 @@ pub(super) fn find(readable: sources::ReadableSources<'_>) -> Result<Found<'_>> 
     let (opened, mut notes) = sources::open(readable)?;
     let is_single = texts.len() == 1;
     let is_without_index = opened.ranked.is_empty();
-    let is_quoted = |text: &str| !Query::parse(text).phrases.is_empty();
-    if is_single && is_without_index && !has_words(texts[0]) && !is_quoted(texts[0]) {
+    if is_single && is_without_index && is_without_words(&Concept::new(texts[0])) {
         return by_literal_text(opened, notes, without_words(texts[0]));
     }
     let mut concepts = Vec::new();

@@ -126,17 +126,28 @@ struct TextHits {
     notes: Notes,
 }
 
+/// What was found with the words of a question.
+pub(super) struct FoundByWords<T> {
+    pub(super) ranking: Ranking<T>,
+    pub(super) words: Words,
+}
+
 /// Returns what `answer` finds in some sources with all words of each concept or, if this is nothing, with any
 /// of them.
 pub(super) fn by_words<T>(
     scoped: &Scoped<'_>,
     sources: &[Source],
     answer: fn(&TextSearch<'_>) -> Result<Ranking<T>>,
-) -> Result<Ranking<T>> {
-    let search =
-        |words| TextSearch::new(scoped.clone(), sources.to_vec(), TextReading::Words(words));
-    let found = answer(&search(Words::All)?)?;
-    if found.items.is_empty() { answer(&search(Words::Any)?) } else { Ok(found) }
+) -> Result<FoundByWords<T>> {
+    let mut words = Words::All;
+    loop {
+        let reading = TextReading::Words(words);
+        let ranking = answer(&TextSearch::new(scoped.clone(), sources.to_vec(), reading)?)?;
+        if words == Words::Any || !ranking.items.is_empty() {
+            return Ok(FoundByWords { ranking, words });
+        }
+        words = Words::Any;
+    }
 }
 
 impl<'a> TextSearch<'a> {

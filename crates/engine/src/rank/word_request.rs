@@ -45,7 +45,8 @@ impl WordRequest {
             texts.retain(|word| !is_short(word) || longest <= SHORT_WORD);
             request.or = texts.split_off(texts.len().min(1));
         }
-        let mut texts = texts.into_iter().chain(phrases.iter().filter_map(longest_part));
+        let mut texts =
+            texts.into_iter().chain(phrases.iter().filter_map(|phrase| longest_part(phrase)));
         request.text = texts.next().unwrap_or_default();
         request.and = texts.collect();
         let (excluded, excluded_phrases) = (query.excluded, query.excluded_phrases);
@@ -62,7 +63,7 @@ fn is_short(word: &str) -> bool {
 }
 
 /// Returns a part of a phrase that every text with the phrase has.
-fn longest_part(phrase: &String) -> Option<String> {
+fn longest_part(phrase: &str) -> Option<String> {
     let part = phrase.split([' ', '\'']).max_by_key(|part| part.len());
     part.filter(|part| !part.is_empty()).map(str::to_owned)
 }
@@ -104,7 +105,7 @@ mod tests {
         };
         for (concept, all, any) in [
             ("how do turtles swim?", ["turtl", "", "swim"], ["turtl", "swim", ""]),
-            ("the AI law", ["ai", "", "law"], ["ai", "law", ""]),
+            ("the AI law", ["law", "", "ai"], ["law", "ai", ""]),
             ("the turtle is at sea", ["turtl", "", "sea"], ["turtl", "", ""]),
             ("reef \"sea  turtle\" -bay", ["reef", "", "turtle"], ["reef", "", "turtle"]),
             ("what did the \"sea turtle\" do?", ["turtl", "", "sea"], ["turtl", "", ""]),
