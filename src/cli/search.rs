@@ -274,8 +274,7 @@ struct Exact<'a> {
 
 impl<'a> Exact<'a> {
     fn of(asked: &'a Asked, page: Page<'a>, scope: Scope, stop: &Stop) -> Result<Exact<'a>> {
-        let mut search = ExactSearch::new(page.engine, asked.request(), scope, stop)?;
-        search.oldest_first = asked.oldest_first;
+        let search = asked.search(page.engine, scope, stop)?;
         Ok(Exact { page, asked, search, limit: asked.most().unwrap_or(usize::MAX) })
     }
 

@@ -3,9 +3,12 @@
 
 use std::ops::Range;
 
-use super::filters::{Filters, names};
-use verbatim_base::model::{Matching, Request};
-use verbatim_engine::{Mode, Question, Scope, trimmed};
+use super::{
+    exact::ExactSearch,
+    filters::{Filters, names},
+};
+use verbatim_base::model::{Matching, Request, Stop};
+use verbatim_engine::{self as engine, Engine, Mode, Question, Scope, trimmed};
 use verbatim_text::{expression::literals, snippet::echo};
 
 /// The number of messages of an answer if nobody asks for more or fewer.
@@ -136,6 +139,18 @@ impl Asked {
     /// Returns the question for a text that is found as it is.
     pub fn of(text: &str) -> Asked {
         Asked { text: text.to_owned(), ..Asked::default() }
+    }
+
+    /// Returns the exact search of these texts in a scope. Fails if a text is no expression, or too long.
+    pub fn search<'a>(
+        &self,
+        engine: &'a Engine,
+        scope: Scope,
+        stop: &Stop,
+    ) -> engine::Result<ExactSearch<'a>> {
+        let mut search = ExactSearch::new(engine, self.request(), scope, stop)?;
+        search.oldest_first = self.oldest_first;
+        Ok(search)
     }
 
     /// Returns the question in the fields of an address, as `/search` takes them.

@@ -30,7 +30,6 @@ use crate::{log::log, tools::REQUEST_LOCK_WAIT};
 use verbatim_answer::{
     asked::{Asked, AskedError},
     clock::Clock,
-    exact::ExactSearch,
     filters::FilterError,
     hint::Explained,
     json_lines::{self, Context as Around, JsonLines, WrittenLines, json_line},
@@ -132,8 +131,7 @@ fn search(
             lines.ranked(&ranking)?
         }
         None => {
-            let mut search = ExactSearch::new(engine, asked.request(), scope, stop)?;
-            search.oldest_first = asked.oldest_first;
+            let search = asked.search(engine, scope, stop)?;
             lines.exact(&search, asked.most())?
         }
     };
