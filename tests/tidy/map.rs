@@ -101,6 +101,29 @@ fn types_of_the_map_exist() {
 }
 
 #[test]
+fn links_of_the_documents_lead_somewhere() {
+    let crates = fs::read_dir(root().join("crates")).expect("a folder");
+    let crates = crates.map(|entry| entry.expect("an entry").path());
+    let mut gone = Vec::new();
+    for folder in crates.chain([root().to_owned(), root().join("docs")]) {
+        for entry in fs::read_dir(&folder).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            if path.extension().is_none_or(|extension| extension != "md") {
+                continue;
+            }
+            let document = fs::read_to_string(&path).expect("a text");
+            for link in document.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+                let file = link.split('#').next().unwrap_or_default();
+                if !link.contains("://") && !folder.join(file).exists() {
+                    gone.push(format!("{}: {link}", path.display()));
+                }
+            }
+        }
+    }
+    assert!(gone.is_empty(), "links that lead nowhere: {gone:#?}");
+}
+
+#[test]
 fn the_picture_has_the_crates_and_what_they_use() {
     let (_, picture) = ARCHITECTURE.split_once("```text\n").expect("the picture of the floors");
     let (picture, _) = picture.split_once("```").expect("the picture ends");
