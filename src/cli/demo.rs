@@ -7,7 +7,7 @@ use std::{
 
 use super::{
     command::{CommandArgs, Facts, Invocation, OutputForm, Reads},
-    engine_config::{self, PlaceArgs},
+    engine_config,
     environment::{Environment, Terminal},
     error::Result,
     import::{error::Error as ImportError, write_report},
@@ -71,12 +71,7 @@ fn run(home: &Path, terminal: Terminal<'_>) -> Result<u8> {
     let engine = Engine::new(config);
     for query in QUERIES {
         writeln!(out, "\nverbatim search {query:?}")?;
-        search::run(
-            &search::Args::few(query),
-            &PlaceArgs::default(),
-            &engine,
-            Terminal { environment, out },
-        )?;
+        search::show_few(query, &engine, Terminal { environment, out })?;
     }
     explain(environment, &database, out)?;
     Ok(FOUND)

@@ -24,7 +24,6 @@ mod hints;
 mod import;
 mod indexing;
 mod interrupt;
-mod lines;
 mod list;
 mod listen;
 mod look;

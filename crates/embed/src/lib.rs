@@ -39,6 +39,11 @@ pub use provider::{Key, Provider, Remote, Unknown};
 pub use sentence_encoder::SentenceEncoder;
 pub use texts::Texts;
 
+/// Returns the dot product of two vectors: their cosine, if both have the length 1.
+pub fn dot(one: &[f32], other: &[f32]) -> f32 {
+    one.iter().zip(other).map(|(one, other)| one * other).sum()
+}
+
 const MOST_DIMENSIONS: usize = 65_536;
 
 /// The result of a call that fails with the error of this room.
