@@ -473,7 +473,7 @@ fn what_is_forgotten_is_in_no_cache() {
 
 #[test]
 fn messages_give_way_to_a_database_that_changes() {
-    const MESSAGES: usize = 200;
+    const MESSAGES: u32 = 200;
     let home = folder();
     fs::create_dir(home.path().join("db")).unwrap();
     let connection = Connection::open(home.path().join("db/chats.db")).unwrap();
@@ -506,5 +506,5 @@ fn messages_give_way_to_a_database_that_changes() {
         maintainer.poll(&Stop::never(), &mut |_| ());
     });
     let sent = server.texts().len();
-    assert!((64..MESSAGES).contains(&sent), "{sent} messages were sent");
+    assert!((64..MESSAGES as usize).contains(&sent), "{sent} messages were sent");
 }
