@@ -126,6 +126,8 @@ pub(super) fn around(text: &str, spans: &[Range<usize>], most: usize) -> String 
     };
     let best = spans.iter().rev().max_by_key(|first| near(first)).map_or(middle, |it| it.start);
     let at = weights.partition_point(|(at, _)| *at < best);
+    // The middle may be within a character.
+    let best = weights.get(at).map_or(text.len(), |(at, _)| *at);
     let (mut start, mut end, mut left) = (at, at, room);
     // A third of the part comes before the span, if there is as much text.
     while start > 0 && left > room - room / 3 {
@@ -213,6 +215,8 @@ mod tests {
         assert_eq!(around("a short text", &[], 60), "a short text");
         let part = around(&text, &[], 60);
         assert!(part.starts_with("to to") && part.ends_with("to…"), "{part}");
+        // The middle is within a character.
+        assert!(around(&format!("…a{}…", "é".repeat(150)), &[], 60).starts_with("…é"));
         let part = around(&format!("…{}middle{}…", "一".repeat(99), "二".repeat(99)), &[], 60);
         assert!(part.contains("middle") && part.chars().count() < 24, "{part}");
     }
