@@ -18,7 +18,7 @@ use super::{
     sources::OpenedSources,
     substring::{FoundByWords, TextReading, TextSearch, by_words},
     titles::{self, ScoredTitles},
-    word_request::Words,
+    word_request::WantedWords,
 };
 use crate::{
     error::Result,
@@ -140,7 +140,7 @@ fn merged<T>(
         if let [_, Some(item)] = &mut both {
             last = *score(item);
         }
-        if found.words == Words::Any {
+        if found.words == WantedWords::Any {
             both.reverse();
         }
         items.extend(both.into_iter().flatten());
