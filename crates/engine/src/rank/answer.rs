@@ -18,7 +18,7 @@ use super::{
     sources::OpenedSources,
     substring::{FoundByWords, TextReading, TextSearch, by_words},
     titles,
-    word_request::Words,
+    word_request::WantedWords,
 };
 use crate::{
     error::Result,
@@ -139,7 +139,7 @@ fn merged<T>(
         if let [_, Some(item)] = &mut both {
             last = *score(item);
         }
-        if found.words == Words::Any {
+        if found.words == WantedWords::Any {
             both.reverse();
         }
         items.extend(both.into_iter().flatten());

@@ -55,19 +55,19 @@ pub(super) fn parse(
     text: &str,
     may_be_elsewhere: bool,
 ) -> Result<ParsedConcept> {
-    let mut parser = Parser { ranker, sources, may_be_elsewhere, notes: Vec::new() };
+    let mut parser = ConceptParser { ranker, sources, may_be_elsewhere, notes: Vec::new() };
     let concept = parser.parse(text)?;
     Ok(ParsedConcept { concept, notes: parser.notes })
 }
 
-struct Parser<'a> {
+struct ConceptParser<'a> {
     ranker: &'a Ranker<'a>,
     sources: &'a [RankedSource],
     may_be_elsewhere: bool,
     notes: Vec<Note>,
 }
 
-impl Parser<'_> {
+impl ConceptParser<'_> {
     fn parse(&mut self, text: &str) -> Result<Concept> {
         let mode = self.ranker.question.mode;
         let sources = self.sources;

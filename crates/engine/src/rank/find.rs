@@ -27,19 +27,19 @@ pub(super) struct ScoredMessages<'a> {
 }
 
 /// How a question is answered.
-pub(super) enum Found<'a> {
+pub(super) enum FoundBy<'a> {
     /// By the scores of messages and, in sources without an index, by the question's words.
-    ByScore(ScoredMessages<'a>),
+    Score(ScoredMessages<'a>),
     /// By its text, because the question asks for this, or because it has no terms and no vector.
-    ByText(TextSearch<'a>, Notes),
+    Text(TextSearch<'a>, Notes),
 }
 
 /// Scores every message that fits the question, in the sources that have an index.
-pub(super) fn find(readable: sources::ReadableSources<'_>) -> Result<Found<'_>> {
+pub(super) fn find(readable: sources::ReadableSources<'_>) -> Result<FoundBy<'_>> {
     let ranker = readable.scoped.ranker;
     if ranker.question.mode == Mode::Exact {
         let search = TextSearch::new(readable.scoped, readable.sources, TextReading::AsTyped)?;
-        return Ok(Found::ByText(search, readable.notes));
+        return Ok(FoundBy::Text(search, readable.notes));
     }
     let texts = ranker.concepts();
     let (opened, mut notes) = sources::open(readable)?;
@@ -68,7 +68,7 @@ pub(super) fn find(readable: sources::ReadableSources<'_>) -> Result<Found<'_>> 
                 notes.drop_if(|note| matches!(note, Note::NoWord { .. }));
                 let within = Note::WithinWords { text: text.to_owned() };
                 notes.extend(if has_words(text) { Some(within) } else { without_words(text) });
-                return Ok(Found::ByText(search, notes));
+                return Ok(FoundBy::Text(search, notes));
             }
         }
         if ranker.question.fields == Fields::Summaries {
@@ -87,7 +87,7 @@ pub(super) fn find(readable: sources::ReadableSources<'_>) -> Result<Found<'_>> 
         1 => by_concept.remove(0),
         _ => in_common_conversations(&opened, by_concept),
     };
-    Ok(Found::ByScore(ScoredMessages { opened, concepts, messages, covered, is_cut, notes }))
+    Ok(FoundBy::Score(ScoredMessages { opened, concepts, messages, covered, is_cut, notes }))
 }
 
 fn literal_search<'a>(opened: &OpenedSources<'a>) -> Result<TextSearch<'a>> {
@@ -98,9 +98,9 @@ fn by_literal_text<'a>(
     opened: OpenedSources<'a>,
     mut notes: Notes,
     note: Option<Note>,
-) -> Result<Found<'a>> {
+) -> Result<FoundBy<'a>> {
     notes.extend(note);
-    Ok(Found::ByText(literal_search(&opened)?, notes))
+    Ok(FoundBy::Text(literal_search(&opened)?, notes))
 }
 
 fn without_words(text: &str) -> Option<Note> {

@@ -33,7 +33,7 @@ mod titles;
 mod word_request;
 
 use super::{error::Result, source::Note};
-use find::{Found, find};
+use find::{FoundBy, find};
 use notes::Notes;
 
 pub use question::{ConversationMatch, Fields, Match, Mode, Question, Ranking};
@@ -44,16 +44,16 @@ impl Ranker<'_> {
     /// number.
     pub(crate) fn messages(&self) -> Result<Ranking<Match>> {
         match find(sources::readable(self)?)? {
-            Found::ByScore(found) => answer::messages(found),
-            Found::ByText(search, notes) => Ok(with_notes(notes, search.messages()?)),
+            FoundBy::Score(found) => answer::messages(found),
+            FoundBy::Text(search, notes) => Ok(with_notes(notes, search.messages()?)),
         }
     }
 
     /// Returns the ids of the messages that answer best, and the notes. Messages with the same text all count.
     pub fn message_ids(&self) -> Result<(Vec<String>, Vec<Note>)> {
         match find(sources::readable(self)?)? {
-            Found::ByScore(found) => answer::message_ids(found),
-            Found::ByText(search, notes) => {
+            FoundBy::Score(found) => answer::message_ids(found),
+            FoundBy::Text(search, notes) => {
                 Ok(answer::ids_of(with_notes(notes, search.messages()?)))
             }
         }
@@ -63,8 +63,8 @@ impl Ranker<'_> {
     pub(crate) fn conversations(self) -> Result<Ranking<ConversationMatch>> {
         let ranker = Ranker { wanted: self.question.limit, ..self };
         match find(sources::readable(&ranker)?)? {
-            Found::ByScore(found) => answer::conversations(found),
-            Found::ByText(search, notes) => Ok(with_notes(notes, search.conversations()?)),
+            FoundBy::Score(found) => answer::conversations(found),
+            FoundBy::Text(search, notes) => Ok(with_notes(notes, search.conversations()?)),
         }
     }
 }

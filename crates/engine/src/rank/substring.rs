@@ -12,7 +12,7 @@ use super::{
     passage::{self, span_of},
     question::{ConversationMatch, MAX_MATCHES, Match, Question, Ranking},
     scoped::Scoped,
-    word_request::{WordRequest, Words},
+    word_request::{WantedWords, WordRequest},
 };
 use crate::{
     error::Result,
@@ -63,7 +63,7 @@ pub(super) enum TextReading {
     /// Its text without white space at the ends.
     Literal,
     /// Its words, without those that are too frequent to say anything.
-    Words(Words),
+    Words(WantedWords),
 }
 
 /// A concept with the texts that are searched for in its place.
@@ -128,7 +128,7 @@ struct TextHits {
 /// What was found with the words of a question.
 pub(super) struct FoundByWords<T> {
     pub(super) ranking: Ranking<T>,
-    pub(super) words: Words,
+    pub(super) words: WantedWords,
 }
 
 /// Returns what `answer` finds in some sources with all words of each concept or, if this is nothing, with any
@@ -138,14 +138,14 @@ pub(super) fn by_words<T>(
     sources: &[Source],
     answer: fn(&TextSearch<'_>) -> Result<Ranking<T>>,
 ) -> Result<FoundByWords<T>> {
-    let mut words = Words::All;
+    let mut words = WantedWords::All;
     loop {
         let reading = TextReading::Words(words);
         let ranking = answer(&TextSearch::new(scoped.clone(), sources.to_vec(), reading)?)?;
-        if words == Words::Any || !ranking.items.is_empty() {
+        if words == WantedWords::Any || !ranking.items.is_empty() {
             return Ok(FoundByWords { ranking, words });
         }
-        words = Words::Any;
+        words = WantedWords::Any;
     }
 }
 

@@ -16,7 +16,7 @@ const SHORT_WORD: usize = 3;
 
 /// How many of the words a message must have.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Words {
+pub(super) enum WantedWords {
     All,
     /// One of them. Short words only count if there are no longer ones.
     Any,
@@ -31,7 +31,7 @@ pub(super) struct WordRequest {
 }
 
 impl WordRequest {
-    pub(super) fn new(concept: &str, words: Words) -> WordRequest {
+    pub(super) fn new(concept: &str, words: WantedWords) -> WordRequest {
         let query = Query::parse(concept);
         // What a sentence quotes is words like the others.
         let is_quoted = !query.is_sentence || query.is_all_quoted;
@@ -40,7 +40,7 @@ impl WordRequest {
         texts.sort_by_key(|word| Reverse(word.chars().count()));
         texts.truncate(MOST_WORDS);
         let mut request = Request { matching: Matching::Literal, ..Request::default() };
-        if words == Words::Any {
+        if words == WantedWords::Any {
             let longest = texts.first().map_or(0, |word| word.chars().count());
             texts.retain(|word| !is_short(word) || longest <= SHORT_WORD);
             request.or = texts.split_off(texts.len().min(1));
@@ -113,13 +113,14 @@ mod tests {
             ("東京タワー", ["東京", "", "京タ|タワ|ワー"], ["東京", "京タ|タワ|ワー", ""]),
             ("the", ["", "", ""], ["", "", ""]),
         ] {
-            assert_eq!(parts(WordRequest::new(concept, Words::All)), all, "{concept}");
-            assert_eq!(parts(WordRequest::new(concept, Words::Any)), any, "{concept}");
+            assert_eq!(parts(WordRequest::new(concept, WantedWords::All)), all, "{concept}");
+            assert_eq!(parts(WordRequest::new(concept, WantedWords::Any)), any, "{concept}");
         }
-        let required = WordRequest::new("reef \"sea turtle\" -bay", Words::All).required.unwrap();
+        let required =
+            WordRequest::new("reef \"sea turtle\" -bay", WantedWords::All).required.unwrap();
         assert!(required.allows("The sea\nturtle of the reef, embayed"));
         assert!(!required.allows("the sea turtle in the bay"));
         assert!(!required.allows("a turtle in the sea"));
-        assert!(WordRequest::new("reef turtle", Words::All).required.is_none());
+        assert!(WordRequest::new("reef turtle", WantedWords::All).required.is_none());
     }
 }
