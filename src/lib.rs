@@ -180,11 +180,12 @@ pub use verbatim_base::model::{Hit, Instant, Matching, Origin, Request, Stop};
 pub use verbatim_engine::{
     About, ArchiveProgress, ArchiveReport, Branches, Changes, Config, ConversationMatch, Counts,
     DatabaseError, EmbedError, Encoded, Engine, Enriched, Error, ExportError, FallbackReason,
-    Fields, Heading, ImportTally, IndexError, Key, ListedPage, Listing, Lookup, Maintainer, Match,
-    Messages, Mode, Progress, Provider, Question, Ranking, Reader, Reindex, Reindexed, Remote,
-    Resources, Scope, SearchPlan, Session, Sink, Size, Skipped, Source, SourceKind, StoreAddress,
-    Tally, ThreadError, Trace, TranscriptStoreError, UnknownProvider, Upkeep, UpkeepEvent,
-    WeightedTerm, WorkspaceError, WriterError,
+    Fields, Heading, ImportOptions, ImportStep, ImportTally, Imported, IndexError, IndexReport,
+    IndexStep, Indexed, Key, ListedPage, Listing, Lookup, Maintainer, Match, Messages, Mode,
+    Progress, Provider, Question, Ranking, Reader, Reindex, Reindexed, Remote, Resources, Scope,
+    SearchPlan, Session, Sink, Size, Skipped, Source, SourceKind, StoreAddress, Tally, ThreadError,
+    Trace, TranscriptStoreError, UnknownProvider, Upkeep, UpkeepEvent, WeightedTerm,
+    WorkspaceError, WriterError,
     import::{Error as ImportError, ImportProgress, Report as ImportReport, import},
     scoring,
 };

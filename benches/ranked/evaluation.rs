@@ -12,9 +12,8 @@ use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 use verbatim_base::model::Stop;
 use verbatim_engine::{
-    self as engine, Branches, Config, Decisions, Engine, Mode, Question, Ranker, Resources, Scope,
-    SourceKind, StoreAddress,
-    import::{Target, import_until},
+    self as engine, Branches, Config, Engine, ImportOptions, Mode, Question, Ranker, Resources,
+    Scope, SourceKind, StoreAddress,
 };
 
 use crate::{
@@ -250,8 +249,8 @@ fn imported(
             "{address}: has {messages} messages that are not in the corpus; name an index that does not exist yet"
         );
     }
-    let decisions = Decisions::default();
-    let target = Target::new(engine.config(), &address, &decisions);
-    import_until(&[database.to_owned()], &target, Branches::Shown, &stop, &|_| {})?;
+    let resources = Resources { memory: MEMORY, threads: 1 };
+    let options = ImportOptions { branches: Branches::Shown, resources, on_wait: None };
+    engine.import(&[database.to_owned()], options, &stop, &|_| {})?;
     Ok(engine)
 }

@@ -1,15 +1,14 @@
 //! Copies new transcripts of coding agents into the transcript store before a command reads them.
 
-use std::cell::OnceCell;
-
 use super::{
     engine_config,
     environment::Environment,
+    indexing::IndexLines,
     output::{complain, counted},
-    progress::{Step, bytes},
+    progress::bytes,
 };
 use verbatim_base::model::Stop;
-use verbatim_engine::{ArchiveReport, Engine};
+use verbatim_engine::{ArchiveReport, Engine, IndexStep};
 
 /// Synchronises the transcripts before a command that reads. If their store is new, says what was copied.
 pub(super) fn sync_for_reading(engine: &Engine, environment: &Environment) {
@@ -26,38 +25,16 @@ pub(super) fn sync_for_reading(engine: &Engine, environment: &Environment) {
     }
 }
 
-/// Synchronises the transcripts. An error is reported, and the command continues without the new transcripts.
+/// Synchronises the transcripts, with a progress line that begins with the first transcript that changed. An error is
+/// reported, and the command continues without the new transcripts.
 pub(super) fn sync(
     engine: &Engine,
     environment: &Environment,
     stop: &Stop,
 ) -> Option<ArchiveReport> {
-    // The progress bar begins with the first transcript that changed.
-    let step = OnceCell::new();
-    let result = engine.upkeep().sync_transcripts(stop, &|progress| {
-        let step = step.get_or_init(|| Step::begin(environment, "Transcripts"));
-        let share = progress.done as f64 / progress.total.max(1) as f64;
-        step.show(share, &format!("{} of {}", bytes(progress.done), bytes(progress.total)));
-    });
-    if let Some(step) = step.into_inner() {
-        step.clear();
-    }
-    match result {
-        Ok(report) => {
-            for failure in &report.failures {
-                complain(&failure.to_string());
-            }
-            let unnamed = report.failed - report.failures.len() as u64;
-            if unnamed > 0 {
-                complain(&format!("and {unnamed} more cannot be read"));
-            }
-            Some(report)
-        }
-        // The command itself reports that it was stopped.
-        Err(error) if error.is_stopped() => None,
-        Err(error) => {
-            complain(&error.to_string());
-            None
-        }
-    }
+    let lines = IndexLines::new(environment);
+    let progress = |now| lines.show(&IndexStep::Transcripts(now));
+    let read = engine.upkeep().sync_transcripts(stop, &progress);
+    lines.show(&IndexStep::TranscriptsRead(&read));
+    read.ok()
 }

@@ -11,15 +11,13 @@ use super::{
     environment::{Environment, Terminal},
     error::Result,
     import::{error::Error as ImportError, write_report},
+    indexing,
     output::FOUND,
     search,
     wrap::wrapped,
 };
-use verbatim_base::private;
-use verbatim_engine::{
-    Branches, Config, Engine,
-    import::{self, Report},
-};
+use verbatim_base::{model::Stop, private};
+use verbatim_engine::{Branches, Config, Engine, ImportOptions, import::Report};
 
 /// Try it on a small sample of chats that comes with the program
 ///
@@ -65,10 +63,15 @@ fn run(home: &Path, terminal: Terminal<'_>) -> Result<u8> {
     let database = config.db_folder().join("verbatim.db");
     let exports = write_exports(&home.join("exports"))
         .map_err(|(path, source)| ImportError::Sample { path, source })?;
-    let report =
-        import::import(&exports, &database, Branches::Shown, &|_| {}).map_err(ImportError::from)?;
-    introduce(&exports, &report, &database, Terminal { environment, out })?;
     let engine = Engine::new(config);
+    let options = ImportOptions {
+        branches: Branches::Shown,
+        resources: indexing::resources(environment),
+        on_wait: None,
+    };
+    let imported =
+        engine.import(&exports, options, &Stop::never(), &|_| {}).map_err(ImportError::from)?;
+    introduce(&exports, &imported.report, &database, Terminal { environment, out })?;
     for query in QUERIES {
         writeln!(out, "\nverbatim search {query:?}")?;
         search::show_few(query, &engine, Terminal { environment, out })?;

@@ -21,17 +21,19 @@ use super::{
     command::{CommandArgs, Facts, Invocation, OutputForm, Reads},
     engine_config::{self, PlaceArgs},
     environment::{Environment, Terminal},
-    indexing::{self, AllIndexed},
+    indexing::{self, IndexLines},
     interrupt,
     output::{FOUND, complain, counted, grouped, harmless},
     progress::{Step, bytes, duration},
     wrap::wrapped,
 };
-use verbatim_answer::import_report::{Remedies, left_out, left_out_in_brief};
+use verbatim_answer::import_report::{
+    Remedies, left_out, left_out_in_brief, stored, unindexed, vectors_left,
+};
 use verbatim_base::model::{Hit, Matching, Request, Stop};
 use verbatim_engine::{
-    About, Branches, Config, Decisions, Encoded, Engine, Forgetter, ListOptions, Make, Scope,
-    Source, SourceKind, StoreAddress,
+    About, Branches, Config, Engine, ImportOptions, ImportStep, Imported, IndexReport, ListOptions,
+    Make, Scope, SourceKind, StoreAddress, VectorsLeft,
     import::{self, ImportProgress, Report, SourceProgress},
 };
 use verbatim_text::shell::quoted;
@@ -80,9 +82,6 @@ pub(super) struct ImportArgs {
 }
 
 type Result<T, E = Error> = std::result::Result<T, E>;
-
-const UNTIL_INDEXED: &str =
-    "; searches find everything, but are slow until `verbatim reindex` succeeds";
 
 impl CommandArgs for ImportArgs {
     fn facts(&self) -> Facts {
@@ -133,53 +132,54 @@ fn run(
     }
     let begun = Instant::now();
     let stop = interrupt::stop_on_interrupt(environment);
-    let lines = SourceLines { environment, current: RefCell::default() };
-    let decisions = Decisions::of(&engine.all_sources().current_config())?;
-    let show = |progress| lines.show(progress);
-    let into = import::Target::new(engine.config(), &target, &decisions).telling(|| {
-        complain("waiting for another program that is writing to the database");
-    });
-    let reading = Engine::new(Config { db: Some(target.clone()), ..engine.config().clone() });
-    let result = import::import_until(&sources, &into, Branches::Shown, &stop, &show);
-    lines.end(matches!(&result, Ok(report) if !report.stopped));
-    let report = match result {
+    let options = ImportOptions {
+        branches: Branches::Shown,
+        resources: indexing::resources(environment),
+        on_wait: Some(|| complain("waiting for another program that is writing to the database")),
+    };
+    let lines = ImportLines {
+        args,
+        environment,
+        export: RefCell::default(),
+        indexing: IndexLines::new(environment),
+        out: RefCell::new(&mut *out),
+        written: RefCell::new(Ok(())),
+        stop: &stop,
+    };
+    let result = engine.import(&sources, options, &stop, &|step| lines.show(step));
+    lines.end()?;
+    let imported = match result {
         Err(error @ import::Error::Partly { .. }) => {
             complain(&format!("not everything was imported: {error}"));
             return Ok(PARTIAL);
         }
         result => result?,
     };
+    let report = &imported.report;
     if report.stopped {
         let done = counted(report.changes.stored_conversations(), "conversation");
         let what = format!("imported so far: {done}; run it again to go on");
         return Ok(interrupt::stopped(&what));
     }
-    write_whole_report(&report, args, environment, out)?;
     let mut code = if report.missing().is_empty() { FOUND } else { PARTIAL };
     let Some(path) = target.path() else {
-        return ended_in_cluster(&report, &target, out).map(|()| code);
+        return ended_in_cluster(report, &target, out).map(|()| code);
     };
-    let resources = indexing::resources(environment);
-    Forgetter::new(reading.all_sources()).forget_imported_again(&decisions, resources, &stop)?;
-    let mut is_indexed = false;
-    let mut later = None;
-    if path.is_file() {
-        let AllIndexed { has_export, failed, meaning } =
-            indexing::index_all(&reading, environment, &stop);
+    let mut left = None;
+    if let Some(index) = &imported.index {
         if stop.requested() {
             let what = "everything is imported; `verbatim reindex` goes on with the index";
             return Ok(interrupt::stopped(what));
         }
-        if let Some(error) = failed {
-            complain(&format!("imported, but not all of it is indexed: {error}{UNTIL_INDEXED}"));
+        if let Some(error) = &index.failed {
+            complain(&format!("imported, but not all of it is indexed: {}", unindexed(error)));
             code = PARTIAL;
         }
-        is_indexed = has_export;
-        later = Later::start(meaning, &reading, (Some(path), places), environment);
+        left = index.left.map(|left| in_background(left, Some(path), places, environment));
     }
     followed.write(out)?;
-    let ending = Ending { engine, reading: &reading, target: path, environment };
-    ending.write(begun, is_indexed, later, out)?;
+    let ending = Ending { engine, imported: &imported, target: path, environment };
+    ending.write(begun, left, out)?;
     Ok(code)
 }
 
@@ -212,22 +212,46 @@ fn target(config: &Config, named: Option<&'static str>) -> Result<StoreAddress> 
     Ok(config.import_store())
 }
 
-struct SourceLines<'a> {
+/// What an import shows and writes while it works.
+struct ImportLines<'a> {
+    args: &'a ImportArgs,
     environment: &'a Environment,
-    current: RefCell<Option<(Step, SourceProgress)>>,
+    /// The progress line of the export that is read.
+    export: RefCell<Option<(Step, SourceProgress)>>,
+    indexing: IndexLines<'a>,
+    out: RefCell<&'a mut dyn Write>,
+    /// Whether the report could be written. If not, the import is stopped.
+    written: RefCell<io::Result<()>>,
+    stop: &'a Stop,
 }
 
-impl SourceLines<'_> {
-    fn show(&self, progress: ImportProgress) {
+impl ImportLines<'_> {
+    fn show(&self, step: ImportStep<'_>) {
+        match step {
+            ImportStep::Reading(now) => self.show_export(now),
+            ImportStep::Imported(report) => {
+                self.end_export(true);
+                let out = &mut **self.out.borrow_mut();
+                let written = write_whole_report(report, self.args, self.environment, out);
+                if written.is_err() {
+                    self.stop.request();
+                }
+                *self.written.borrow_mut() = written;
+            }
+            ImportStep::Indexing(step) => self.indexing.show(&step),
+        }
+    }
+
+    fn show_export(&self, progress: ImportProgress) {
         let now = progress.source;
         let is_other =
-            self.current.borrow().as_ref().is_none_or(|(_, last)| last.number != now.number);
+            self.export.borrow().as_ref().is_none_or(|(_, last)| last.number != now.number);
         if is_other {
-            self.end(true);
-            *self.current.borrow_mut() = Some((Step::begin(self.environment, "Reading"), now));
+            self.end_export(true);
+            *self.export.borrow_mut() = Some((Step::begin(self.environment, "Reading"), now));
         }
-        let mut current = self.current.borrow_mut();
-        let Some((step, last)) = &mut *current else { return };
+        let mut export = self.export.borrow_mut();
+        let Some((step, last)) = &mut *export else { return };
         *last = now;
         if let Some(name) = now.service.or(now.is_copy.then_some("Copying")) {
             step.rename(name);
@@ -237,12 +261,17 @@ impl SourceLines<'_> {
     }
 
     /// Ends the progress line of an export. The line stays on the terminal if conversations were read.
-    fn end(&self, is_whole: bool) {
-        match self.current.borrow_mut().take() {
+    fn end_export(&self, is_whole: bool) {
+        match self.export.borrow_mut().take() {
             Some((step, last)) if is_whole && last.conversations > 0 => step.finish(&counts(&last)),
             Some((step, _)) => step.clear(),
             None => {}
         }
+    }
+
+    fn end(self) -> io::Result<()> {
+        self.end_export(false);
+        self.written.into_inner()
     }
 }
 
@@ -292,27 +321,7 @@ fn write_changes(
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let (tally, changes) = (&report.tally, &report.changes);
-    let conversations = changes.stored_conversations();
-    let messages = match changes.stored_messages() {
-        // A cluster does not count the messages of conversations that are unchanged.
-        0 if conversations > 0 => tally.messages,
-        stored => stored,
-    };
-    let stored = [counted(conversations, "conversation"), counted(messages, "message")].join(", ");
-    let mut line = format!("Imported {stored}");
-    if let Some(files) = report.attachments.as_ref().filter(|files| files.kept > 0) {
-        line += &format!(", {} ({})", counted(files.kept, "file"), bytes(files.bytes));
-    }
-    if changes.updated_conversations + changes.unchanged_conversations > 0 {
-        line += &format!(
-            ": {} new, {} updated, {} unchanged; {}",
-            grouped(changes.new_conversations),
-            grouped(changes.updated_conversations),
-            grouped(changes.unchanged_conversations),
-            counted(changes.new_messages, "new message"),
-        );
-    }
-    writeln!(out, "{}", wrapped(&line, columns, 2))?;
+    writeln!(out, "{}", wrapped(&stored(report), columns, 2))?;
     if verbose {
         let megabytes = tally.bytes as f64 / 1e6;
         writeln!(
@@ -366,26 +375,25 @@ impl Followed<'_> {
     fn index(&self, out: &mut dyn Write) -> Result<u8> {
         let mut code = FOUND;
         let stop = interrupt::stop_on_interrupt(self.environment);
-        let AllIndexed { failed, meaning, .. } =
-            indexing::index_all(self.engine, self.environment, &stop);
+        let index = indexing::index_after_import(self.engine, self.environment, &stop);
         if stop.requested() {
             return Ok(interrupt::stopped("`verbatim reindex` goes on with the index"));
         }
-        if let Some(error) = failed {
-            complain(&format!("not everything is indexed: {error}{UNTIL_INDEXED}"));
+        if let Some(error) = index.failed {
+            complain(&format!("not everything is indexed: {}", unindexed(&error)));
             code = PARTIAL;
         }
-        let into = (self.places.db.as_deref(), self.places);
-        let later = Later::start(meaning, self.engine, into, self.environment);
+        let db = self.places.db.as_deref();
+        let left = index.left.map(|left| in_background(left, db, self.places, self.environment));
         if self.is_named {
             self.write(out)?;
         } else {
             let services = self.services()?;
             writeln!(out, "{}", wrapped(&services, self.environment.columns, 2))?;
         }
-        if let Some(later) = later {
-            let commands = ["status", "reindex"].map(|name| format!("verbatim {name}"));
-            let line = self.places.in_commands(&later.line(&commands));
+        if let Some(left) = left {
+            let line = left_line(left, self.environment, |name| format!("verbatim {name}"));
+            let line = self.places.in_commands(&line);
             writeln!(out, "{}", wrapped(&line, self.environment.columns, 2))?;
         }
         Ok(code)
@@ -425,54 +433,30 @@ impl Followed<'_> {
     }
 }
 
-/// The vectors by the sentence encoder that are made after an import.
-#[derive(Clone, Copy, Debug)]
-struct Later {
-    meaning: Encoded,
-    threads: usize,
-    /// Whether a process makes them now.
-    is_under_way: bool,
+/// Lets a process make the vectors that an import left, unless one does so already.
+fn in_background(
+    left: VectorsLeft,
+    db: Option<&Path>,
+    places: &PlaceArgs,
+    environment: &Environment,
+) -> VectorsLeft {
+    let is_under_way = left.is_under_way || background::reindex(db, places, environment);
+    VectorsLeft { is_under_way, ..left }
 }
 
-impl Later {
-    /// Lets a process make the vectors that messages lack, unless one does so already. Returns `None` if there
-    /// are only a few: the import has made them, or another process does.
-    fn start(
-        meaning: Encoded,
-        engine: &Engine,
-        (db, places): (Option<&Path>, &PlaceArgs),
-        environment: &Environment,
-    ) -> Option<Later> {
-        if meaning.missing() <= indexing::MOST_ENCODED {
-            return None;
-        }
-        let is_at_work = |source: &Source| source.is_being_encoded(&Stop::never());
-        let is_under_way =
-            engine.sources().iter().any(is_at_work) || background::reindex(db, places, environment);
-        let threads = indexing::resources(environment).threads;
-        Some(Later { meaning, threads, is_under_way })
-    }
-
-    fn line(&self, [status, reindex]: &[String; 2]) -> String {
-        let messages = counted(self.meaning.missing(), "message");
-        match self.is_under_way {
-            true => format!(
-                "Searches work now. {messages} get their vectors for meaning in the background, in \
-                 about {}: `{status}` says how far it is.",
-                duration(self.meaning.time_left(self.threads))
-            ),
-            false => format!(
-                "Searches work now. {messages} have no vectors of the sentence model yet: `{reindex}` \
-                 makes them."
-            ),
-        }
-    }
+fn left_line(
+    left: VectorsLeft,
+    environment: &Environment,
+    command: impl Fn(&str) -> String,
+) -> String {
+    let [status, reindex] = ["status", "reindex"].map(|name| format!("`{}`", command(name)));
+    vectors_left(left, indexing::resources(environment).threads, &status, &reindex)
 }
 
 /// The last lines of an import: where the chats are, and what to do next.
 struct Ending<'a> {
     engine: &'a Engine,
-    reading: &'a Engine,
+    imported: &'a Imported,
     target: &'a Path,
     environment: &'a Environment,
 }
@@ -481,8 +465,7 @@ impl Ending<'_> {
     fn write(
         &self,
         begun: Instant,
-        is_indexed: bool,
-        later: Option<Later>,
+        left: Option<VectorsLeft>,
         out: &mut dyn Write,
     ) -> io::Result<()> {
         let config = self.engine.config();
@@ -492,11 +475,13 @@ impl Ending<'_> {
         let place = engine_config::short(place, self.environment);
         let private = if is_in_home { " (only you can read them)" } else { "" };
         let took = duration(begun.elapsed());
+        let is_here = |index: &IndexReport| {
+            index.indexed.iter().any(|source| source.kind == SourceKind::Export)
+        };
+        let is_indexed = self.imported.index.as_ref().is_some_and(is_here);
         let done = if is_indexed { "Ready" } else { "Imported" };
         let mut lines = vec![format!("{done} in {took}. Your chats are in {place}{private}.")];
-        lines.extend(
-            later.map(|later| later.line(&["status", "reindex"].map(|name| self.command(name)))),
-        );
+        lines.extend(left.map(|left| left_line(left, self.environment, |name| self.command(name))));
         let same =
             |read: &Path| dunce::canonicalize(read).ok() == dunce::canonicalize(self.target).ok();
         if let Ok(read) = config.export_store()
@@ -542,7 +527,7 @@ impl Ending<'_> {
         let stop = Stop::never().within(MOST_SEARCHING);
         let is_good = |word: &String| self.is_in_a_message(word, &stop);
         titles.iter().flat_map(|title| long_words(title)).take(WORDS).find(is_good).or_else(|| {
-            let sources = self.reading.all_sources();
+            let sources = &self.imported.sources;
             let scope = Scope { sources: vec![SourceKind::Export], ..Scope::default() };
             let page = sources.list(&scope, 0..TITLES, ListOptions::default(), &stop);
             let abouts = page.map(|page| page.abouts).unwrap_or_default();
@@ -566,7 +551,7 @@ impl Ending<'_> {
         };
         let scope = Scope::default();
         let render: Make<'_, bool> = &render;
-        let sources = self.reading.all_sources();
+        let sources = &self.imported.sources;
         sources.search(&request, &scope, stop, render.into(), &mut show).is_ok() && is_found
     }
 }

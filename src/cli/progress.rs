@@ -13,7 +13,7 @@ use super::{echo::Hidden, environment::Environment, waiting, wrap::wrapped};
 
 use verbatim_text::amount::grouped;
 
-pub(super) use verbatim_text::amount::bytes;
+pub(super) use verbatim_text::amount::{bytes, duration};
 
 /// The number of units in the bar of a [`Step`].
 const STEPS: u64 = 10_000;
@@ -123,16 +123,4 @@ fn style(columns: Option<usize>, end: &str) -> ProgressStyle {
     };
     let style = ProgressStyle::with_template(&format!("{{prefix:{NAME}}} {share} {end}"));
     style.expect("templates are constants that indicatif takes").progress_chars(CELLS)
-}
-
-/// Returns a duration for people: `0.4 s`, `41 s`, `3 min 5 s`, `1 h 2 min`.
-pub(super) fn duration(length: Duration) -> String {
-    let seconds = length.as_secs_f64();
-    let whole = seconds.round() as u64;
-    match whole {
-        _ if seconds < 2.0 => format!("{:.1} s", seconds.max(0.1)),
-        0..120 => format!("{whole} s"),
-        120..7_200 => format!("{} min {} s", whole / 60, whole % 60),
-        _ => format!("{} h {} min", whole / 3_600, whole % 3_600 / 60),
-    }
 }

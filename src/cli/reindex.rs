@@ -1,14 +1,19 @@
 //! The command `verbatim reindex`.
 
+use std::{
+    cell::RefCell,
+    io::{self, Write},
+};
+
 use super::{
-    archives,
     command::{CommandArgs, Facts, Invocation, OutputForm, Reads},
     environment::Terminal,
     error::Result,
-    indexing, interrupt,
+    indexing::{self, IndexLines},
+    interrupt,
     output::{FOUND, complain},
 };
-use verbatim_engine::{Engine, Reindex, SourceKind};
+use verbatim_engine::{Engine, IndexStep, Reindex};
 
 /// Build the indexes that make searches fast
 ///
@@ -64,56 +69,66 @@ impl CommandArgs for Args {
 fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Result<u8> {
     let Terminal { environment, out } = terminal;
     let stop = interrupt::stop_on_interrupt(environment);
-    let sources = engine.sources();
-    let has_export = sources.iter().any(|source| source.kind == SourceKind::Export);
-    let report = archives::sync(engine, environment, &stop).filter(|report| report.read > 0);
-    if let Some(report) = report {
-        writeln!(out, "{report}")?;
-    }
-    let sources = engine.sources();
-    if !has_export && (sources.is_empty() || engine.config().db.is_some()) {
+    if engine.config().db.is_some() {
         // This call returns an error that names the missing database.
         engine.config().export_store()?;
     }
     let options = Reindex { resources: indexing::resources(environment), full: args.full };
-    let mut indexed = Vec::new();
-    let mut failed = None;
-    for source in &sources {
-        let (one, failure) = match indexing::index_when_steady(source, options, environment, &stop)
-        {
-            Err(error) if error.is_stopped() => {
-                return Ok(interrupt::stopped("what was indexed stays; run it again to go on"));
+    let report = Report { out, is_searchable: false, written: Ok(()) };
+    let report = RefCell::new(report);
+    let lines = IndexLines::new(environment);
+    let done = engine.upkeep().index_all(options, &stop, &|step| {
+        lines.show(&step);
+        report.borrow_mut().tell(&step);
+    });
+    lines.clear();
+    let Report { is_searchable, written, .. } = report.into_inner();
+    written?;
+    match done.failed {
+        Some(error) if error.is_stopped() && is_searchable => Ok(interrupt::stopped(
+            "the vectors that were made stay, and searches use them; another reindex, or a running \
+             server, goes on",
+        )),
+        Some(error) if error.is_stopped() => {
+            Ok(interrupt::stopped("what was indexed stays; run it again to go on"))
+        }
+        Some(error) => Err(error.into()),
+        None => {
+            if done.indexed.is_empty() {
+                engine.config().export_store()?;
             }
-            // An error of one source does not stop the indexing of the other sources.
-            Err(error) => {
-                failed = failed.or(Some(error));
-                continue;
+            Ok(FOUND)
+        }
+    }
+}
+
+struct Report<'a> {
+    out: &'a mut dyn Write,
+    /// Whether only vectors of the sentence model are left.
+    is_searchable: bool,
+    written: io::Result<()>,
+}
+
+impl Report<'_> {
+    fn tell(&mut self, step: &IndexStep<'_>) {
+        let written = match step {
+            IndexStep::TranscriptsRead(Ok(report)) if report.read > 0 => {
+                writeln!(self.out, "{report}")
             }
-            Ok(done) => done,
+            IndexStep::Indexed(one) => indexing::write_result(one, self.out),
+            IndexStep::Searchable => {
+                self.is_searchable = true;
+                // Whoever reads the lines above can search already.
+                self.out.flush()
+            }
+            IndexStep::VectorsElsewhere => {
+                complain(ELSEWHERE);
+                Ok(())
+            }
+            _ => Ok(()),
         };
-        failed = failed.or(failure);
-        indexing::write_result(&one, out)?;
-        indexed.push(source);
-    }
-    // Whoever reads the lines above can search already.
-    out.flush()?;
-    for source in indexed {
-        match indexing::encode(source, options.resources.threads, environment, &stop) {
-            Ok(()) => {}
-            Err(error) if error.is_stopped() => {
-                return Ok(interrupt::stopped(
-                    "the vectors that were made stay, and searches use them; another reindex, or a \
-                     running server, goes on",
-                ));
-            }
-            Err(error) => {
-                failed = failed.or(Some(error));
-                continue;
-            }
-        }
-        if source.encoded(&stop).missing() > 0 {
-            complain(ELSEWHERE);
+        if self.written.is_ok() {
+            self.written = written;
         }
     }
-    failed.map_or(Ok(FOUND), |error| Err(error.into()))
 }

@@ -40,7 +40,7 @@ fn an_export_is_dropped_read_copied_and_forgotten() {
     browser.wait("!document.querySelector('#gone')");
     browser.forget_console();
     browser.run(&drop_file("conversations.json", EXPORT));
-    browser.wait("document.querySelector('#progress').innerText.includes('3 messages are new')");
+    browser.wait("document.querySelector('#progress').innerText.includes(', 3 messages')");
     browser.click("#progress a");
     browser.wait("document.querySelector('#list .group')");
     browser.keys("#q", "spelt");

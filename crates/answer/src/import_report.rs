@@ -1,13 +1,13 @@
-//! Reports what an import left out, with one line for each kind.
+//! Reports what an import stored, what it left out, with one line for each kind, and what is not indexed.
 
 use super::clock::Clock;
-use verbatim_engine::Skipped;
 pub use verbatim_engine::{
     AttachmentCounts, MAX_ALL, MAX_FILE,
     import::{OTHER_BRANCHES, Report},
 };
+use verbatim_engine::{Error, Skipped, VectorsLeft};
 use verbatim_text::{
-    amount::{bytes, counted, grouped},
+    amount::{bytes, counted, duration, grouped},
     snippet,
 };
 
@@ -25,6 +25,55 @@ pub struct Remedies {
     pub files: &'static str,
     /// How to make room for files. This text is a line of its own.
     pub room: &'static str,
+}
+
+/// Returns the line about what an import stored.
+pub fn stored(report: &Report) -> String {
+    let changes = &report.changes;
+    let conversations = changes.stored_conversations();
+    let messages = match changes.stored_messages() {
+        // A cluster does not count the messages of conversations that are unchanged.
+        0 if conversations > 0 => report.tally.messages,
+        stored => stored,
+    };
+    let conversations = counted(conversations, "conversation");
+    let mut line = format!("Imported {conversations}, {}", counted(messages, "message"));
+    if let Some(files) = report.attachments.as_ref().filter(|files| files.kept > 0) {
+        line += &format!(", {} ({})", counted(files.kept, "file"), bytes(files.bytes));
+    }
+    if changes.updated_conversations + changes.unchanged_conversations > 0 {
+        line += &format!(
+            ": {} new, {} updated, {} unchanged; {}",
+            grouped(changes.new_conversations),
+            grouped(changes.updated_conversations),
+            grouped(changes.unchanged_conversations),
+            counted(changes.new_messages, "new message"),
+        );
+    }
+    line
+}
+
+/// Returns why not all indexes were made, and what that means.
+pub fn unindexed(error: &Error) -> String {
+    format!("{error}; searches find everything, but are slow until `verbatim reindex` succeeds")
+}
+
+/// Returns the line about the vectors by the sentence encoder that are made after an import, with the place that
+/// says how far they are, and the command that makes them.
+pub fn vectors_left(left: VectorsLeft, threads: usize, status: &str, reindex: &str) -> String {
+    let messages = counted(left.encoded.missing(), "message");
+    if left.is_under_way {
+        let time = duration(left.encoded.time_left(threads));
+        format!(
+            "Searches work now. {messages} get their vectors for meaning in the background, in about \
+             {time}: {status} says how far it is."
+        )
+    } else {
+        format!(
+            "Searches work now. {messages} have no vectors of the sentence model yet: {reindex} makes \
+             them."
+        )
+    }
 }
 
 /// Returns one line for each kind of thing that an import left out. Names from the exports are not escaped.

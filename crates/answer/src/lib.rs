@@ -12,7 +12,7 @@
 //! - [`nothing`]: sentences for searches that find nothing
 //! - [`notes`], [`readings`], [`hint`]: sentences about what is left out, and the command that helps
 //! - [`words`]: the words of a question; [`clock`]: times; [`resume`]: the command that resumes a session
-//! - [`import_report`]: what an import left out
+//! - [`import_report`]: what an import stored and left out, and what is not indexed
 //!
 //! It uses `verbatim-engine` and plain functions over text. The faces use it.
 

@@ -54,6 +54,9 @@ pub enum Error {
     /// The cluster cannot be written.
     #[error("{reason}")]
     Cluster { reason: String },
+    /// The decisions about conversations cannot be read, or a forgotten one cannot be removed again.
+    #[error(transparent)]
+    Decisions(#[from] EngineError),
 }
 
 impl Error {
@@ -159,9 +162,9 @@ pub struct SourceProgress {
 
 /// The target of an import, and the conversations that it leaves out.
 #[derive(Debug)]
-pub struct Target<'a> {
+pub(crate) struct Target<'a> {
     store: Arc<dyn Store>,
-    pub(crate) decisions: &'a Decisions,
+    decisions: &'a Decisions,
     /// The store for attached files; `None` if attached files are not kept.
     attachments: Option<AttachmentStore>,
     /// Called when the import has waited a while for another program that writes to the database.
@@ -170,25 +173,20 @@ pub struct Target<'a> {
 
 impl<'a> Target<'a> {
     /// Makes a target. Attached files are kept only for a database in the home folder.
-    pub fn new(config: &Config, store: &StoreAddress, decisions: &'a Decisions) -> Target<'a> {
+    pub(crate) fn new(
+        config: &Config,
+        store: &StoreAddress,
+        decisions: &'a Decisions,
+        on_wait: Option<fn()>,
+    ) -> Target<'a> {
         let attachments = store.path().and_then(|path| AttachmentStore::beside(config, path));
-        let store = store_at(store.clone(), config);
-        Target { store, decisions, attachments, on_wait: None }
-    }
-
-    /// Returns the target with a function to call if the import must wait for another program.
-    pub fn telling(self, on_wait: fn()) -> Target<'a> {
-        Target { on_wait: Some(on_wait), ..self }
+        Target { store: store_at(store.clone(), config), decisions, attachments, on_wait }
     }
 
     /// Returns a target that is a database, without a store for attached files.
     fn database(path: &Path, decisions: &'a Decisions) -> Target<'a> {
-        Target {
-            store: store_at(path.into(), &Config::default()),
-            decisions,
-            attachments: None,
-            on_wait: None,
-        }
+        let store = store_at(path.into(), &Config::default());
+        Target { store, decisions, attachments: None, on_wait: None }
     }
 }
 
@@ -204,15 +202,14 @@ pub fn import(
     branches: Branches,
     progress: &dyn Fn(ImportProgress),
 ) -> Result<Report, Error> {
-    let store = store_at(target.into(), &Config::default());
-    let decisions = &Decisions::default();
-    let target = Target { store, decisions, attachments: None, on_wait: None };
+    let decisions = Decisions::default();
+    let target = Target::database(target, &decisions);
     import_until(sources, &target, branches, &Stop::never(), progress)
 }
 
 /// Does the same as [`fn@import`], but can be stopped. After a stop, the database has all conversations that
 /// were read, and the report says that the import was stopped.
-pub fn import_until(
+pub(crate) fn import_until(
     sources: &[PathBuf],
     target: &Target<'_>,
     branches: Branches,

@@ -41,6 +41,7 @@ pub mod filters;
 mod forget;
 mod home;
 pub mod import;
+mod import_and_index;
 mod lookup;
 mod memory;
 mod rank;
@@ -55,6 +56,7 @@ mod upkeep;
 
 use std::{
     ops::{ControlFlow, Range},
+    path::PathBuf,
     sync::Arc,
 };
 
@@ -65,6 +67,7 @@ use source::Sources;
 pub use config::Config;
 pub use error::{Error, Result};
 pub use home::{TOKEN_FILE, prepare_home};
+pub use import_and_index::{ImportOptions, ImportStep, Imported};
 pub use lookup::{ConversationHeading, Lookup};
 pub use lookup::{address_of, id_at};
 pub use memory::{database::Memory, recall::Recalled, threads::Recorded};
@@ -88,9 +91,10 @@ pub use source::{
     sink::{Rendered, Sink},
 };
 pub use upkeep::{
-    Completing, IndexNeed,
+    IndexNeed,
     encode::{Encoded, MAX_IN_PASSING},
-    enrich::{EnrichOptions, EnrichProgress, EnrichStage, enrich},
+    enrich::{EnrichProgress, EnrichStage},
+    index_all::{Completing, IndexReport, IndexStep, Indexed, VectorsLeft},
 };
 pub use upkeep::{
     Upkeep,
@@ -227,6 +231,19 @@ impl Engine {
     /// Returns the lookup of conversations by their ids, or by the words of a person or a client.
     pub fn find<'a>(&'a self, stop: &'a Stop) -> Lookup<'a> {
         Lookup { sources: &self.sources, memory: &self.memory, stop }
+    }
+
+    /// Imports exports into the configured database, or into that of the home folder, and indexes it. Does for the
+    /// caller all that an import by a command or on the page does: conversations that the user excluded or forgot
+    /// are left out, and attached files are kept.
+    pub fn import(
+        &self,
+        exports: &[PathBuf],
+        options: ImportOptions,
+        stop: &Stop,
+        progress: &dyn Fn(ImportStep<'_>),
+    ) -> Result<Imported, import::Error> {
+        import_and_index::import_and_index(&self.sources, exports, options, stop, progress)
     }
 
     /// Returns the work that keeps indexes and the transcript store current.

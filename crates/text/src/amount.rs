@@ -1,5 +1,7 @@
 //! Formats numbers for people.
 
+use std::time::Duration;
+
 /// Returns a number with thousands separators: `2,000`.
 pub fn grouped(number: impl TryInto<u64>) -> String {
     let digits = clamp_to_u64(number).to_string();
@@ -32,5 +34,17 @@ pub fn bytes(bytes: u64) -> String {
         1_000_000..10_000_000 => format!("{:.1} MB", bytes as f64 / 1e6),
         10_000_000..1_000_000_000 => format!("{} MB", bytes / 1_000_000),
         _ => format!("{:.1} GB", bytes as f64 / 1e9),
+    }
+}
+
+/// Returns a duration for people: `0.4 s`, `41 s`, `3 min 5 s`, `1 h 2 min`.
+pub fn duration(length: Duration) -> String {
+    let seconds = length.as_secs_f64();
+    let whole = seconds.round() as u64;
+    match whole {
+        _ if seconds < 2.0 => format!("{:.1} s", seconds.max(0.1)),
+        0..120 => format!("{whole} s"),
+        120..7_200 => format!("{} min {} s", whole / 60, whole % 60),
+        _ => format!("{} h {} min", whole / 3_600, whole % 3_600 / 60),
     }
 }

@@ -98,12 +98,7 @@ impl Source {
 
     /// Makes the vectors by the sentence encoder that messages lack, the newest messages first. Returns the
     /// number of vectors that were made; stops early if another process makes them.
-    pub fn encode(
-        &self,
-        threads: usize,
-        stop: &Stop,
-        progress: &(dyn Fn(Encoded) + Sync),
-    ) -> Result<u64> {
+    pub fn encode(&self, threads: usize, stop: &Stop, progress: &dyn Fn(Encoded)) -> Result<u64> {
         self.make_parts(PartOptions { threads, may_encode: true }, stop, progress)
     }
 
@@ -118,15 +113,15 @@ impl Source {
         &self,
         options: PartOptions,
         stop: &Stop,
-        progress: &(dyn Fn(Encoded) + Sync),
+        progress: &dyn Fn(Encoded),
     ) -> Result<u64> {
         let Some(encoder) = self.model().sentence_encoder() else { return Ok(0) };
         let mut done = 0;
         while let Some(snapshot) = self.latest_index(stop) {
-            let work = PartWork { snapshot: &snapshot, encoder, options, stop, progress };
+            let work = PartWork { snapshot: &snapshot, encoder, options, stop };
             let is_latest =
                 || self.latest_index(stop).is_some_and(|it| it.name() == snapshot.name());
-            match work.run() {
+            match work.run(progress) {
                 Ok(made) => {
                     done += made;
                     if is_latest() {
@@ -158,12 +153,11 @@ struct PartWork<'a> {
     encoder: SentenceEncoder,
     options: PartOptions,
     stop: &'a Stop,
-    progress: &'a (dyn Fn(Encoded) + Sync),
 }
 
 impl PartWork<'_> {
     /// Makes all parts that are missing. Returns the number of vectors.
-    fn run(&self) -> Result<u64> {
+    fn run(&self, progress: &dyn Fn(Encoded)) -> Result<u64> {
         let segments = self.snapshot.segments();
         let Some(index_dir) = segments.first().and_then(|segment| segment.folder.parent()) else {
             return Ok(0);
@@ -187,7 +181,11 @@ impl PartWork<'_> {
             while !parts.is_complete() {
                 let kept =
                     kept.get_or_insert_with(|| KeptVectors::open(index_dir, self.encoder.name()));
-                let part = self.part(segment, parts.made(), made, kept)?;
+                let told = |encoded: u32| {
+                    let total = u64::from(self.snapshot.max_doc());
+                    progress(Encoded { made: made + u64::from(encoded), total });
+                };
+                let part = self.part(segment, parts.made(), kept, &told)?;
                 let count = part.count() as u64;
                 if count == 0 {
                     break;
@@ -207,13 +205,13 @@ impl PartWork<'_> {
     }
 
     /// Encodes the next messages of a segment, from the doc id `first` of the segment, until the time of a part
-    /// is over. `made` is the number of vectors that the snapshot has.
+    /// is over. `progress` gets the number of those that are encoded, on this thread.
     fn part(
         &self,
         segment: &SegmentRef<'_>,
         first: u32,
-        made: u64,
         kept: &KeptVectors,
+        progress: &dyn Fn(u32),
     ) -> Result<VectorPartWriter> {
         let count = segment.doc_ids.len() as u32;
         let end = count.min(first.saturating_add(MAX_PART));
@@ -222,7 +220,7 @@ impl PartWork<'_> {
         let done = AtomicU32::new(0);
         let slices = Mutex::new(Vec::new());
         let begun = Instant::now();
-        let work = || {
+        let work = |tell: &dyn Fn(u32)| {
             while begun.elapsed() < limit || done.load(Ordering::Relaxed) == 0 {
                 let start = next.fetch_add(SLICE, Ordering::Relaxed);
                 if start >= end || self.stop.requested() {
@@ -233,17 +231,18 @@ impl PartWork<'_> {
                 let encoded = ids.len() as u32;
                 let Some(slice) = self.slice(ids, kept) else { return };
                 lock(&slices).push((start, slice));
-                let done = done.fetch_add(encoded, Ordering::Relaxed) + encoded;
-                let total = u64::from(self.snapshot.max_doc());
-                (self.progress)(Encoded { made: made + u64::from(done), total });
+                tell(done.fetch_add(encoded, Ordering::Relaxed) + encoded);
             }
         };
         thread::scope(|scope| {
             for _ in 1..self.options.threads {
-                scope.spawn(work);
+                scope.spawn(|| work(&|_| ()));
             }
-            work();
+            work(progress);
         });
+        if done.load(Ordering::Relaxed) > 0 {
+            progress(done.load(Ordering::Relaxed));
+        }
         self.stop.check(index::Error::Stopped)?;
         let mut slices = slices.into_inner().unwrap_or_default();
         slices.sort_unstable_by_key(|(start, _)| *start);

@@ -42,7 +42,7 @@ const MAX_EMBEDDED: usize = 1 << 20;
 
 /// How the files of ranked search are built.
 #[derive(Clone, Copy, Debug)]
-pub struct EnrichOptions {
+pub(crate) struct EnrichOptions {
     pub(crate) resources: Resources,
     /// Whether vectors are built too, and not only term indexes.
     pub(crate) with_vectors: bool,
@@ -52,7 +52,7 @@ pub struct EnrichOptions {
 
 impl EnrichOptions {
     /// Returns the options that build all files and wait for others.
-    pub fn all(resources: Resources) -> EnrichOptions {
+    pub(crate) fn all(resources: Resources) -> EnrichOptions {
         EnrichOptions { resources, with_vectors: true, patience: Duration::MAX }
     }
 }
@@ -113,7 +113,7 @@ impl Source {
 
 /// Does the same as [`Source::enrich`], and reports the stage of the work. It is an error if another thread or
 /// process builds the same files for longer than `options.patience`.
-pub fn enrich(
+pub(crate) fn enrich(
     source: &Source,
     options: EnrichOptions,
     stop: &Stop,

@@ -5,6 +5,7 @@ pub(crate) mod encode;
 pub(crate) mod enrich;
 pub(crate) mod events;
 pub(crate) mod follow;
+pub(crate) mod index_all;
 pub(crate) mod maintainer;
 pub(crate) mod merge;
 pub(crate) mod refresh;
@@ -20,7 +21,8 @@ use std::{
 
 use self::{
     enrich::{EnrichOptions, EnrichProgress},
-    maintainer::{INDEX_SHARE, Maintainer},
+    index_all::{Completing, IndexReport, IndexStep, IndexWork},
+    maintainer::Maintainer,
     refresh::{Progress, Reindex, Reindexed},
     transcripts::{ArchiveProgress, ArchiveReport},
 };
@@ -71,25 +73,6 @@ impl IndexNeed {
     }
 }
 
-/// The progress of completing an index: first the index itself, then the files for ranking.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Completing {
-    /// The index of texts is being built or refreshed.
-    Index(Progress),
-    /// The terms and vectors are being made.
-    Ranking(EnrichProgress),
-}
-
-impl Completing {
-    /// Returns the finished share, from 0 to 1.
-    pub(crate) fn share(self) -> f64 {
-        match self {
-            Completing::Index(step) => step.share() * INDEX_SHARE,
-            Completing::Ranking(step) => INDEX_SHARE + (1.0 - INDEX_SHARE) * step.share(),
-        }
-    }
-}
-
 /// Access to the work that keeps an engine's indexes and transcript store current.
 #[derive(Clone, Copy, Debug)]
 pub struct Upkeep<'a> {
@@ -111,6 +94,31 @@ impl Upkeep<'_> {
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Reindexed> {
         self.sources.export()?.reindex(options, stop, progress)
+    }
+
+    /// Updates the transcript store and refreshes the indexes of all sources, with the files for ranking and, at
+    /// last, the vectors by the sentence encoder.
+    pub fn index_all(
+        &self,
+        options: Reindex,
+        stop: &Stop,
+        progress: &dyn Fn(IndexStep<'_>),
+    ) -> IndexReport {
+        let sources = self.sources;
+        IndexWork { sources, options, is_after_import: false, stop, tell: progress }.run()
+    }
+
+    /// Does the same as [`Upkeep::index_all`], as after an import: waits for another process that builds the same
+    /// index, and leaves the vectors by the sentence encoder to the background if it would take long to make them.
+    pub fn index_after_import(
+        &self,
+        resources: Resources,
+        stop: &Stop,
+        progress: &dyn Fn(IndexStep<'_>),
+    ) -> IndexReport {
+        let options = Reindex { resources, full: false };
+        let sources = self.sources;
+        IndexWork { sources, options, is_after_import: true, stop, tell: progress }.run()
     }
 
     /// Builds all files that ranking a source needs: the index, the terms and, with the built-in model,

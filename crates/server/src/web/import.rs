@@ -13,6 +13,9 @@ use super::{
 use verbatim_base::model::Stop;
 use verbatim_text::amount::bytes;
 
+/// The number of units in the progress bar of an index.
+const BAR: f64 = 1e4;
+
 pub(super) fn page(site: &Site, stop: &Stop) -> Result<Markup, Problem> {
     Ok(page_on(site, Tab::Import, &Ask::default(), site.messages(stop)))
 }
@@ -72,16 +75,22 @@ pub(super) fn progress(site: &Site) -> Markup {
                         ", " (counted(read.messages as usize, "message")) }
                     (bar(of(read.done, read.total)))
                 }
+                Stage::Indexing(share) => {
+                    p { b { "Indexing " bdi { (name) } } }
+                    (bar(Some(((share * BAR) as u64, BAR as u64))))
+                }
                 Stage::Done(outcome) => {
                     p { b { bdi { (name) } " is imported" } }
-                    p { (counted(outcome.conversations as usize, "conversation")) " read; "
-                        (counted(outcome.new_conversations as usize, "conversation")) " and "
-                        (counted(outcome.new_messages as usize, "message")) " are new, "
-                        (counted(outcome.updated_messages as usize, "message")) " changed." }
+                    p { (outcome.stored) "." }
                     @if !outcome.is_whole { p.warn { b { "Not everything was imported" } } }
                     @if !outcome.left_out.is_empty() {
                         ul.list { @for line in &outcome.left_out { li dir="auto" { (line) } } }
                     }
+                    @if let Some(why) = &outcome.unindexed {
+                        p.warn { b { "Not all of it is indexed" } }
+                        p.broken { (why) "." }
+                    }
+                    @if let Some(left) = &outcome.vectors_left { p { (left) } }
                     p { a.btn.main href="/" { "Search it" } }
                 }
                 Stage::Failed(why) => {

@@ -14,17 +14,19 @@ pub(super) struct Upload {
     pub(super) stage: Stage,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(super) enum Stage {
     /// The file is being received: the received bytes, and the total if the browser gave it.
     Receiving(u64, Option<u64>),
     Reading(ReadSoFar),
+    /// Everything is imported, and this share of the index is made.
+    Indexing(f64),
     Done(Outcome),
     /// The import failed; the text is the reason.
     Failed(String),
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct ReadSoFar {
     pub(super) done: u64,
     pub(super) total: u64,
@@ -34,14 +36,16 @@ pub(super) struct ReadSoFar {
     pub(super) is_copy: bool,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Outcome {
-    pub(super) conversations: u64,
-    pub(super) new_conversations: u64,
-    pub(super) new_messages: u64,
-    pub(super) updated_messages: u64,
+    /// What was stored.
+    pub(super) stored: String,
     pub(super) is_whole: bool,
     pub(super) left_out: Vec<String>,
+    /// Why not all of it is indexed.
+    pub(super) unindexed: Option<String>,
+    /// The vectors that are made later.
+    pub(super) vectors_left: Option<String>,
 }
 
 impl Imports {
@@ -68,6 +72,6 @@ impl Imports {
 
 impl Upload {
     pub(super) fn is_under_way(&self) -> bool {
-        matches!(self.stage, Stage::Receiving(..) | Stage::Reading(_))
+        matches!(self.stage, Stage::Receiving(..) | Stage::Reading(_) | Stage::Indexing(_))
     }
 }

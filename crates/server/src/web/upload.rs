@@ -22,11 +22,10 @@ use super::{
     imports::{Outcome, ReadSoFar, Stage},
     site::SiteState,
 };
-use verbatim_answer::import_report::{Remedies, left_out};
+use verbatim_answer::import_report::{Remedies, left_out, stored, unindexed, vectors_left};
 use verbatim_base::{model::Stop, private};
 use verbatim_engine::{
-    Branches, Config, Decisions, Engine, Forgetter, StoreAddress,
-    import::{Target, import_until, may_write},
+    Branches, ImportOptions, ImportStep, IndexStep, SourceKind, StoreAddress, import::may_write,
 };
 use verbatim_text::amount::bytes;
 
@@ -192,38 +191,38 @@ fn import(site: &SiteState, path: &Path, branches: Branches) -> Result<Outcome, 
         StoreAddress::Cluster(_) => {}
     }
     site.imports.set(Stage::Reading(ReadSoFar::default()));
-    let sources = [path.to_owned()];
-    let decisions = Decisions::of(&site.engine.all_sources().current_config())
-        .map_err(|error| error.to_string())?;
-    let stop = Stop::never();
-    let into = Target::new(config, &target, &decisions);
-    let report = import_until(&sources, &into, branches, &stop, &|progress| {
-        site.imports.set(Stage::Reading(ReadSoFar {
+    let options = ImportOptions { branches, resources: site.resources, on_wait: None };
+    let show = |step: ImportStep<'_>| match step {
+        ImportStep::Reading(progress) => site.imports.set(Stage::Reading(ReadSoFar {
             done: progress.done,
             total: progress.total,
             conversations: progress.source.conversations,
             messages: progress.source.messages,
             is_copy: progress.source.is_copy,
-        }));
-    });
-    let report = report.map_err(|error| without_folder(&error.to_string(), path))?;
-    // The import may have written a conversation again that the user forgot in the meantime.
-    let reading = Engine::new(Config { db: Some(target), ..config.clone() });
-    let again = Forgetter::new(reading.all_sources()).forget_imported_again(
-        &decisions,
-        site.resources,
-        &stop,
-    );
-    again.map_err(|error| error.to_string())?;
+        })),
+        ImportStep::Imported(_) => site.imports.set(Stage::Indexing(0.0)),
+        ImportStep::Indexing(IndexStep::Building(SourceKind::Export, done)) => {
+            site.imports.set(Stage::Indexing(done.share()));
+        }
+        ImportStep::Indexing(_) => {}
+    };
+    let imported = site
+        .engine
+        .import(&[path.to_owned()], options, &Stop::never(), &show)
+        .map_err(|error| without_folder(&error.to_string(), path))?;
+    let report = &imported.report;
+    let index = imported.index.as_ref();
     let remedies = Remedies { branches: "; the box above imports them too", ..Remedies::default() };
-    let lines = left_out(&report, remedies);
+    let lines = left_out(report, remedies);
+    let threads = site.resources.threads;
     Ok(Outcome {
-        conversations: report.tally.conversations,
-        new_conversations: report.changes.new_conversations,
-        new_messages: report.changes.new_messages,
-        updated_messages: report.changes.updated_messages,
+        stored: stored(report),
         is_whole: report.missing().is_empty(),
         left_out: lines.iter().map(|line| without_folder(line, path)).collect(),
+        unindexed: index.and_then(|index| index.failed.as_ref()).map(unindexed),
+        vectors_left: index
+            .and_then(|index| index.left)
+            .map(|left| vectors_left(left, threads, "the tab Status", "`verbatim reindex`")),
     })
 }
 

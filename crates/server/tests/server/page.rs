@@ -551,9 +551,65 @@ async fn a_dropped_export_is_imported_and_found() {
     let answer = post_to(&router, "/import?name=conversations.json", export).await;
     assert_eq!(answer.status(), StatusCode::ACCEPTED);
     let done = ended(&router).await;
-    assert!(words_of(&done).contains("1 conversation and 1 message are new"), "{done}");
+    assert!(words_of(&done).contains("Imported 1 conversation, 1 message."), "{done}");
     assert!(words_of(&done).contains("1 empty message skipped"), "{done}");
     assert!(get_of(&router, "/?q=SOURDOUGH").await.1.contains("<mark>sourdough</mark>"));
+}
+
+#[tokio::test]
+async fn an_import_ends_with_an_index_that_is_current() {
+    let home = tempfile::tempdir().unwrap();
+    let config = Config { home: home.path().to_owned(), ..Default::default() };
+    let router = web::router(Arc::new(Engine::new(config.clone())), false, RESOURCES);
+    let chat = |id: &str, messages: usize| {
+        let texts = (0..messages)
+            .map(|at| format!(r#"{{"uuid": "{id}{at}", "sender": "human", "text": "{id} {at}"}}"#));
+        let texts = texts.collect::<Vec<_>>().join(",");
+        format!(r#"[{{"uuid": "{id}", "name": "Tulips", "chat_messages": [{texts}]}}]"#)
+    };
+    post_to(&router, "/import?name=conversations.json", &chat("few", 3)).await;
+    let done = words_of(&ended(&router).await);
+    assert!(done.contains("Imported 1 conversation, 3 messages."), "{done}");
+    assert!(!done.contains("vectors"), "{done}");
+    let stop = Stop::never();
+    let state = |name: &str| {
+        let engine = Engine::new(config.clone());
+        let source = engine.sources().remove(0);
+        let request = Request { text: name.to_owned(), ..Default::default() };
+        let plan = engine.exact(&request, &stop, &mut |_| ControlFlow::Continue(())).unwrap();
+        (plan, source.encoded(&stop))
+    };
+    let (plan, encoded) = state("few");
+    assert!(matches!(plan, SearchPlan::Index { .. }), "{plan:?}");
+    assert_eq!((encoded.made, encoded.total), (3, 3));
+    // The vectors of many messages are left to others.
+    post_to(&router, "/import?name=conversations.json", &chat("many", 2_100)).await;
+    let done = words_of(&ended(&router).await);
+    assert!(done.contains("Imported 1 conversation, 2,100 messages."), "{done}");
+    assert!(
+        done.contains(
+            "Searches work now. 2,100 messages have no vectors of the sentence model yet"
+        ),
+        "{done}"
+    );
+    let (plan, encoded) = state("many");
+    assert!(matches!(plan, SearchPlan::Index { .. }), "{plan:?}");
+    assert_eq!((encoded.made, encoded.total), (3, 2_103));
+}
+
+#[tokio::test]
+async fn an_import_that_cannot_be_indexed_says_so() {
+    let home = tempfile::tempdir().unwrap();
+    let index = Some(home.path().join("file/index"));
+    std::fs::write(home.path().join("file"), "no folder").unwrap();
+    let config = Config { home: home.path().to_owned(), index, ..Default::default() };
+    let router = web::router(Arc::new(Engine::new(config)), false, RESOURCES);
+    let export = r#"[{"uuid": "c1", "chat_messages": [{"uuid": "m1", "text": "sourdough"}]}]"#;
+    post_to(&router, "/import?name=conversations.json", export).await;
+    let done = words_of(&ended(&router).await);
+    assert!(done.contains("is imported") && done.contains("Not all of it is indexed"), "{done}");
+    assert!(done.contains("slow until `verbatim reindex` succeeds"), "{done}");
+    assert!(get_of(&router, "/?q=sourdough").await.1.contains("<mark>sourdough</mark>"));
 }
 
 #[tokio::test]
