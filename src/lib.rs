@@ -129,37 +129,35 @@
 //! - **clusters**: groups of similar vectors; a query is compared with the nearest groups only
 //! - **document store**: the texts and fields of a segment's messages, by doc id
 //! - **doc id**: the number of a message in a snapshot; 0 is the newest message
+//! - **encoder**: the slower model, which reads a text as a whole; the **static table** has a vector for each piece of
+//!   a word
 //! - **excluded, forgotten, hidden, superseded**: why a conversation is *left out*: by the user's setting, for good,
 //!   on the page, or because another source has a newer copy
+//! - **face**: what people and programs see: the terminal, the picker, the page, MCP, HTTP
 //! - **folded**: with one form for all the cases of a letter, in every script
 //! - **gram**: a short piece of folded text; **posting list**: the doc ids of the messages that hold a gram
 //! - **index directory**: the files of one database's index: segments and snapshots
 //! - **maintainer**: refreshes indexes in the background; **upkeep** is its work
 //! - **merge**: makes one segment of several
 //! - **note**: a sentence about something that an answer leaves out, or that was done in another way
+//! - **picker**: the full-screen search in the terminal
 //! - **reader**: answers from one state of a source: by its index, or by SQLite's `LIKE`
 //! - **scope**: which messages a question is about: sources, roles, dates, conversations
 //! - **scorer**: ranks the messages of one source: BM25, cosines, context
 //! - **segment**: a part of an index that never changes; only its deleted documents do
 //! - **signature**: a table of bits that says in which pieces of a long text a run of characters may be
+//! - **sink**: takes the hits of a search, and shows them once they are confirmed
 //! - **snapshot**: the segments that together hold one state of a database
 //! - **source**: a place that messages come from: the export, the transcripts, the recorded threads
 //! - **stamp**: the identity, size and times of a file; a file with the same stamp is unchanged
-//! - **summary**: the first sentences of what the person wrote first in a conversation
+//! - **summary**: the first sentences of what the person wrote first in a conversation, made when it is asked for
 //! - **transcript store**: the database that the transcripts of coding agents are copied into
 //!
 //! # Crates
 //!
-//! This package is the program and the library's public face. What does the work is in crates, each of
-//! which uses only those above it in this list:
-//!
-//! - `verbatim-base`: plain data, private files; `verbatim-text`: matching, n-grams, dates
-//! - `verbatim-index`: n-grams in result order; `verbatim-embed`: vectors of texts; `verbatim-chats`:
-//!   databases, exports and folders of conversations
-//! - `verbatim-cluster`: chats in an index of OpenSearch
-//! - `verbatim-engine`: joins them, and answers questions
-//! - `verbatim-answer`: answers ready to print, with the filters and sentences of all faces
-//! - `verbatim-server`: tools, MCP, HTTP, the page, watched files
+//! This package is the program and the library's public face. What does the work is in crates, from
+//! `verbatim-base` up to `verbatim-server`: `ARCHITECTURE.md` shows which uses which, and how a query passes
+//! through them.
 
 #![cfg_attr(
     not(all(feature = "page", feature = "picker")),

@@ -9,7 +9,7 @@ use std::{
 
 use clap::builder::PossibleValuesParser;
 
-use self::error::Error;
+use self::error::{Error, MCP_PATH};
 use super::{
     clients::{
         AiClient, BY_ADDRESS, ConfigFile, EntryPlace, Fault, OFF, PROFILE, SERVER, Server, TABLE,
@@ -24,9 +24,6 @@ use super::{
 use verbatim_engine::{Config, StoreAddress};
 
 const DEFAULT_URL: &str = "http://127.0.0.1:8377/mcp";
-
-/// The end of the address of a server.
-const MCP_PATH: &str = "/mcp";
 
 /// The width of the names of clients in the list.
 const NAMES: usize = 20;

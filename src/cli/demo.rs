@@ -7,7 +7,7 @@ use std::{
 
 use super::{
     command::{CommandArgs, Facts, Invocation, OutputForm, Reads},
-    engine_config::{self, PlaceArgs},
+    engine_config,
     environment::{Environment, Terminal},
     error::Result,
     import::{error::Error as ImportError, write_report},
@@ -74,12 +74,7 @@ fn run(home: &Path, terminal: Terminal<'_>) -> Result<u8> {
     introduce(&exports, &imported.report, &database, Terminal { environment, out })?;
     for query in QUERIES {
         writeln!(out, "\nverbatim search {query:?}")?;
-        search::run(
-            &search::Args::few(query),
-            &PlaceArgs::default(),
-            &engine,
-            Terminal { environment, out },
-        )?;
+        search::show_few(query, &engine, Terminal { environment, out })?;
     }
     explain(environment, &database, out)?;
     Ok(FOUND)

@@ -8,7 +8,7 @@ use super::{
     import::error::Error as ImportError,
     settings_file,
 };
-use verbatim_answer::hint::Explained;
+use verbatim_answer::{hint::Explained, json_lines};
 use verbatim_engine as engine;
 use verbatim_server::{http, mcp, tools};
 use verbatim_text::shell::quoted;
@@ -32,6 +32,15 @@ fn explained(error: &engine::Error) -> String {
         }
         _ if error.is_not_found() => error.reason(),
         _ => says.to_string(),
+    }
+}
+
+impl From<json_lines::Error> for Error {
+    fn from(error: json_lines::Error) -> Error {
+        match error {
+            json_lines::Error::Engine(error) => error.into(),
+            json_lines::Error::Io(error) => error.into(),
+        }
     }
 }
 

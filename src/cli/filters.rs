@@ -99,9 +99,8 @@ impl FromArgMatches for FilterArgs {
 
 impl FilterArgs {
     /// Returns these filters, for these conversations only.
-    pub(super) fn within(&self, conversations: &[String]) -> FilterArgs {
-        let given = filters::Filters { within: conversations.to_vec(), ..self.given.clone() };
-        FilterArgs { given }
+    pub(super) fn within(&self, conversations: &[String]) -> filters::Filters {
+        filters::Filters { within: conversations.to_vec(), ..self.given.clone() }
     }
 
     /// Returns whether the answer can include transcripts of coding agents.
@@ -116,23 +115,27 @@ impl FilterArgs {
         clock: Clock,
         stop: &Stop,
     ) -> Result<(Scope, Vec<Note>)> {
-        self.given.scope(engine, clock, stop).map_err(|error| match error {
-            FilterError::Engine(error) => error.into(),
-            FilterError::Date { filter, reason } => {
-                usage(format!("invalid value for '--{filter} <DATE>': {reason}"))
-            }
-            FilterError::OneMessage { conversation } => usage(format!(
-                "--{WITHIN} takes a conversation, not one message: --{WITHIN} {conversation}"
-            )),
-            error => usage(error.to_string()),
-        })
+        scope(&self.given, engine, clock, stop)
     }
+}
 
-    /// Returns the arguments that give these filters.
-    pub(super) fn arguments(&self) -> Vec<String> {
-        let given = self.given.given();
-        given.flat_map(|(name, value)| [format!("--{name}"), value.to_owned()]).collect()
-    }
+/// Returns the scope of filters that are flags, and notes about sources that they leave out.
+pub(super) fn scope(
+    filters: &filters::Filters,
+    engine: &Engine,
+    clock: Clock,
+    stop: &Stop,
+) -> Result<(Scope, Vec<Note>)> {
+    filters.scope(engine, clock, stop).map_err(|error| match error {
+        FilterError::Engine(error) => error.into(),
+        FilterError::Date { filter, reason } => {
+            usage(format!("invalid value for '--{filter} <DATE>': {reason}"))
+        }
+        FilterError::OneMessage { conversation } => usage(format!(
+            "--{WITHIN} takes a conversation, not one message: --{WITHIN} {conversation}"
+        )),
+        error => usage(error.to_string()),
+    })
 }
 
 /// Returns the error for a wrong command line.

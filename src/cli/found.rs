@@ -11,30 +11,12 @@ pub(super) use verbatim_answer::conversation::{
     ConversationJson, DescribedConversation, MessageKey, UNTITLED, conversation, conversations,
     listed, provenance, target, title_line,
 };
+pub(super) use verbatim_answer::json_lines::Context;
 use verbatim_answer::marks::Marks;
 use verbatim_base::model::{Hit, Instant};
 pub(super) use verbatim_engine::ConversationKey as Key;
-use verbatim_engine::{Engine, Session, SourceKind};
+use verbatim_engine::{Engine, SourceKind};
 use verbatim_text::snippet;
-
-/// The numbers of messages to show before and after each match.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Context {
-    pub(super) before: usize,
-    pub(super) after: usize,
-}
-
-impl Context {
-    pub(super) fn is_empty(self) -> bool {
-        self.before + self.after == 0
-    }
-
-    /// Returns the turns around a turn of a session, this turn included.
-    pub(super) fn around(self, turn: usize, session: &Session) -> Range<usize> {
-        let end = turn.saturating_add(self.after).saturating_add(1).min(session.turns());
-        turn.saturating_sub(self.before)..end
-    }
-}
 
 /// The settings for showing an answer.
 #[derive(Clone, Copy)]

@@ -4,7 +4,6 @@ use std::{
     io,
     net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, ToSocketAddrs},
     path::{Path, PathBuf},
-    sync::Arc,
 };
 
 use axum::Router;
@@ -14,15 +13,10 @@ use super::{
     error::{Error, Result},
     filters::usage,
     output::complain,
-    search,
     token::token_of,
 };
-use verbatim_engine::{Config, Engine, Error as E};
-use verbatim_server::http::{
-    self, HttpServer, Sockets,
-    search::{SearchFailure, SearchRun},
-    token::AccessToken,
-};
+use verbatim_engine::Config;
+use verbatim_server::http::{self, HttpServer, Sockets, token::AccessToken};
 
 pub(super) const PORT: u16 = 8377;
 
@@ -182,22 +176,6 @@ fn parse_address(text: &str) -> Result<SocketAddr, String> {
         format!(
             "{text:?} is not an address of this computer; write 8377, 0.0.0.0 or 127.0.0.1:8377"
         )
-    })
-}
-
-pub(super) fn search_by(engine: &Arc<Engine>, environment: &Environment) -> Arc<SearchRun> {
-    let (engine, environment) = (Arc::clone(engine), environment.clone());
-    Arc::new(move |asked, stop, out| {
-        search::answer(asked, &engine, &environment, stop, out).map_err(|error| match error {
-            Error::Usage(error) => SearchFailure::Asked(error.to_string()),
-            Error::Engine(error) if error.is_of_request() => {
-                SearchFailure::Asked(error.to_string())
-            }
-            Error::Engine(
-                error @ (E::NoConversation { .. } | E::Ambiguous { .. } | E::SameId { .. }),
-            ) => SearchFailure::Asked(error.to_string()),
-            error => SearchFailure::Failed(error.to_string()),
-        })
     })
 }
 

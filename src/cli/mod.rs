@@ -24,7 +24,6 @@ mod hints;
 mod import;
 mod indexing;
 mod interrupt;
-mod lines;
 mod list;
 mod listen;
 mod look;
@@ -382,11 +381,7 @@ fn show_picked(
     engine: &Engine,
     terminal: Terminal<'_>,
 ) -> Result<u8> {
-    let parsed = Cli::try_parse_from(["verbatim", "show", "--", word]);
-    let Some(Command::Show(args)) = parsed.map_err(Error::Usage)?.command else {
-        return Ok(NOTHING);
-    };
-    let code = show::run(&args, engine, terminal, Some(found))?;
+    let code = show::run(&show::Args::of(word), engine, terminal, Some(found))?;
     refuse_torn(engine)?;
     Ok(code)
 }

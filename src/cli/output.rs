@@ -2,13 +2,13 @@
 
 use std::io::{self, Write};
 
-use serde::Serialize;
 use unicode_width::UnicodeWidthStr;
 
-use super::{clock::Clock, waiting, wrap::wrapped};
+use super::{waiting, wrap::wrapped};
 use verbatim_base::model::Hit;
 use verbatim_text::terminal::is_deceptive;
 
+pub(super) use verbatim_answer::json_lines::{JsonHit, json_line};
 pub(super) use verbatim_text::{
     amount::{counted, grouped},
     terminal::harmless,
@@ -178,36 +178,6 @@ fn ask(
 
 pub(super) fn role(hit: &Hit) -> String {
     if hit.role.is_empty() { "unknown".to_owned() } else { harmless(&hit.role) }
-}
-
-#[derive(Serialize)]
-pub(super) struct JsonHit<'a> {
-    message_id: &'a str,
-    conversation_id: &'a str,
-    title: &'a str,
-    role: &'a str,
-    time: Option<String>,
-    content: &'a str,
-    position: Option<i64>,
-}
-
-impl JsonHit<'_> {
-    pub(super) fn of<'a>(hit: &'a Hit<'_>, clock: Clock) -> JsonHit<'a> {
-        JsonHit {
-            message_id: &hit.message_id,
-            conversation_id: &hit.conversation_id,
-            title: &hit.title,
-            role: &hit.role,
-            time: hit.time.and_then(|time| clock.iso(time)),
-            content: &hit.content,
-            position: hit.position,
-        }
-    }
-}
-
-pub(super) fn json_line(out: &mut dyn Write, value: &impl Serialize) -> io::Result<()> {
-    serde_json::to_writer(&mut *out, value)?;
-    writeln!(out)
 }
 
 #[cfg(test)]

@@ -1,14 +1,8 @@
-//! The texts of an exact search, and the way in which they match.
+//! The texts of a search as flags, and flags for a search that finds something.
 
-use clap::error::ErrorKind;
-
-use super::{
-    error::{Error, Result},
-    filters::ids,
-};
+use super::filters::ids;
+use verbatim_answer::asked::{Asked, LetterCase, TextMatching, case_matters, filled};
 use verbatim_base::model::{Matching, Request};
-use verbatim_engine as engine;
-use verbatim_text::expression::literals;
 
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(super) struct Patterns {
@@ -50,94 +44,31 @@ pub(super) struct Patterns {
 }
 
 impl Patterns {
-    /// Returns the patterns of a search for one text.
-    #[cfg(feature = "picker")]
-    pub(super) fn of(text: &str) -> Patterns {
-        Patterns { words: vec![text.to_owned()], ..Patterns::default() }
-    }
-
-    pub(super) fn text(&self) -> String {
-        self.words.join(" ")
-    }
-
-    /// Returns the question to rank by: the words, and the texts that an answer must or must not have.
-    pub(super) fn question(&self) -> String {
-        let quoted = |text: &String| format!("\"{}\"", text.replace('"', " "));
-        let and = self.and.iter().map(quoted);
-        let not = self.not.iter().map(|text| format!("-{}", quoted(text)));
-        let parts = std::iter::once(self.text()).chain(and).chain(not);
-        parts.filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ")
-    }
-
-    pub(super) fn request(&self) -> Request {
-        let trimmed = |text: &String| engine::trimmed(text).to_owned();
-        let matching = match () {
-            () if !self.regexp.is_empty() => Matching::Regex,
-            () if self.word => Matching::Word,
-            () => Matching::Literal,
+    /// Returns the question with these texts, without filters.
+    pub(super) fn asked(&self) -> Asked {
+        let mut expressions = self.regexp.iter().cloned();
+        let text = expressions.next().unwrap_or_else(|| self.words.join(" "));
+        let case = if self.case_sensitive {
+            LetterCase::Sensitive
+        } else if self.ignore_case {
+            LetterCase::Ignored
+        } else {
+            LetterCase::Smart
         };
-        let expression = |text: &String| match self.word {
-            true => format!(r"\b(?:{text})\b"),
-            false => text.clone(),
-        };
-        let mut expressions = self.regexp.iter().map(expression);
-        let text = expressions.next().unwrap_or_else(|| trimmed(&self.text()));
-        let request = Request {
+        Asked {
             text,
             or: expressions.chain(self.or.iter().cloned()).collect(),
             and: self.and.clone(),
             not: self.not.clone(),
-            matching,
-            ignore_accents: self.fold,
-            ..Request::default()
-        };
-        let case_sensitive = self.case_sensitive || !self.ignore_case && case_matters(&request);
-        Request { case_sensitive, ..request }
-    }
-
-    /// Refuses flags that ranked search does not support.
-    pub(super) fn refuse_for_ranking(&self) -> Result<()> {
-        for (given, name) in [
-            (!self.regexp.is_empty(), "--regexp"),
-            (self.word, "--word"),
-            (!self.or.is_empty(), "--or"),
-            (self.ignore_case, "--ignore-case"),
-            (self.case_sensitive, "--case-sensitive"),
-            (self.fold, "--fold"),
-        ] {
-            refuse(given, name)?;
+            matching: TextMatching {
+                is_regex: !self.regexp.is_empty(),
+                is_word: self.word,
+                case,
+                ignores_accents: self.fold,
+            },
+            ..Asked::default()
         }
-        Ok(())
     }
-}
-
-/// Refuses a blank text, which every message has.
-fn filled(text: &str) -> Result<String, &'static str> {
-    match engine::trimmed(text).is_empty() {
-        true => Err("every message has the empty text; give a text that only some messages have"),
-        false => Ok(text.to_owned()),
-    }
-}
-
-/// Refuses a flag of exact search with `--mode`.
-pub(super) fn refuse(given: bool, name: &str) -> Result<()> {
-    if !given {
-        return Ok(());
-    }
-    let message = format!("{name} is for exact search; leave out --mode or {name}\n");
-    Err(Error::Usage(clap::Error::raw(ErrorKind::ArgumentConflict, message)))
-}
-
-/// Returns whether the case of letters matters if no flag says so, as ripgrep's `--smart-case` decides: if a
-/// text to find has an upper-case letter, or if expressions have no literal character, such as `\p{Lu}`.
-fn case_matters(request: &Request) -> bool {
-    let Request { text, or, and, not, matching, .. } = request;
-    let texts = std::iter::once(text).chain(or).chain(and).chain(not);
-    let literals: String = match matching {
-        Matching::Regex => texts.map(|text| literals(text)).collect(),
-        _ => texts.map(String::as_str).collect(),
-    };
-    literals.chars().any(char::is_uppercase) || *matching == Matching::Regex && literals.is_empty()
 }
 
 /// Returns the arguments of `verbatim search` that make a request, without its roles and dates.

@@ -2,24 +2,19 @@
 
 use std::{io::Write, ops::Range};
 
-use serde::Serialize;
-
 use super::{
     environment::Terminal,
     error::Result,
-    found::{ConversationJson, FoundHit, Key, Page, conversations},
+    found::{FoundHit, Page},
     groups::Groups,
-    indexing,
-    lines::{JsonAnswer, JsonNeighbour, Neighbours},
-    notes,
-    output::{FOUND, JsonHit, NOTHING, complain, counted, json_line},
+    indexing, notes,
+    output::{FOUND, NOTHING, complain, counted},
 };
-use verbatim_answer::{nothing::no_answer, ranked::RankedMessages};
+use verbatim_answer::{
+    asked::MOST_RANKED, json_lines::JsonLines, nothing::no_answer, ranked::RankedMessages,
+};
 use verbatim_base::model::{Hit, Stop};
 use verbatim_engine::{Match, Question};
-
-/// The limit for `--limit 0`. Messages with a lower rank do not answer the question.
-pub(super) const MOST: usize = 1_000;
 
 /// The line above the messages that are far from the question.
 const FAR: &str = "further away:";
@@ -60,14 +55,15 @@ pub(super) fn run(
     ranking.heading().into_iter().for_each(complain);
     if !ranking.is_total_exact && (environment.terminal || !form.has_limit) {
         let shown = ranking.items.len();
-        let advice = match ranking.total > shown && question.limit < MOST {
+        let advice = match ranking.total > shown && question.limit < MOST_RANKED {
             true => format!("-n {} shows more", shown * 4),
             false => "there may be more; a search without --mode finds them".to_owned(),
         };
         complain(&format!("only the best {}; {advice}", counted(shown, "message")));
     }
     if form.json {
-        write_json(&ranking, page, &stop, out)?;
+        let Page { engine, clock, context, .. } = page;
+        JsonLines { engine, clock, context, stop: &stop, out }.ranked(&ranking)?;
         return Ok(FOUND);
     }
     let mark = |text: &str| ranking.marks.spans(text, usize::MAX);
@@ -103,72 +99,4 @@ fn write_groups(
     }
     groups.write(&page, mark, out)?;
     Ok(())
-}
-
-/// Writes the best messages for a question as JSON.
-pub(super) fn json(
-    question: &Question,
-    page: Page<'_>,
-    stop: &Stop,
-    out: &mut dyn Write,
-) -> Result<JsonAnswer> {
-    let ranking = RankedMessages::find(page.engine, question, stop)?;
-    write_json(&ranking, page, stop, out)?;
-    let RankedMessages { items, notes, is_total_exact, .. } = ranking;
-    Ok(JsonAnswer { count: items.len(), is_cut: !is_total_exact, notes })
-}
-
-fn write_json(
-    ranking: &RankedMessages,
-    page: Page<'_>,
-    stop: &Stop,
-    out: &mut dyn Write,
-) -> Result<()> {
-    let (found, absent_words) = (&ranking.items, ranking.absent_words());
-    let key = |one: &Match| (one.source, one.hit.conversation_id.clone().into_owned());
-    let keys: Vec<Key> = found.iter().map(key).collect();
-    let conversations = conversations(page.engine, &keys, stop)?;
-    let mut neighbours = Neighbours::new(page);
-    for (one, key) in found.iter().zip(&keys) {
-        let context = neighbours.of(key, &one.hit)?;
-        let origin = conversations[key].json();
-        let shown = JsonMatch::of(one, page, origin);
-        json_line(out, &JsonMatch { absent_words: &absent_words, context, ..shown })?;
-    }
-    Ok(())
-}
-
-#[derive(Serialize)]
-struct JsonMatch<'a> {
-    #[serde(flatten)]
-    hit: JsonHit<'a>,
-    #[serde(flatten)]
-    origin: ConversationJson<'a>,
-    score: f64,
-    line: u32,
-    passage: &'a str,
-    copies: u32,
-    number: u32,
-    far: bool,
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    absent_words: &'a [&'a str],
-    #[serde(skip_serializing_if = "Option::is_none")]
-    context: Option<Vec<JsonNeighbour>>,
-}
-
-impl JsonMatch<'_> {
-    fn of<'a>(one: &'a Match, page: Page<'_>, origin: ConversationJson<'a>) -> JsonMatch<'a> {
-        JsonMatch {
-            hit: JsonHit::of(&one.hit, page.clock),
-            origin,
-            score: one.score,
-            line: one.line,
-            passage: &one.passage,
-            copies: one.copies,
-            number: one.line,
-            far: one.is_far,
-            absent_words: &[],
-            context: None,
-        }
-    }
 }

@@ -7,48 +7,45 @@ use std::{
     time::Duration,
 };
 
-use clap::{Args as _, FromArgMatches, ValueEnum, error::ErrorKind};
+use clap::{ValueEnum, error::ErrorKind};
 use clap_complete::ArgValueCompleter;
-use serde::Serialize;
 
 use super::{
     arguments,
     command::{CommandArgs, Facts, Invocation, OutputForm, Reads},
     completions::conversations,
     engine_config::{PlaceArgs, passed_over_note},
-    environment::{Environment, Terminal},
+    environment::Terminal,
     error::{Error, Result},
-    filters::FilterArgs,
-    found::{Context, FoundHit, Page},
+    filters::{self, FilterArgs},
+    found::{FoundHit, Page},
     groups::Groups,
     hints,
-    lines::{JsonAnswer, JsonLines},
     look::{Color, Look},
     matching::{ListForm, MatchingConversations},
     notes,
-    output::{FOUND, NOTHING, complain, counted, grouped, json_line},
-    patterns::{self, Patterns},
+    output::{FOUND, NOTHING, complain, counted, grouped},
+    patterns::Patterns,
     ranked,
 };
 use verbatim_answer::{
+    asked::{Asked, AskedError, MOST_RANKED},
     exact::{ExactSearch, NothingFound},
-    notes::{Audience, lines},
+    json_lines::{Context, JsonLines, WrittenLines, json_line},
 };
 use verbatim_base::model::{Hit, Request, Stop};
 use verbatim_engine::{
-    self as engine, Count, Engine, Make, Note, Question, Scope, SearchPlan, Searched, SourceKind,
-    StoreAddress,
+    Count, Engine, Make, Mode, Scope, SearchPlan, Searched, SourceKind, StoreAddress,
 };
-use verbatim_text::snippet;
 
 /// The maximum number of highlighted matches in a message.
 const MOST_SPANS: usize = 100;
 
-/// The number of messages that are shown if the user gives no limit.
-const MOST_SHOWN: usize = 50;
-
 /// The number of messages up to which a cluster's are counted beyond the limit.
 const MOST_COUNTED_IN_CLUSTER: usize = 1_000;
+
+/// The number of messages of an example.
+const FEW: usize = 3;
 
 /// The number of other searches that are proposed if nothing was found.
 const MOST_READINGS: usize = 3;
@@ -119,50 +116,35 @@ pub(super) struct Args {
 }
 
 impl Args {
-    /// Parses the arguments of a search.
-    pub(super) fn parsed(words: impl IntoIterator<Item = String>) -> Result<Args> {
-        let command = Args::augment_args(clap::Command::new("search").no_binary_name(true));
-        let matches = command.try_get_matches_from(words).map_err(Error::Usage)?;
-        Args::from_arg_matches(&matches).map_err(Error::Usage)
+    /// Returns what is asked for, without the filters by name.
+    fn asked(&self) -> Result<Asked> {
+        let mode = match self.mode {
+            SearchMode::Exact => None,
+            SearchMode::Words => Some(Mode::Text),
+            SearchMode::Vector => Some(Mode::Vector),
+            SearchMode::Both => Some(Mode::Both),
+        };
+        let (oldest_first, limit) = (self.oldest, self.limit);
+        let filters = self.filters.within(&self.within);
+        let asked = Asked { mode, filters, oldest_first, limit, ..self.patterns.asked() };
+        asked.check().map_err(refused)?;
+        for (is_given, option) in
+            [(self.count, "count"), (self.conversations, "conversations"), (self.null, "null")]
+        {
+            if is_given && mode.is_some() {
+                return Err(refused(AskedError::NotRanked { option }));
+            }
+        }
+        Ok(asked)
     }
 
-    /// Returns the arguments of a search that prints a few messages with a text.
-    pub(super) fn few(text: &str) -> Args {
-        let words = ["--limit=3", "--", text].map(str::to_owned);
-        Args::parsed(words).expect("these arguments are allowed")
-    }
-
-    fn filters(&self) -> FilterArgs {
-        self.filters.within(&self.within)
-    }
-
-    /// Returns the request of an exact search.
-    pub(super) fn request(&self) -> Request {
-        self.patterns.request()
-    }
-
-    /// Returns the question to rank by.
-    pub(super) fn question(&self, mode: engine::Mode, scope: Scope) -> Question {
-        let limit = Some(self.most()).filter(|most| *most < usize::MAX).unwrap_or(ranked::MOST);
-        let concepts = vec![self.patterns.question()];
-        Question { concepts, mode, scope, limit, ..Question::default() }
-    }
-
-    pub(super) fn ranks(&self) -> bool {
+    fn ranks(&self) -> bool {
         self.mode != SearchMode::Exact
     }
 
     fn context(&self) -> Context {
         let or_both = |count: Option<usize>| count.unwrap_or(self.context);
         Context { before: or_both(self.before_context), after: or_both(self.after_context) }
-    }
-
-    /// Returns the maximum number of messages to show.
-    fn most(&self) -> usize {
-        match self.limit {
-            Some(0) => usize::MAX,
-            limit => limit.unwrap_or(MOST_SHOWN),
-        }
     }
 
     /// Returns whether the messages around each match are shown.
@@ -210,46 +192,41 @@ impl CommandArgs for Args {
     }
 }
 
-pub(super) fn run(
-    args: &Args,
-    places: &PlaceArgs,
-    engine: &Engine,
-    terminal: Terminal<'_>,
-) -> Result<u8> {
+fn run(args: &Args, places: &PlaceArgs, engine: &Engine, terminal: Terminal<'_>) -> Result<u8> {
     let Terminal { environment, out } = terminal;
     let stop = Stop::never();
+    let asked = args.asked()?;
     let clock = environment.clock();
-    let mode = rank_by(args)?;
-    let (scope, notes) = args.filters().scope(engine, clock, &stop)?;
+    let (scope, notes) = filters::scope(&asked.filters, engine, clock, &stop)?;
     notes::print(&notes);
     let passed_over = passed_over_note(engine.config());
     if let Some(note) = passed_over.as_ref().filter(|_| environment.progress) {
         complain(note);
     }
     let look = args.color.applied(Look::of(environment));
-    let context = args.context();
-    let page = Page { engine, look, clock, context };
-    if let Some(mode) = mode {
-        let Args { json, quiet, limit, .. } = *args;
-        let has_limit = limit.is_some_and(|limit| (1..=ranked::MOST).contains(&limit));
-        let form = ranked::Form { json, quiet, has_limit };
-        return ranked::run(&args.question(mode, scope), form, page, Terminal { environment, out });
+    let page = Page { engine, look, clock, context: args.context() };
+    if let Some(mode) = asked.mode {
+        let has_limit = args.limit.is_some_and(|limit| (1..=MOST_RANKED).contains(&limit));
+        let form = ranked::Form { json: args.json, quiet: args.quiet, has_limit };
+        return ranked::run(
+            &asked.question(mode, scope),
+            form,
+            page,
+            Terminal { environment, out },
+        );
     }
-    let search = Exact::of(args, page, scope, &stop)?;
-    let count = match () {
-        () if args.quiet => usize::from(search.search.finds()?),
-        () if args.count => search.count(args.json, environment.terminal, out)?,
-        () if args.conversations || args.null => {
-            let form = ListForm { json: args.json, null: args.null };
-            search.conversations(form, out)?
-        }
-        () if args.json => {
-            let JsonAnswer { count, is_cut, notes } = search.json(out)?;
-            notes::print(&notes);
-            search.say_if_cut(is_cut, out)?;
-            count
-        }
-        () => search.grouped(environment.terminal, out)?,
+    let search = Exact::of(&asked, page, scope, &stop)?;
+    let count = if args.quiet {
+        usize::from(search.search.finds()?)
+    } else if args.count {
+        search.count(args.json, environment.terminal, out)?
+    } else if args.conversations || args.null {
+        let form = ListForm { json: args.json, null: args.null };
+        search.conversations(form, out)?
+    } else if args.json {
+        search.json(out)?
+    } else {
+        search.grouped(environment.terminal, out)?
     };
     if count > 0 {
         return Ok(FOUND);
@@ -264,163 +241,41 @@ pub(super) fn run(
     Ok(NOTHING)
 }
 
-/// The flags of this command that are not parameters of `/search`.
-const NOT_ASKED: [&str; 10] = [
-    "regexp",
-    "json",
-    "context",
-    "before-context",
-    "after-context",
-    "conversations",
-    "null",
-    "count",
-    "quiet",
-    "color",
-];
-
-/// The parameter of `/search` that makes the text a regular expression.
-const REGEX: &str = "regex";
-
-/// The last line of an incomplete answer of `/search`.
-#[derive(Serialize)]
-struct IncompleteLine {
-    /// Whether the search covered everything that was requested.
-    complete: bool,
-    /// Whether the limit left messages out.
-    more: bool,
-    /// The words of the question that no message has.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    absent_words: Vec<String>,
-    notes: Vec<String>,
-}
-
-impl IncompleteLine {
-    fn of(answer: &JsonAnswer, is_ranked: bool, is_oldest: bool) -> IncompleteLine {
-        let JsonAnswer { count, is_cut, notes } = answer;
-        let mut lines = lines(notes, Audience::Person);
-        let kind = match (is_ranked, is_oldest) {
-            (true, _) => "best",
-            (false, true) => "oldest",
-            (false, false) => "newest",
-        };
-        let advice = if is_ranked { "a higher limit gives more" } else { "limit=0 gives all" };
-        lines.extend(is_cut.then(|| format!("these are the {count} {kind} messages; {advice}")));
-        IncompleteLine {
-            complete: !notes.iter().any(Note::is_gap),
-            more: *is_cut,
-            absent_words: notes.iter().flat_map(Note::absent_words).cloned().collect(),
-            notes: lines,
-        }
-    }
-}
-
-/// Answers `/search`. The parameters are the flags of this command, and `q` is the text. Writes the
-/// lines of `--json`. If the answer is incomplete, an additional last line says what is missing.
-pub(super) fn answer(
-    asked: &[(String, String)],
-    engine: &Engine,
-    environment: &Environment,
-    stop: &Stop,
-    out: &mut dyn Write,
-) -> Result<()> {
-    let args = parse(asked).map_err(Error::Usage)?;
-    let clock = environment.clock();
-    let mode = rank_by(&args)?;
-    let (scope, notes) = args.filters().scope(engine, clock, stop)?;
-    let look = Look::of(environment);
-    let context = Context::default();
-    let page = Page { engine, look, clock, context };
-    let mut answer = match mode {
-        Some(mode) => ranked::json(&args.question(mode, scope), page, stop, out)?,
-        None => Exact::of(&args, page, scope, stop)?.json(out)?,
-    };
-    answer.notes.splice(..0, notes);
-    if answer.is_cut || !answer.notes.is_empty() {
-        json_line(out, &IncompleteLine::of(&answer, mode.is_some(), args.oldest))?;
-    }
+/// Prints a few messages with a text.
+pub(super) fn show_few(text: &str, engine: &Engine, terminal: Terminal<'_>) -> Result<()> {
+    let Terminal { environment, out } = terminal;
+    let asked = Asked { limit: Some(FEW), ..Asked::of(text) };
+    let (look, context) = (Look::of(environment), Context::default());
+    let page = Page { engine, look, clock: environment.clock(), context };
+    Exact::of(&asked, page, Scope::default(), &Stop::never())?
+        .grouped(environment.terminal, out)?;
     Ok(())
 }
 
-/// Parses the parameters of `/search`.
-fn parse(asked: &[(String, String)]) -> Result<Args, clap::Error> {
-    let command = Args::augment_args(clap::Command::new("search").no_binary_name(true));
-    let flags = command.get_arguments().filter_map(|flag| Some((flag.get_long()?, flag)));
-    let flags: Vec<_> = flags.filter(|(name, _)| !NOT_ASKED.contains(name)).collect();
-    let mut words = vec!["--json".to_owned()];
-    let (mut text, mut is_regex) = (None, false);
-    for (name, value) in asked {
-        let is_on = || match value.as_str() {
-            "" | "1" | "true" | "on" => Ok(true),
-            "0" | "false" | "off" => Ok(false),
-            other => {
-                let message = format!("{name} is true or false, not {:?}\n", snippet::echo(other));
-                Err(clap::Error::raw(ErrorKind::InvalidValue, message))
-            }
-        };
-        let flag = flags.iter().find(|(flag, _)| flag == name).map(|(_, flag)| *flag);
-        match (name.as_str(), flag) {
-            ("q", _) if text.is_some() => {
-                let message = "q is given twice; further texts are `or`, `and` and `not`\n";
-                return Err(clap::Error::raw(ErrorKind::ArgumentConflict, message));
-            }
-            ("q", _) => text = Some(value.clone()),
-            (REGEX, _) => is_regex = is_on()?,
-            (name, Some(flag)) if flag.get_action().takes_values() => {
-                words.push(format!("--{name}={value}"));
-            }
-            (name, Some(_)) => words.extend(is_on()?.then(|| format!("--{name}"))),
-            (name, None) => {
-                let known = flags.iter().map(|(name, _)| *name).chain([REGEX]);
-                let known = known.collect::<Vec<_>>().join(", ");
-                let name = snippet::echo(name);
-                let message = format!("there is no parameter {name:?}, only q, {known}\n");
-                return Err(clap::Error::raw(ErrorKind::UnknownArgument, message));
-            }
+/// Returns the error of a question that cannot be asked, with the flags of this command.
+fn refused(error: AskedError) -> Error {
+    let message = match error {
+        AskedError::NotRanked { option } => {
+            let flag = if option == "regex" { "regexp" } else { option };
+            format!("--{flag} is for exact search; leave out --mode or --{flag}")
         }
-    }
-    let required = || {
-        clap::Error::raw(ErrorKind::MissingRequiredArgument, "q, the text to find, is missing\n")
+        error => error.to_string(),
     };
-    let text = text.ok_or_else(required)?;
-    match is_regex {
-        true => words.push(format!("--regexp={text}")),
-        false => words.extend(["--".to_owned(), text]),
-    }
-    Args::from_arg_matches(&command.try_get_matches_from(words)?)
-}
-
-/// Returns the mode of ranked search; `None` for exact search.
-fn rank_by(args: &Args) -> Result<Option<engine::Mode>> {
-    let mode = match args.mode {
-        SearchMode::Exact => return Ok(None),
-        SearchMode::Words => engine::Mode::Text,
-        SearchMode::Vector => engine::Mode::Vector,
-        SearchMode::Both => engine::Mode::Both,
-    };
-    args.patterns.refuse_for_ranking()?;
-    patterns::refuse(args.count, "--count")?;
-    patterns::refuse(args.oldest, "--oldest")?;
-    patterns::refuse(args.conversations, "--conversations")?;
-    patterns::refuse(args.null, "--null")?;
-    Ok(Some(mode))
+    Error::Usage(clap::Error::raw(ErrorKind::ArgumentConflict, format!("{message}\n")))
 }
 
 struct Exact<'a> {
     page: Page<'a>,
-    filters: FilterArgs,
+    asked: &'a Asked,
     search: ExactSearch<'a>,
     /// The maximum number of messages to show.
     limit: usize,
-    /// Whether the user gave the limit.
-    has_limit: bool,
 }
 
 impl<'a> Exact<'a> {
-    fn of(args: &'a Args, page: Page<'a>, scope: Scope, stop: &Stop) -> Result<Exact<'a>> {
-        let mut search = ExactSearch::new(page.engine, args.request(), scope, stop)?;
-        search.oldest_first = args.oldest;
-        let has_limit = args.limit.is_some();
-        Ok(Exact { page, filters: args.filters(), search, limit: args.most(), has_limit })
+    fn of(asked: &'a Asked, page: Page<'a>, scope: Scope, stop: &Stop) -> Result<Exact<'a>> {
+        let search = asked.search(page.engine, scope, stop)?;
+        Ok(Exact { page, asked, search, limit: asked.most().unwrap_or(usize::MAX) })
     }
 
     /// Searches, and prints the notes.
@@ -433,10 +288,6 @@ impl<'a> Exact<'a> {
         let searched = self.search.each(limit, make.into(), show)?;
         notes::print(&searched.notes);
         Ok(searched)
-    }
-
-    fn at_most(&self) -> Option<usize> {
-        Some(self.limit).filter(|most| *most < usize::MAX)
     }
 
     fn count(&self, is_json: bool, is_terminal: bool, out: &mut dyn Write) -> Result<usize> {
@@ -477,38 +328,21 @@ impl<'a> Exact<'a> {
         Ok(count)
     }
 
-    fn json(&self, out: &mut dyn Write) -> Result<JsonAnswer> {
-        let most = self.limit;
-        let mut lines = JsonLines::new(self.page, most, out);
-        let clock = self.page.clock;
-        let render = |kind, hit: Hit<'_>| {
-            let is_title_only = self.search.is_title_only(&hit);
-            Some(JsonLines::render(kind, &hit, is_title_only, clock))
-        };
-        let (mut count, mut is_cut) = (0, false);
-        let mut show = |page| {
-            is_cut = count == most;
-            if is_cut {
-                return ControlFlow::Break(());
-            }
-            count += 1;
-            // One hit more than the limit is read, to know whether there are more hits.
-            match lines.show(page) {
-                ControlFlow::Break(()) if count == most => ControlFlow::Continue(()),
-                flow => flow,
-            }
-        };
-        let limit = self.at_most().map(|most| most.saturating_add(1));
-        let make: Make<'_, _> = &render;
-        let notes = self.search.each(limit, make.into(), &mut show)?.notes;
-        Ok(JsonAnswer { count: lines.finish()?, is_cut, notes })
+    fn json(&self, out: &mut dyn Write) -> Result<usize> {
+        let stop = Stop::never();
+        let Page { engine, clock, context, .. } = self.page;
+        let mut lines = JsonLines { engine, clock, context, stop: &stop, out };
+        let WrittenLines { count, is_cut, notes } = lines.exact(&self.search, self.asked.most())?;
+        notes::print(&notes);
+        self.say_if_cut(is_cut, out)?;
+        Ok(count)
     }
 
     /// Returns the limit for each source; `None` if titles can match, because each title is shown only once.
     fn limit_of_source(&self) -> Option<usize> {
         let Request { text, or, and, .. } = &self.search.request;
         let has_text = !text.is_empty() || !or.is_empty() || !and.is_empty();
-        self.at_most().filter(|_| !has_text)
+        self.asked.most().filter(|_| !has_text)
     }
 
     fn grouped(&self, is_terminal: bool, out: &mut dyn Write) -> Result<usize> {
@@ -575,7 +409,7 @@ impl<'a> Exact<'a> {
 
     /// Writes a line below the messages if the default limit may have left out messages.
     fn say_if_cut(&self, is_cut: bool, out: &mut dyn Write) -> io::Result<()> {
-        if is_cut && !self.has_limit {
+        if is_cut && self.asked.limit.is_none() {
             out.flush()?;
             let limit = self.limit;
             complain(&format!(
@@ -621,7 +455,7 @@ impl<'a> Exact<'a> {
             }
         };
         let hints: Vec<String> =
-            readings.iter().map(|reading| hints::line(reading, &self.filters)).collect();
+            readings.iter().map(|reading| hints::line(reading, &self.asked.filters)).collect();
         Ok(match &hints[..] {
             [] if has_nearest => format!("{none}; --mode both finds the nearest by meaning"),
             [] => none,

@@ -8,14 +8,14 @@ use super::{
     environment::{Environment, is_off},
     error::{Error, Result},
     exclude, indexing,
-    listen::{self, ADDRESS, Admission, ListenAt},
+    listen::{ADDRESS, Admission, ListenAt},
     output::{FOUND, complain},
     settings, settings_file,
     watch::{event_text, interrupted},
 };
 use verbatim_engine::{Config, Engine, UpkeepEvent};
 use verbatim_server::{
-    http::HttpServer,
+    http::{HttpServer, search::searches_of},
     mcp,
     tools::{self, Offer, Options},
     watch,
@@ -145,7 +145,7 @@ fn run(args: &Args, engine: &Arc<Engine>, environment: &Environment) -> Result<u
     }
     let page = args.page.then(|| page(engine, environment)).transpose()?;
     let mut server = args.admission.server(&places, page, engine.config(), environment)?;
-    server = server.with_search(listen::search_by(engine, environment));
+    server = server.with_search(searches_of(engine, environment.local_time));
     server.logs = true;
     options.page_url = args.admission.outer_url(server.url()).filter(|_| args.page);
     if let Some(url) = server.url() {

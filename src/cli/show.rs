@@ -48,7 +48,7 @@ use verbatim_text::{
 ///
 ///     verbatim show 6650a1b2:7 --match "borrow checker"
 ///     verbatim show 6650a1b2 > chat.md
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(super) struct Args {
     /// The conversation: the beginning of its id, its title or a part of it, its link, its path
@@ -68,6 +68,14 @@ pub(super) struct Args {
     /// Mark this text on a terminal, in any letter case
     #[arg(long = "match", value_name = "TEXT", conflicts_with_all = ["raw", "json"])]
     matching: Option<String>,
+}
+
+impl Args {
+    /// Returns the arguments that show the conversation, at the message if `word` names one.
+    #[cfg(feature = "picker")]
+    pub(super) fn of(word: &str) -> Args {
+        Args { conversation: vec![word.to_owned()], ..Args::default() }
+    }
 }
 
 const BEFORE: usize = 2;

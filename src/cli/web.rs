@@ -7,12 +7,13 @@ use super::{
     environment::{Environment, Terminal},
     error::Result,
     exclude,
-    listen::{self, ADDRESS, ListenAt},
+    listen::{ADDRESS, ListenAt},
     output::{FOUND, complain},
     serve,
     token::token_of,
 };
 use verbatim_engine::{Config, Engine};
+use verbatim_server::http::search::searches_of;
 
 /// Search and read your chats in the browser
 ///
@@ -69,7 +70,7 @@ fn run(args: &Args, engine: &Arc<Engine>, terminal: Terminal<'_>) -> Result<u8> 
     let page = serve::page(engine, environment)?;
     let config = engine.config();
     let server = args.serving.admission.server(&places, Some(page), config, environment)?;
-    let server = server.with_search(listen::search_by(engine, environment));
+    let server = server.with_search(searches_of(engine, environment.local_time));
     let Some(address) = server.url() else { return Ok(FOUND) };
     // Other users can see the browser's command line, so the address that is opened must not have the token.
     let (mut printed, mut opened) = (address.clone(), address);

@@ -160,7 +160,8 @@ fn at_each_step(
         let errors = String::from_utf8_lossy(&output.stderr).into_owned();
         let mark = format!("failpoint {number}: ");
         let Some(killed_at) = errors.lines().find_map(|line| line.strip_prefix(&mark)) else {
-            assert!(output.status.success(), "{errors}");
+            // An import that cannot index ends with 1.
+            assert!(output.status.code().is_some_and(|code| code < 2), "{errors}");
             check(&place, "the end");
             break;
         };

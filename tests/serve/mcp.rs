@@ -290,7 +290,7 @@ fn lines_that_are_wrong_are_answered() {
         (br#"{"jsonrpc":"2.0","id":6,"method":"tools/call","params":{"limit":1e400}}"#, -32602, json!(6)),
         (b"{\"jsonrpc\":\"2.0\",\"id\":5,\"method\":\"\xff\"}", -32700, json!(5)),
         (b"[]", -32600, Value::Null),
-        (br#"[{"jsonrpc":"2.0","id":70,"method":"ping"},{"jsonrpc":"2.0","method":"ping"}]"#, -32600, Value::Null),
+        (br#"[{"jsonrpc":"2.0","id":70,"method":"ping"},{"jsonrpc":"2.0","method":"ping"}]"#, -32600, json!(70)),
         (br#"[1, "x"]"#, -32600, Value::Null),
         (b"5", -32600, Value::Null),
         (br#"{"jsonrpc":"2.0","id":6}"#, -32600, json!(6)),
@@ -332,6 +332,65 @@ fn lines_that_are_wrong_are_answered() {
     let answer = server.ask(&call(13, &json!({"query": "a\0b"})));
     assert!(text(&answer).starts_with("Error: query contains a NUL character"), "{answer}");
     server.end();
+}
+
+#[test]
+fn batches_of_the_revision_that_has_them() {
+    let (_home, path) = folder_with("a.db");
+    drop(database(&path, &["red"]));
+    let mut server = Raw::start(&mut program(&path));
+    server.begin("2025-03-26");
+    let ping = |id: Value| json!({"jsonrpc": "2.0", "id": id, "method": "ping"});
+    let note = json!({"jsonrpc": "2.0", "method": "notifications/colours"});
+    let mut ask = |batch: Value| -> Vec<Value> {
+        let mut answers = server.ask(&batch).as_array().expect("an array").clone();
+        answers.sort_by_key(|answer| answer["id"].to_string());
+        answers
+    };
+    let answers =
+        ask(json!([call(72, &json!({"query": "red"})), ping(json!(71)), note, ping(json!("71"))]));
+    let ids: Vec<&Value> = answers.iter().map(|answer| &answer["id"]).collect();
+    assert_eq!(ids, [&json!("71"), &json!(71), &json!(72)]);
+    assert!(text(&answers[2]).ends_with("\nred"), "{answers:?}");
+    // Each invalid element of a batch gets an answer of its own, and so does each valid element.
+    let answers = ask(
+        json!([5, {"jsonrpc": "2.0", "id": 6}, [ping(json!(1))], ping(json!(7)), ping(json!(7)),
+        {"jsonrpc": "2.0", "id": 8, "method": "colours/list"}]),
+    );
+    let outcome = |answer: &Value| (answer["id"].clone(), answer["error"]["code"].clone());
+    let outcomes: Vec<(Value, Value)> = answers.iter().map(outcome).collect();
+    assert_eq!(outcomes.len(), 6);
+    for expected in [
+        (Value::Null, json!(-32600)),
+        (json!(6), json!(-32600)),
+        (json!(7), json!(-32600)),
+        (json!(7), Value::Null),
+        (json!(8), json!(-32601)),
+    ] {
+        assert!(outcomes.contains(&expected), "{expected:?}: {outcomes:?}");
+    }
+    assert_eq!(ask(json!([1, 2])).len(), 2);
+    // A batch without requests gets no answer, so the next answer is for the next request.
+    server.send(json!([note, note]).to_string().as_bytes());
+    let empty = server.ask(&json!([]));
+    assert_eq!((&empty["id"], &empty["error"]["code"]), (&Value::Null, &json!(-32600)));
+    server.end();
+}
+
+#[test]
+fn a_batch_does_not_wait_for_what_was_cancelled() {
+    let (_home, path) = folder_with("a.db");
+    large(&path);
+    let mut server = Raw::start(&mut program(&path));
+    server.begin("2025-03-26");
+    let ping = json!({"jsonrpc": "2.0", "id": 2, "method": "ping"});
+    server.send(json!([call(1, &slow()), ping]).to_string().as_bytes());
+    std::thread::sleep(Duration::from_millis(200));
+    let cancel =
+        json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}});
+    let answers = server.ask(&json!([cancel]));
+    assert_eq!((answers.as_array().unwrap().len(), &answers[0]["id"]), (1, &json!(2)), "{answers}");
+    assert!(server.end() < SOON);
 }
 
 #[test]

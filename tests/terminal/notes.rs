@@ -116,31 +116,44 @@ fn says(answer: &Value, part: &str) {
 }
 
 #[test]
-fn without_an_index_the_words_of_a_question_are_ranked_and_that_is_said() {
+fn without_an_index_the_words_of_a_question_are_found_and_that_is_said() {
     let home = Home::new();
     let engine = home.frozen();
     for mode in ["both", "vector"] {
-        let question = json!({"query": "vegetarian restaurants in San Jose", "mode": mode});
-        let answer = search(&engine, question);
-        assert_eq!(titles(&answer), ["Dinner plans", "Steak"], "{answer}");
-        assert_eq!(answer["complete"], false);
-        says(&answer, "the export has no index");
-        assert!(answer["results"][0]["snippet"].as_str().unwrap().contains("vegetarian"));
+        for (text, expected) in [
+            ("vegetarian restaurants in San Jose", &["Dinner plans"][..]),
+            // No message has all of these words.
+            ("the best vegetarian steak", &["Steak", "Dinner plans"]),
+            ("restaurant -steak", &["Dinner plans"]),
+            ("\"restaurant near\"", &["Dinner plans"]),
+            ("where is the \"restaurant in\" San Jose?", &["Dinner plans"]),
+        ] {
+            let answer = search(&engine, json!({"query": text, "mode": mode}));
+            assert_eq!(titles(&answer), expected, "{text}: {answer}");
+            assert_eq!(answer["complete"], false);
+            says(
+                &answer,
+                "the export is not ranked yet: messages with the words of the query are shown, the newest first",
+            );
+            let notes = answer["notes"].as_array().unwrap();
+            let count = notes.iter().filter(|note| note.to_string().contains("export")).count();
+            assert_eq!(count, 1, "{answer}");
+        }
     }
     let text = found(&engine, "search", json!({"query": "xylophone"}));
-    assert!(text.starts_with("Nothing found so far") && text.contains("has no index"), "{text}");
+    assert!(text.starts_with("Nothing found so far") && text.contains("not ranked yet"), "{text}");
     for fields in ["summary", "turns", "both"] {
         let question =
             json!({"mode": "search", "query": "a vegetarian restaurant", "searchMode": fields});
         let (text, answer) = query(&engine, question);
         assert_eq!(answer["conversations"][0]["sessionId"], "food", "{answer}");
         assert_eq!(answer["complete"], false);
-        says(&answer, "the export has no index");
-        assert!(text["message"].as_str().unwrap().contains("has no index"), "{text}");
+        says(&answer, "the export is not ranked yet");
+        assert!(text["message"].as_str().unwrap().contains("not ranked yet"), "{text}");
     }
     let (text, answer) = query(&engine, json!({"mode": "search", "query": "xylophone"}));
     assert_eq!((&text["n"], &answer["totalResults"]), (&json!(0), &json!(0)));
-    assert!(text["message"].as_str().unwrap().contains("has no index"), "{text}");
+    assert!(text["message"].as_str().unwrap().contains("not ranked yet"), "{text}");
     // Nothing was built.
     let folders = fs::read_dir(engine.config().index_folder()).into_iter().flatten().flatten();
     assert!(folders.into_iter().all(|entry| entry.path().is_file()));
@@ -151,8 +164,48 @@ fn without_an_index_the_words_of_a_question_are_ranked_and_that_is_said() {
     assert_eq!((&exact["total"], exact.get("complete")), (&json!(2), None), "{exact}");
 }
 
+/// The words of a question are found in an export that has changed since it was indexed, and its other messages
+/// are not shown as they were.
 #[test]
-fn views_are_ranked_by_words_for_good() {
+fn what_is_not_ranked_yet_stands_beside_what_is_ranked() {
+    let home = Home::new();
+    // The first question builds what ranking needs.
+    search(&home.engine(), json!({"query": "restaurant"}));
+    let engine = home.frozen();
+    let ask = |text: &str| search(&engine, json!({"query": text}));
+    let before = ask("restaurant");
+    assert!(titles(&before).contains(&"Steak") && before.get("complete").is_none(), "{before}");
+    let connection = Connection::open(home.db()).unwrap();
+    connection
+        .execute_batch(
+            "DELETE FROM messages WHERE conversation_id = 'meat';
+             UPDATE messages SET content = 'A restaurant in Rome.' WHERE conversation_id = 'food';
+             UPDATE conversations SET title = 'Rome' WHERE id = 'food';",
+        )
+        .unwrap();
+    converse(&connection, "new", Some("Fish"), &[("user", "A fish restaurant?", Some(200))]);
+    // A message that has all words is first.
+    let answer = ask("fish restaurant");
+    assert_eq!(titles(&answer)[0], "Fish", "{answer}");
+    let answer = ask("restaurant zeppelin");
+    let title = |place: usize| titles(&answer)[place];
+    assert_eq!((title(1), title(2), titles(&answer).len()), ("Fish", "Rome", 3), "{answer}");
+    assert!(answer["results"][0]["snippet"].as_str().unwrap().contains("zeppelin"), "{answer}");
+    assert_eq!(answer["complete"], false);
+    says(&answer, "the export is not ranked yet");
+    let scores: Vec<f64> = answer["results"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|it| it["score"].as_f64())
+        .collect();
+    assert!(scores.len() == 3 && scores.is_sorted_by(|a, b| a >= b), "{answer}");
+    let two = search(&engine, json!({"query": ["fish", "restaurant"]}));
+    assert_eq!((titles(&two), &two["total"]), (vec!["Fish"], &json!(1)));
+}
+
+#[test]
+fn views_are_never_ranked() {
     let home = Home::new();
     let db = home.folder.path().join("views.db");
     let connection = Connection::open(&db).unwrap();
@@ -175,7 +228,7 @@ fn views_are_ranked_by_words_for_good() {
             (&answer["results"][0]["line"], &answer["complete"]),
             (&json!(1), &json!(false))
         );
-        says(&answer, "the export cannot have an index");
+        says(&answer, "the export cannot be ranked: messages with the words");
     }
 }
 
@@ -383,7 +436,7 @@ mod program {
         // The question waits for the build, but not for long.
         assert!(begun.elapsed().as_secs() < 30, "{:?}", begun.elapsed());
         if answer["complete"] == false {
-            says(&answer, "the index of the export is being built");
+            says(&answer, "the export is not ranked yet");
             says(&answer, "ask again in about ");
         }
         let question = json!({"query": "deploy zeppelin", "response_format": "json"});
@@ -397,7 +450,7 @@ mod program {
         let mut server = Server::start(&mut with_db(&home, &["serve", "--no-watch"], &home.db()));
         let answer = server.call("search", &json!({"query": "a vegetarian restaurant"}));
         assert!(answer.contains("Dinner plans"), "{answer}");
-        assert!(answer.contains("the export has no index"), "{answer}");
+        assert!(answer.contains("the export is not ranked yet"), "{answer}");
         assert!(answer.contains("the transcripts of coding agents were not read yet"), "{answer}");
         assert!(!home.config.index_folder().exists());
     }

@@ -3,5 +3,6 @@
 mod code;
 #[path = "../shared/golden.rs"]
 mod golden;
+mod map;
 mod public;
 mod tidy;

@@ -26,12 +26,8 @@ const OPEN_TO_OTHERS: &[&str] = &[
     "tempdir_in(",
 ];
 
-/// The files that may make such folders or files, and why.
-const MAY_BE_OPEN: &[(&str, &str)] = &[
-    ("crates/base/src/private.rs", "sets the mode itself"),
-    ("src/cli/completions.rs", "manual pages go to a folder that the user names"),
-    ("src/cli/stats.rs", "the user names the path of the chart"),
-];
+/// The file that may make such folders and files, because it sets the mode itself.
+const MAY_BE_OPEN: &str = "crates/base/src/private.rs";
 
 /// The longest file and function, in lines, and the most parameters of a function.
 const MAX_FILE_LINES: usize = 1200;
@@ -41,40 +37,39 @@ const MAX_PARAMETERS: usize = 6;
 /// The most lines of code of each room, without comments and tests. Whoever raises a limit says in the commit what
 /// for; a limit of which a tenth is free, and more than 20 lines, is lowered.
 const ROOMS: &[(&str, usize)] = &[
-    ("cli", 15640),
-    ("crates/answer/src", 1210),
-    ("crates/base/src", 1000),
-    ("crates/chats/db", 5460),
-    ("crates/chats/import", 7000),
+    ("cli", 11740),
+    ("crates/answer/src", 1810),
+    ("crates/base/src", 890),
+    ("crates/chats/db", 4510),
+    ("crates/chats/import", 6770),
     ("crates/chats/src", 20),
-    ("crates/chats/workspace", 650),
-    ("crates/cluster/src", 3080),
-    ("crates/embed/src", 2180),
-    ("crates/engine/attachments", 790),
-    ("crates/engine/decisions", 470),
-    ("crates/engine/filters", 220),
-    ("crates/engine/import", 160),
-    ("crates/engine/memory", 410),
-    ("crates/engine/rank", 2860),
-    ("crates/engine/report", 900),
-    ("crates/engine/scoring", 1540),
-    ("crates/engine/source", 4670),
-    ("crates/engine/src", 2920),
-    ("crates/engine/summaries", 660),
-    ("crates/engine/upkeep", 3390),
-    ("crates/index/src", 4210),
-    ("crates/index/store", 1070),
-    ("crates/index/terms", 840),
-    ("crates/index/vectors", 1340),
-    ("crates/server/http", 1380),
-    ("crates/server/mcp", 1380),
+    ("crates/chats/workspace", 620),
+    ("crates/cluster/src", 2960),
+    ("crates/embed/src", 2010),
+    ("crates/engine/attachments", 700),
+    ("crates/engine/decisions", 440),
+    ("crates/engine/filters", 210),
+    ("crates/engine/import", 70),
+    ("crates/engine/memory", 390),
+    ("crates/engine/rank", 2420),
+    ("crates/engine/report", 880),
+    ("crates/engine/scoring", 1490),
+    ("crates/engine/source", 4290),
+    ("crates/engine/src", 2840),
+    ("crates/engine/upkeep", 3210),
+    ("crates/index/src", 4100),
+    ("crates/index/store", 1040),
+    ("crates/index/terms", 820),
+    ("crates/index/vectors", 1250),
+    ("crates/server/http", 1160),
+    ("crates/server/mcp", 1230),
     ("crates/server/src", 210),
-    ("crates/server/tools", 3460),
-    ("crates/server/watch", 130),
-    ("crates/server/web", 7700),
+    ("crates/server/tools", 3320),
+    ("crates/server/watch", 120),
+    ("crates/server/web", 7280),
     ("crates/text/date", 290),
-    ("crates/text/screen", 380),
-    ("crates/text/src", 4660),
+    ("crates/text/screen", 370),
+    ("crates/text/src", 4540),
     ("src", 40),
 ];
 
@@ -160,7 +155,7 @@ fn files_use_each_other_in_no_circle() {
 #[test]
 fn only_private_makes_folders_and_files() {
     for file in &Tree::read().files {
-        if MAY_BE_OPEN.iter().any(|(path, _)| *path == file.path) {
+        if file.path == MAY_BE_OPEN {
             continue;
         }
         for call in OPEN_TO_OTHERS {

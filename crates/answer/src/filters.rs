@@ -82,6 +82,11 @@ impl Filters {
         true
     }
 
+    /// Returns whether a filter can be given several times.
+    pub fn may_repeat(name: &str) -> bool {
+        ![SINCE, UNTIL].contains(&name)
+    }
+
     /// Returns every filter with its values, in the order of the help.
     pub fn given(&self) -> impl Iterator<Item = (&'static str, &str)> {
         let by_name = self.names.given().flat_map(|(filter, values)| {

@@ -1,10 +1,12 @@
 //! Answers that are ready to print. The terminal, the picker, the page, MCP and HTTP search share them, so that
 //! all say the same; each face only brings them into its form.
 //!
+//! - [`asked`]: the question of a person or a client as a value, whatever face took it
 //! - [`filters`]: which conversations and messages are asked for; names, dates and roles as people give them
 //! - [`marks`]: where a text matches, and texts in pieces
 //! - [`exact`]: an exact search, its hits by conversation, and what to say if there are none
 //! - [`conversation`]: what is said about a conversation: where it is from, its short id, numbers of messages
+//! - [`json_lines`]: found messages as JSON, for programs
 //! - [`ranked`]: the best messages or conversations for a question, with its notes and the words to mark
 //! - [`markdown`]: messages in files that people keep
 //! - [`nothing`]: sentences for searches that find nothing
@@ -14,12 +16,14 @@
 //!
 //! It uses `verbatim-engine` and plain functions over text. The faces use it.
 
+pub mod asked;
 pub mod clock;
 pub mod conversation;
 pub mod exact;
 pub mod filters;
 pub mod hint;
 pub mod import_report;
+pub mod json_lines;
 pub mod markdown;
 pub mod marks;
 pub mod notes;

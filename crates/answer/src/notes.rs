@@ -1,6 +1,6 @@
 //! The engine's notes as lines, with advice for a person or for a model.
 
-use verbatim_engine::Note;
+use verbatim_engine::{IndexState, Note};
 use verbatim_text::amount::grouped;
 
 /// The seconds until the next attempt if the duration of the work is unknown.
@@ -33,22 +33,30 @@ pub fn message(lines: &[String]) -> Option<String> {
 /// Returns the text of a note, with what helps.
 pub fn line(note: &Note, reader: Audience) -> String {
     let advice = match (note, reader) {
-        (Note::Building { .. } | Note::ReadingTranscripts, Audience::Person) => {
-            "try again in a moment".to_owned()
-        }
-        (Note::Building { seconds_left, .. }, Audience::Model) => {
+        (
+            Note::Building { .. }
+            | Note::NotRanked { index: IndexState::Building { .. }, .. }
+            | Note::ReadingTranscripts,
+            Audience::Person,
+        ) => "try again in a moment".to_owned(),
+        (
+            Note::Building { seconds_left, .. }
+            | Note::NotRanked { index: IndexState::Building { seconds_left, .. }, .. },
+            Audience::Model,
+        ) => {
             let seconds = seconds_left.unwrap_or(SOON).max(1).next_multiple_of(STEP);
             format!("search with mode text is complete; ask again in about {seconds} s")
         }
         (Note::ReadingTranscripts, Audience::Model) => format!("ask again in about {SOON} s"),
         (Note::TranscriptsNotRead, _) => "`verbatim reindex` reads them".to_owned(),
         (Note::SetAside { .. }, _) => "name it with --db to search it, or delete it".to_owned(),
-        (Note::NotIndexed { can_be: true, .. }, _) => "`verbatim reindex` makes one".to_owned(),
-        (Note::OlderIndex { .. }, _) => "`verbatim reindex` brings it up to date".to_owned(),
+        (Note::NotRanked { index: IndexState::Missing, .. }, _) => {
+            "`verbatim reindex` makes the index".to_owned()
+        }
         (Note::NotEmbedded { .. }, _) => "`verbatim reindex` makes them".to_owned(),
         (Note::Ambiguous { .. }, _) => "give more characters of it".to_owned(),
         (
-            Note::NotIndexed { can_be: false, .. }
+            Note::NotRanked { index: IndexState::Impossible, .. }
             | Note::Encoding { .. }
             | Note::Unreadable { .. }
             | Note::NoModels { .. }

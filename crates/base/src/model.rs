@@ -311,13 +311,6 @@ impl Hit<'_> {
         (self.role.to_string(), if is_cut { &*self.message_id } else { text }.to_owned())
     }
 
-    /// Returns the hit with copies of its texts. A very long content is cut to the part around the
-    /// place that `find` returns.
-    pub fn into_owned_around(self, find: &dyn Fn(&str) -> usize) -> Hit<'static> {
-        let place = if self.content.len() > MOST_KEPT { find(&self.content) } else { 0 };
-        self.into_owned_at(place, MOST_KEPT)
-    }
-
     /// Returns the hit with copies of its texts.
     pub fn into_owned(self) -> Hit<'static> {
         let owned = |text: Cow<'_, str>| Cow::Owned(text.into_owned());

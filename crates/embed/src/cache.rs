@@ -210,8 +210,8 @@ impl Cache {
     }
 }
 
-/// Removes all texts except the given ones from the caches of all models in a folder.
-pub(super) fn prune(folder: &Path, texts: &Texts<'_>, stop: &Stop) -> Result<()> {
+/// Removes all texts except the given ones from the caches of providers in a folder, whatever the model.
+pub fn prune_caches(folder: &Path, texts: &Texts<'_>, stop: &Stop) -> Result<()> {
     let names = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.file_name());
     let models: Vec<String> =
         names.filter_map(|name| Some(name.to_str()?.strip_prefix(PREFIX)?.to_owned())).collect();

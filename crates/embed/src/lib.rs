@@ -26,18 +26,19 @@ mod texts;
 mod transport;
 mod wordpiece;
 
-use std::{
-    io,
-    path::{Path, PathBuf},
-};
+use std::{io, path::PathBuf};
 
-use verbatim_base::model::Stop;
-
+pub use cache::prune_caches;
 pub use encoder::EmbedProgress;
 pub use model::{Model, is_word};
 pub use provider::{Key, Provider, Remote, Unknown};
 pub use sentence_encoder::SentenceEncoder;
 pub use texts::Texts;
+
+/// Returns the dot product of two vectors: their cosine, if both have the length 1.
+pub fn dot(one: &[f32], other: &[f32]) -> f32 {
+    one.iter().zip(other).map(|(one, other)| one * other).sum()
+}
 
 const MOST_DIMENSIONS: usize = 65_536;
 
@@ -64,9 +65,4 @@ pub enum Error {
         path.display()
     )]
     Lengths { path: PathBuf, ours: usize, theirs: usize },
-}
-
-/// Removes all texts except the given ones from the caches of providers in a folder, whatever the model.
-pub fn prune_caches(folder: &Path, texts: &Texts<'_>, stop: &Stop) -> Result<()> {
-    cache::prune(folder, texts, stop)
 }

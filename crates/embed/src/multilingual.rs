@@ -389,10 +389,7 @@ fn make_unit(numbers: &mut [f32]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn dot(a: &[f32], b: &[f32]) -> f32 {
-        a.iter().zip(b).map(|(a, b)| a * b).sum()
-    }
+    use crate::dot;
 
     #[test]
     fn the_name_is_that_of_the_files() {

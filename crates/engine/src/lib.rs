@@ -116,7 +116,8 @@ pub use filters::Narrowing;
 pub use forget::{ForgetProgress, Forgettable, Forgetter};
 pub use readings::{QueryReading, ReadingKind};
 pub use source::{
-    AttachmentFiles, ChosenIds, ConversationIds, Description, ListOptions, Note, Place, Places,
+    AttachmentFiles, ChosenIds, ConversationIds, Description, IndexState, ListOptions, Note, Place,
+    Places,
 };
 pub use store_address::StoreAddress;
 pub use summary::SAVED;

@@ -7,7 +7,7 @@ use crate::{
     error::Result,
     source::{
         About, SourceKind,
-        catalogue::{Catalogue, Origins},
+        catalogue::{Catalogue, Origins, TitleTerms},
     },
 };
 use verbatim_base::{lock::lock, model::Stop};
@@ -26,13 +26,6 @@ const MAX_SAVED_BYTES: usize = 64 << 10;
 
 /// Maximum number of characters of a summary that a client saved.
 const MAX_SAVED: usize = 10_000;
-
-/// The terms of the title and the summary of a conversation, as hashes.
-#[derive(Debug)]
-pub(crate) struct TitleTerms {
-    pub(crate) of_title: Box<[u32]>,
-    pub(crate) of_summary: Box<[u32]>,
-}
 
 impl Catalogue {
     /// Returns the summary of a conversation.

@@ -2,8 +2,10 @@
 
 use std::{io, path::PathBuf};
 
-use super::MCP_PATH;
 use crate::cli::clients::Fault;
+
+/// The end of the address of a server.
+pub(super) const MCP_PATH: &str = "/mcp";
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {

@@ -20,7 +20,7 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use crossterm::event;
 
 use self::{
-    asked::{Asked, PickerContext},
+    asked::{PickerContext, TypedText},
     screen::{Screen, give_back},
     search::{PickerFinding, PickerTarget, Preview, Worker},
     state::{Action, Picker},
@@ -89,7 +89,7 @@ pub(super) struct Loop<'a> {
     engine: &'a Arc<Engine>,
     picker: Picker,
     view: PickerView,
-    searches: Worker<Asked>,
+    searches: Worker<TypedText>,
     previews: Worker<PickerTarget>,
     is_reading: bool,
     is_changed: bool,
@@ -113,7 +113,7 @@ impl Loop<'_> {
         })?;
         let mut picker = Picker::default();
         picker.is_searching = true;
-        searches.ask(Asked::default());
+        searches.ask(TypedText::default());
         Ok(Loop {
             engine,
             picker,

@@ -17,7 +17,7 @@ use super::{
         look::{self, Look},
         output::{harmless, role},
     },
-    asked::{Asked, PickerContext, TypedSearch},
+    asked::{PickerContext, TypedSearch, TypedText},
 };
 use verbatim_answer::{
     exact::{ExactSearch, Grouping, NothingFound},
@@ -33,7 +33,7 @@ use verbatim_base::{
     model::{Hit, Request, Stop},
 };
 use verbatim_engine::{
-    Count, Engine, ListOptions, Make, Messages, Mode, Note, Question, Scope, StoreAddress,
+    Count, Engine, ListOptions, Make, Messages, Mode, Note, Scope, StoreAddress,
 };
 use verbatim_text::{
     excerpt::{self, Piece, Room, characters},
@@ -42,9 +42,6 @@ use verbatim_text::{
 
 /// The maximum number of messages, and of conversations, in the results of an exact search.
 const MOST_SHOWN: usize = 200;
-
-/// The maximum number of messages in the results of a ranked search.
-const MOST_RANKED: usize = 50;
 
 /// The maximum number of hits that a search reads. If a conversation's title matches, all its messages are
 /// hits.
@@ -173,7 +170,7 @@ impl Results {
 /// that was stopped sends nothing more.
 pub(super) fn search(
     context: &PickerContext,
-    asked: &Asked,
+    asked: &TypedText,
     stop: &Stop,
     send: &mut dyn FnMut(PickerFinding),
 ) {
@@ -185,7 +182,7 @@ pub(super) fn search(
     let found = map_faults::caught(|| {
         let typed = asked.resolve(context, stop).map_err(|error| error.to_string())?;
         let search = OngoingSearch { page: context.page(), stop };
-        search.answer(&typed, asked.is_ranked, send).map_err(|error| error.to_string())
+        search.answer(&typed, send).map_err(|error| error.to_string())
     });
     let problem = match found {
         Ok(Ok(())) => return,
@@ -215,21 +212,16 @@ struct OngoingSearch<'a> {
 }
 
 impl OngoingSearch<'_> {
-    fn answer(
-        &self,
-        typed: &TypedSearch,
-        is_ranked: bool,
-        send: &mut dyn FnMut(PickerFinding),
-    ) -> Result<()> {
+    fn answer(&self, typed: &TypedSearch, send: &mut dyn FnMut(PickerFinding)) -> Result<()> {
         let engine = self.page.engine;
         let filters = typed.filters.clone();
         let mut results = Results { filters, problem: typed.problem.clone(), ..Results::default() };
-        if typed.text.is_empty() {
+        if typed.asked.text.is_empty() {
             self.list(&typed.scope, &mut results)?;
-        } else if is_ranked {
-            self.rank(typed, &mut results)?;
+        } else if let Some(mode) = typed.asked.mode {
+            self.rank(typed, mode, &mut results)?;
         } else {
-            self.find(&typed.request, &typed.scope, &mut results)?;
+            self.find(&typed.asked.request(), &typed.scope, &mut results)?;
         }
         results.problem = results.problem.or_else(|| self.unreadable());
         results.problem = results.problem.map(|problem| clean(&problem).replace('\n', " "));
@@ -242,7 +234,7 @@ impl OngoingSearch<'_> {
         results.is_counting = must_count;
         send(PickerFinding::Found(results));
         if must_count {
-            let count = engine.all_sources().count(&typed.request, &typed.scope, self.stop);
+            let count = engine.all_sources().count(&typed.asked.request(), &typed.scope, self.stop);
             send(PickerFinding::Counted(count.ok().map(|(count, _)| count)));
         }
         Ok(())
@@ -255,7 +247,7 @@ impl OngoingSearch<'_> {
         mut results: Results,
         send: &mut dyn FnMut(PickerFinding),
     ) -> Result<()> {
-        let request = typed.request.clone();
+        let request = typed.asked.request();
         results.head = Some(harmless(&sentence(&request, &[], typed.scope != Scope::default())));
         send(PickerFinding::Found(Results { is_first: true, ..results.clone() }));
         let search = ExactSearch::new(self.page.engine, request, typed.scope.clone(), self.stop)?;
@@ -337,21 +329,15 @@ impl OngoingSearch<'_> {
     }
 
     /// Adds the messages that answer a question best to `results`.
-    fn rank(&self, typed: &TypedSearch, results: &mut Results) -> Result<()> {
-        let question = Question {
-            concepts: vec![typed.text.clone()],
-            mode: Mode::Both,
-            scope: typed.scope.clone(),
-            limit: MOST_RANKED,
-            ..Question::default()
-        };
+    fn rank(&self, typed: &TypedSearch, mode: Mode, results: &mut Results) -> Result<()> {
+        let question = typed.asked.question(mode, typed.scope.clone());
         let ranking = RankedMessages::find(self.page.engine, &question, self.stop)?;
         let (gaps, about_words): (Vec<&Note>, Vec<&Note>) =
             ranking.notes.iter().partition(|note| note.is_gap());
         let gap = gaps.first().map(|note| line(note, Audience::Person));
         results.problem = results.problem.take().or(gap);
         let head = if ranking.items.is_empty() {
-            no_answer(&typed.text)
+            no_answer(&typed.asked.text)
         } else {
             let notes: Vec<String> = about_words.iter().map(ToString::to_string).collect();
             notes.join("; ").replace(":; ", "; ")
@@ -536,14 +522,14 @@ mod tests {
         PickerContext { engine, environment: Environment::default() }
     }
 
-    fn answers(context: &PickerContext, asked: &Asked, stop: &Stop) -> Vec<PickerFinding> {
+    fn answers(context: &PickerContext, asked: &TypedText, stop: &Stop) -> Vec<PickerFinding> {
         let mut answers = Vec::new();
         search(context, asked, stop, &mut |answer| answers.push(answer));
         answers
     }
 
     /// Returns the last results of a search.
-    fn found_as(context: &PickerContext, asked: &Asked) -> Results {
+    fn found_as(context: &PickerContext, asked: &TypedText) -> Results {
         let found = answers(context, asked, &Stop::never()).into_iter().rev();
         let mut found = found.filter_map(|answer| match answer {
             PickerFinding::Found(results) => Some(results),
@@ -553,7 +539,7 @@ mod tests {
     }
 
     fn found(context: &PickerContext, text: &str) -> Results {
-        found_as(context, &Asked { typed: text.to_owned(), ..Asked::default() })
+        found_as(context, &TypedText { typed: text.to_owned(), ..TypedText::default() })
     }
 
     /// Returns the text of pieces, with the matches in brackets.
@@ -646,7 +632,7 @@ mod tests {
             export.connection.execute(insert, [number]).unwrap();
         }
         let context = context(export.engine.config());
-        let many = Asked { typed: "many".to_owned(), ..Asked::default() };
+        let many = TypedText { typed: "many".to_owned(), ..TypedText::default() };
         let all = answers(&context, &many, &Stop::never());
         let [PickerFinding::Found(shown), PickerFinding::Counted(Some(count))] = &all[..] else {
             panic!("{all:?}");
@@ -702,7 +688,7 @@ mod tests {
         let export = TestExport::indexed(&texts);
         let context = context(export.engine.config());
         let typed = "turtles of the reef".to_owned();
-        let asked = Asked { typed, is_ranked: true };
+        let asked = TypedText { typed, is_ranked: true };
         let far: Vec<bool> = found_as(&context, &asked)
             .conversations
             .iter()
@@ -716,7 +702,7 @@ mod tests {
         let export = TestExport::indexed(&["the sun", "Sunday", "sunny", "a s.n"]);
         let context = context(export.engine.config());
         assert_eq!(found(&context, "sun").counted().messages, 3);
-        let asked = Asked { typed: "which sun".to_owned(), is_ranked: true };
+        let asked = TypedText { typed: "which sun".to_owned(), is_ranked: true };
         let ranked = found_as(&context, &asked);
         assert!(ranked.is_ranked && ranked.conversations[0].key.1 == "0", "{ranked:?}");
         assert_eq!(ranked.conversations[0].messages[0].number, Some(1));

@@ -5,7 +5,7 @@ use tui_input::{Input, InputRequest, backend::crossterm::to_input_request};
 
 use super::{
     super::output::harmless,
-    asked::Asked,
+    asked::TypedText,
     search::{PickerTarget, Preview, Results},
 };
 use verbatim_engine::Count;
@@ -27,7 +27,7 @@ pub(super) struct Picker {
     pub(super) pages_read: usize,
     pub(super) notice: Option<String>,
     pub(super) lists_keys: bool,
-    asked: Asked,
+    asked: TypedText,
     needs_preview: bool,
     /// The action that is performed when new results arrive.
     waiting: Option<Action>,
@@ -123,7 +123,7 @@ impl Picker {
 
     /// Returns a search if the text or the way in which it is searched changed.
     fn change_search(&mut self, is_ranked: bool) -> Option<Action> {
-        let asked = Asked { typed: self.input.value().trim().to_owned(), is_ranked };
+        let asked = TypedText { typed: self.input.value().trim().to_owned(), is_ranked };
         if asked == self.asked {
             return None;
         }
@@ -156,7 +156,7 @@ impl Picker {
         }
     }
 
-    pub(super) fn last_asked(&self) -> &Asked {
+    pub(super) fn last_asked(&self) -> &TypedText {
         &self.asked
     }
 

@@ -310,7 +310,7 @@ impl Writer {
         let comes_again = self.met.contains_key(&id);
         let replaces = changes.updated_conversations > 0 || comes_again && changes.any();
         if replaces && !std::mem::replace(&mut self.has_replaced, true) {
-            known::forget(connection)?;
+            Writer::forget_known(connection)?;
         }
         self.count(changes, id.clone());
         self.pending += conversation.messages.iter().map(|m| m.content.len() + 200).sum::<usize>();

@@ -13,7 +13,7 @@ use crate::{
     source::{Scope, Source, SourceKind},
 };
 use verbatim_base::model::{Instant, Stop};
-use verbatim_embed::Model;
+use verbatim_embed::{Model, dot};
 use verbatim_text::{snippet, words::Tokenizer};
 
 /// Number of characters of a turn that recall uses. The beginning says what the turn is about.
@@ -252,7 +252,7 @@ impl Topic {
     fn shared(&self, title: &str, passage: &str) -> f64 {
         let likeness = self.vector.as_ref().map_or(LIKENESS, |vector| {
             let other = self::vector(&Model::built_in(), passage);
-            vector.iter().zip(&other).map(|(one, other)| f64::from(one * other)).sum()
+            f64::from(dot(vector, &other))
         });
         self.share(title, passage) + likeness
     }

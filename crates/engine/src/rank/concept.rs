@@ -3,7 +3,11 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::{question::Mode, ranker::Ranker, sources::RankedSource};
-use crate::{error::Result, scoring::Concept, source::Note};
+use crate::{
+    error::Result,
+    scoring::{Concept, idf},
+    source::Note,
+};
 use verbatim_chats::db;
 use verbatim_embed as embed;
 use verbatim_index::WeightedTerm;
@@ -37,40 +41,59 @@ const CHARACTER_WEIGHT: f32 = 0.5;
 /// `parse_config_file` does not ask for every message about parsing.
 const NAME_PART_WEIGHT: f32 = 0.3;
 
-impl Ranker<'_> {
-    pub(super) fn parse_concept(
-        &mut self,
-        text: &str,
-        sources: &[RankedSource],
-    ) -> Result<Concept> {
-        let mode = self.question.mode;
+/// A parsed concept, with notes about it.
+pub(super) struct ParsedConcept {
+    pub(super) concept: Concept,
+    pub(super) notes: Vec<Note>,
+}
+
+/// Parses a concept of a question to some sources. `may_be_elsewhere` says that messages without an index may
+/// have words that no other message has.
+pub(super) fn parse(
+    ranker: &Ranker<'_>,
+    sources: &[RankedSource],
+    text: &str,
+    may_be_elsewhere: bool,
+) -> Result<ParsedConcept> {
+    let mut parser = ConceptParser { ranker, sources, may_be_elsewhere, notes: Vec::new() };
+    let concept = parser.parse(text)?;
+    Ok(ParsedConcept { concept, notes: parser.notes })
+}
+
+struct ConceptParser<'a> {
+    ranker: &'a Ranker<'a>,
+    sources: &'a [RankedSource],
+    may_be_elsewhere: bool,
+    notes: Vec<Note>,
+}
+
+impl ConceptParser<'_> {
+    fn parse(&mut self, text: &str) -> Result<Concept> {
+        let mode = self.ranker.question.mode;
+        let sources = self.sources;
         let mut concept = Concept::new(text);
-        let absent = self.weigh_terms(&mut concept, sources)?;
+        let absent = self.weigh_terms(&mut concept)?;
         if mode == Mode::Vector {
             concept.terms.clear();
         }
         let named = named_authors(&concept.query.text, sources);
         if matches!(mode, Mode::Vector | Mode::Both) && !concept.query.text.is_empty() {
-            self.encode(&mut concept, &named, sources)?;
+            self.encode(&mut concept, &named)?;
         }
         if let [author] = named[..] {
             concept.author = Some(author.to_owned());
         }
         if !absent.is_empty() {
-            let (by_meaning, by_words) = (concept.has_vector(), !concept.terms.is_empty());
-            self.note(Note::NoWord { words: absent, by_meaning, by_words });
+            let by_meaning = concept.has_vector();
+            let by_words = !concept.terms.is_empty();
+            self.notes.push(Note::NoWord { words: absent, by_meaning, by_words });
         }
         Ok(concept)
     }
 
     /// Computes the vector of a concept without names of authors, as these do not describe the topic.
-    fn encode(
-        &mut self,
-        concept: &mut Concept,
-        named: &[&str],
-        sources: &[RankedSource],
-    ) -> Result<()> {
-        let model = self.sources.model();
+    fn encode(&mut self, concept: &mut Concept, named: &[&str]) -> Result<()> {
+        let model = self.ranker.sources.model();
         let names: Vec<String> = named.iter().flat_map(|author| words(author)).collect();
         let other_words = concept.query.text.split_whitespace();
         let other_words: Vec<&str> =
@@ -78,17 +101,17 @@ impl Ranker<'_> {
         let nameless = other_words.join(" ");
         let text = if nameless.is_empty() { &concept.query.text } else { &nameless };
         let known = model.known_share(text);
-        if self.question.mode == Mode::Both {
+        if self.ranker.question.mode == Mode::Both {
             let share = (known - LEAST_KNOWN) / (WELL_KNOWN - LEAST_KNOWN);
             concept.known = share.clamp(0.0, 1.0) as f32;
         }
-        concept.is_encoded = sources.iter().any(|source| source.scorer.is_encoded());
+        concept.is_encoded = self.sources.iter().any(|source| source.scorer.is_encoded());
         let mut is_known = known >= LEAST_KNOWN || !is_of_language(text);
         if let Some(encoder) = model.sentence_encoder().filter(|_| concept.is_encoded) {
             let known = encoder.known_share(text);
             let is_known_to_encoder = known >= LEAST_KNOWN_TO_ENCODER;
             is_known |= is_known_to_encoder;
-            if self.question.mode == Mode::Both {
+            if self.ranker.question.mode == Mode::Both {
                 concept.encoded_known = if is_known_to_encoder { known as f32 } else { 0.0 };
             }
             if is_known_to_encoder {
@@ -96,24 +119,24 @@ impl Ranker<'_> {
             }
         }
         if !is_known {
-            self.note(Note::UnknownLanguage { text: text.clone() });
+            self.notes.push(Note::UnknownLanguage { text: text.clone() });
             if concept.terms.is_empty() {
-                self.weigh_terms(concept, sources)?;
+                self.weigh_terms(concept)?;
             }
             return Ok(());
         }
         if concept.known <= 0.0 {
             return Ok(());
         }
-        match model.encode_query(text, self.stop) {
+        match model.encode_query(text, self.ranker.stop) {
             Ok(vector) => {
                 concept.vector = Some(vector).filter(|v| v.iter().any(|number| *number != 0.0));
             }
             Err(embed::Error::Stopped) => return Err(db::Error::Stopped.into()),
             Err(error) => {
-                self.note(Note::ProviderAway { reason: error.to_string() });
+                self.notes.push(Note::ProviderAway { reason: error.to_string() });
                 if concept.terms.is_empty() {
-                    self.weigh_terms(concept, sources)?;
+                    self.weigh_terms(concept)?;
                 }
             }
         }
@@ -122,17 +145,14 @@ impl Ranker<'_> {
 
     /// Computes the IDF of a concept's terms over all messages. If the scope names a conversation, only
     /// its messages count. Returns the words that no message has.
-    fn weigh_terms(
-        &mut self,
-        concept: &mut Concept,
-        sources: &[RankedSource],
-    ) -> Result<Vec<String>> {
+    fn weigh_terms(&mut self, concept: &mut Concept) -> Result<Vec<String>> {
         let tokenizer = Tokenizer::default();
         let mut terms = tokenizer.question(&concept.query.text);
-        let absent = self.correct(&concept.query, &mut terms, sources)?;
+        let absent = self.correct(&concept.query, &mut terms)?;
         let mut frequencies = vec![0u32; terms.len()];
-        let (mut messages, mut tokens) = (0u64, 0u64);
-        for source in sources {
+        let mut messages = 0u64;
+        let mut tokens = 0u64;
+        for source in self.sources {
             let statistics = source.scorer.statistics(&terms)?;
             let sums = frequencies.iter_mut().zip(statistics.frequencies);
             sums.for_each(|(sum, here)| *sum += here);
@@ -148,23 +168,24 @@ impl Ranker<'_> {
                 name_parts.extend(name.into_iter().skip(1));
             }
         }
-        let weigh = |(term, count): (String, u32)| {
-            let frequency = count as f32;
-            let idf = (1.0 + (messages - frequency + 0.5).max(0.0) / (frequency + 0.5)).ln();
-            let weight = match () {
-                () if is_character(&term) => CHARACTER_WEIGHT * idf,
-                () if name_parts.contains(&term) => NAME_PART_WEIGHT * idf,
-                () => idf,
+        let mut occurring: Vec<WeightedTerm> = Vec::new();
+        let mut others: Vec<WeightedTerm> = Vec::new();
+        for (term, frequency) in terms.into_iter().zip(frequencies) {
+            let factor = if is_character(&term) {
+                CHARACTER_WEIGHT
+            } else if name_parts.contains(&term) {
+                NAME_PART_WEIGHT
+            } else {
+                1.0
             };
-            (WeightedTerm { term, weight }, count > 0)
-        };
-        let weighted = terms.into_iter().zip(frequencies).map(weigh);
-        let (occurring, others): (Vec<_>, Vec<_>) = weighted.partition(|(_, occurs)| *occurs);
+            let weight = factor * idf(messages, frequency as f32);
+            let list = if frequency > 0 { &mut occurring } else { &mut others };
+            list.push(WeightedTerm { term, weight });
+        }
         // A pair of characters that occurs nowhere may be of two words.
-        let others = others.iter().filter(|(it, _)| !it.term.contains(is_unspaced));
-        let weight = |(term, _): &(WeightedTerm, bool)| term.weight;
-        concept.weight = occurring.iter().chain(others).map(weight).sum();
-        concept.terms = occurring.into_iter().map(|(term, _)| term).collect();
+        others.retain(|it| !it.term.contains(is_unspaced));
+        concept.weight = occurring.iter().chain(&others).map(|it| it.weight).sum();
+        concept.terms = occurring;
         Ok(absent)
     }
 
@@ -174,24 +195,19 @@ impl Ranker<'_> {
     ///
     /// With one misspelling per question, MRR@10 on LoCoMo over all conversations is .412 without
     /// correction and .492 with correction. Without misspellings it is .503.
-    fn correct(
-        &mut self,
-        query: &Query,
-        terms: &mut Vec<String>,
-        sources: &[RankedSource],
-    ) -> Result<Vec<String>> {
+    fn correct(&mut self, query: &Query, terms: &mut Vec<String>) -> Result<Vec<String>> {
+        let sources = self.sources;
         for source in sources {
             source.scorer.look_up(terms)?;
         }
         let typed = typed_words(&query.outside);
-        let may_be_elsewhere = self.notes.iter().any(Note::lacks_words);
         let mut absent = Vec::new();
         for term in terms.iter_mut() {
             let Some(word) = typed.get(term.as_str()) else { continue };
             if has_term(sources, term)? {
                 continue;
             }
-            let meant = match self.question.mode {
+            let meant = match self.ranker.question.mode {
                 // Vectors are of the words as they were typed.
                 Mode::Vector => None,
                 _ => meant(word, term, sources)?,
@@ -199,9 +215,9 @@ impl Ranker<'_> {
             match meant {
                 Some((form, meant)) => {
                     *term = meant;
-                    self.note(Note::Slip { word: word.text.clone(), meant: form });
+                    self.notes.push(Note::Slip { word: word.text.clone(), meant: form });
                 }
-                None if word.is_part || may_be_elsewhere => {}
+                None if word.is_part || self.may_be_elsewhere => {}
                 None => absent.push(word.text.clone()),
             }
         }

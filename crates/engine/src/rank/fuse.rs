@@ -1,8 +1,16 @@
 //! Scores the messages of all sources for one concept, on a common scale.
 
-use std::{cmp::Ordering, collections::HashSet};
+use std::{
+    cmp::Ordering,
+    collections::{HashMap, HashSet},
+};
 
-use super::{question::Mode, ranker::Ranker, sources::RankedSource};
+use super::{
+    notes::Notes,
+    question::Mode,
+    ranker::Ranker,
+    sources::{OpenedSources, RankedSource},
+};
 use crate::{
     error::Result,
     scoring::{Concept, ConceptScorer, Nearness, Scale, VectorWeights},
@@ -43,9 +51,6 @@ const ENCODER_WEIGHT: f32 = 0.7;
 /// compares languages.
 const ENCODER_GROWTH: f32 = 3.0;
 
-/// Maximum number of times that deleted messages of an outdated index are replaced by the next candidates.
-const MAX_ROUNDS: usize = 8;
-
 /// Number of messages with the whole question that are looked up, the newest.
 const MOST_WHOLE: usize = 1_000;
 
@@ -58,6 +63,12 @@ const LEAST_UNSPACED: usize = 2;
 /// several such messages in one conversation stay below the score of a message that has it.
 const OTHER_SHARE: f32 = 0.4;
 
+/// A message: the position of its source among the ranked sources, and its doc id in that source.
+type MessagePlace = (usize, u32);
+
+/// A conversation: the position of its source among the ranked sources, and its number in that source.
+pub(super) type ConversationPlace = (usize, u32);
+
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Scored {
     /// The place of the message's source among the ranked sources.
@@ -69,188 +80,198 @@ pub(super) struct Scored {
 impl Scored {
     /// Orders by score, best first, then by source, then newest first.
     pub(super) fn order(&self, other: &Scored) -> Ordering {
-        let place = |scored: &Scored| (scored.source, scored.doc_id);
-        other.score.total_cmp(&self.score).then_with(|| place(self).cmp(&place(other)))
+        other.score.total_cmp(&self.score).then_with(|| self.place().cmp(&other.place()))
+    }
+
+    fn place(&self) -> MessagePlace {
+        (self.source, self.doc_id)
     }
 }
 
-impl Ranker<'_> {
-    /// Returns the messages that answer a concept, the best first. `text` is the concept as it was typed.
-    ///
-    /// If a sentence quotes a text, messages with this text come first. If no message has the quoted
-    /// text, its words count like the others, because people quote from memory.
-    pub(super) fn score_messages(
-        &mut self,
-        sources: &[RankedSource],
-        concept: &mut Concept,
-        text: &str,
-    ) -> Result<Vec<Scored>> {
-        let whole = self.whole_question(concept, text);
-        let mut found = self.score_once(sources, concept, whole.as_ref())?;
-        let query = &mut concept.query;
-        let is_enough = !found.is_empty() && !query.is_sentence;
-        if query.phrases.is_empty() || query.is_all_quoted || is_enough {
-            return Ok(found);
-        }
-        let phrases = std::mem::take(&mut query.phrases);
-        if found.is_empty() {
-            let quoted: Vec<_> = phrases.iter().map(|phrase| format!("“{phrase}”")).collect();
-            self.note(Note::NoPhrase { phrases: quoted.join(" and ") });
-        }
-        let mut others = self.score_once(sources, concept, whole.as_ref())?;
-        if !found.is_empty() {
-            let first: HashSet<(usize, u32)> =
-                found.iter().map(|scored| (scored.source, scored.doc_id)).collect();
-            others.retain(|scored| !first.contains(&(scored.source, scored.doc_id)));
-            found.iter_mut().for_each(|scored| scored.score = f32::midpoint(scored.score, 1.0));
-            others.iter_mut().for_each(|scored| scored.score /= 2.0);
-        }
-        found.extend(others);
-        Ok(found)
-    }
+/// A concept with the scores of the messages that answer it.
+pub(super) struct ConceptScores {
+    pub(super) concept: Concept,
+    /// The messages, the best first.
+    pub(super) messages: Vec<Scored>,
+    /// The share of the question's IDF that conversations cover with all their messages and their titles.
+    pub(super) covered: HashMap<ConversationPlace, f32>,
+    /// Whether only the best candidates were scored.
+    pub(super) is_cut: bool,
+    pub(super) notes: Notes,
+}
 
-    fn score_once(
-        &mut self,
-        sources: &[RankedSource],
-        concept: &Concept,
-        whole: Option<&WholeQuestion>,
-    ) -> Result<Vec<Scored>> {
+/// Scores the messages that answer a concept. `text` is the concept as it was typed.
+///
+/// If a sentence quotes a text, messages with this text come first. If no message has the quoted
+/// text, its words count like the others, because people quote from memory.
+pub(super) fn scored(
+    opened: &OpenedSources<'_>,
+    mut concept: Concept,
+    text: &str,
+) -> Result<ConceptScores> {
+    let whole = whole_question(opened, &concept, text);
+    let CandidateScores { mut messages, mut covered, mut is_cut, mut notes } =
+        Scoring { opened, concept: &concept, whole: whole.as_ref() }.run()?;
+    let query = &mut concept.query;
+    let is_enough = !messages.is_empty() && !query.is_sentence;
+    if !query.phrases.is_empty() && !query.is_all_quoted && !is_enough {
+        let phrases = std::mem::take(&mut query.phrases);
+        if messages.is_empty() {
+            let quoted: Vec<_> = phrases.iter().map(|phrase| format!("“{phrase}”")).collect();
+            notes.add(Note::NoPhrase { phrases: quoted.join(" and ") });
+        }
+        let others = Scoring { opened, concept: &concept, whole: whole.as_ref() }.run()?;
+        messages = before(messages, others.messages);
+        covered = others.covered;
+        is_cut |= others.is_cut;
+        notes.extend(others.notes);
+    }
+    Ok(ConceptScores { concept, messages, covered, is_cut, notes })
+}
+
+/// Returns messages in front of those of `others` that are not among them.
+fn before(mut first: Vec<Scored>, mut others: Vec<Scored>) -> Vec<Scored> {
+    if !first.is_empty() {
+        let known: HashSet<MessagePlace> = first.iter().map(Scored::place).collect();
+        others.retain(|scored| !known.contains(&scored.place()));
+        first.iter_mut().for_each(|scored| scored.score = f32::midpoint(scored.score, 1.0));
+        others.iter_mut().for_each(|scored| scored.score /= 2.0);
+    }
+    first.extend(others);
+    first
+}
+
+/// The scores of the candidates for a concept.
+struct CandidateScores {
+    messages: Vec<Scored>,
+    covered: HashMap<ConversationPlace, f32>,
+    is_cut: bool,
+    notes: Notes,
+}
+
+/// The messages with terms of the question in the conversations that contain most of them, and how much each
+/// of these conversations covers.
+#[derive(Default)]
+struct Covering {
+    messages: Vec<MessagePlace>,
+    conversations: HashMap<ConversationPlace, f32>,
+}
+
+/// What the scores for a concept depend on.
+#[derive(Clone, Copy)]
+struct Scoring<'a> {
+    opened: &'a OpenedSources<'a>,
+    concept: &'a Concept,
+    whole: Option<&'a WholeQuestion>,
+}
+
+impl Scoring<'_> {
+    fn run(self) -> Result<CandidateScores> {
+        let sources = &self.opened.ranked;
+        let question = self.ranker().question;
         let scorers: Vec<Box<dyn ConceptScorer + '_>> = sources
             .iter()
-            .map(|source| source.scorer.open(concept, self.stop))
+            .map(|source| source.scorer.open(self.concept, self.ranker().stop))
             .collect::<Result<_, _>>()?;
-        let with_whole = match whole {
-            Some(whole) => self.with_whole(sources, concept, whole)?,
+        let with_whole = match self.whole {
+            Some(whole) => self.with_whole(whole)?,
             None => Vec::new(),
         };
-        let covering = self.covering(&scorers, concept)?;
+        let covering = self.covering(&scorers)?;
+        let others: Vec<MessagePlace> =
+            with_whole.iter().chain(&covering.messages).copied().collect();
         let mut depth = self.depth();
-        if !concept.query.phrases.is_empty() {
-            depth = depth.max(self.question.limit.min(MAX_DEPTH));
+        if !self.concept.query.phrases.is_empty() {
+            depth = depth.max(question.limit.min(MAX_DEPTH));
         }
-        let mut rounds = 0..MAX_ROUNDS;
+        let mut notes = Notes::default();
         loop {
-            let candidates = self.candidates(sources, &scorers, concept, depth)?;
-            let mut all = self.scored(&scorers, concept, &candidates, [&with_whole, &covering])?;
+            let mut candidates = self.candidates(&scorers, depth)?;
+            notes.extend(std::mem::take(&mut candidates.notes));
+            let mut messages = self.scores(&scorers, &candidates, &others)?;
+            add_unscored(&mut messages, &with_whole);
             let is_cut = candidates.is_cut;
-            if self.check(sources, &all) && rounds.next().is_some() {
-                continue;
-            }
-            all.retain(|scored| !sources[scored.source].is_changed_or_deleted(scored.doc_id));
-            if !is_cut || depth >= MAX_DEPTH || !self.is_crowded(sources, &all) {
-                self.is_cut |= is_cut;
-                if let Some(whole) = whole {
-                    put_first(sources, &mut all, whole, with_whole);
+            if !is_cut || depth >= MAX_DEPTH || !self.is_crowded(&messages) {
+                if let Some(whole) = self.whole {
+                    put_first(sources, &mut messages, whole, with_whole);
                 }
-                return Ok(all);
+                let covered = covering.conversations;
+                return Ok(CandidateScores { messages, covered, is_cut, notes });
             }
             depth = (DEEPER * depth).min(MAX_DEPTH);
         }
     }
 
-    /// Returns the messages with terms of the question in the conversations that contain most of them. Stores
-    /// how much each of these conversations covers.
-    fn covering(
-        &mut self,
-        scorers: &[Box<dyn ConceptScorer + '_>],
-        concept: &Concept,
-    ) -> Result<Vec<(usize, u32)>> {
-        let mut messages = Vec::new();
-        self.covered.clear();
-        if self.wanted == 0
-            || self.concepts().len() > 1
-            || self.scope.conversation.is_some()
-            || concept.terms.len() < 2
-        {
-            return Ok(messages);
+    fn ranker(&self) -> &Ranker<'_> {
+        self.opened.scoped.ranker
+    }
+
+    /// Returns whether the question has several concepts, or is about one conversation.
+    fn is_narrow(&self) -> bool {
+        self.ranker().concepts().len() > 1 || self.opened.scoped.scope.conversation.is_some()
+    }
+
+    fn covering(&self, scorers: &[Box<dyn ConceptScorer + '_>]) -> Result<Covering> {
+        let mut all = Covering::default();
+        if self.ranker().wanted == 0 || self.is_narrow() || self.concept.terms.len() < 2 {
+            return Ok(all);
         }
         for (place, scorer) in scorers.iter().enumerate() {
-            let coverage = scorer.coverage(self.stop)?;
-            messages.extend(coverage.doc_ids.into_iter().map(|doc_id| (place, doc_id)));
-            let shares = coverage.conversations.into_iter();
-            let shares = shares.map(|(number, sum)| ((place, number), sum / concept.weight));
-            self.covered.extend(shares);
+            let coverage = scorer.coverage(self.ranker().stop)?;
+            all.messages.extend(coverage.doc_ids.into_iter().map(|doc_id| (place, doc_id)));
+            let sums = coverage.conversations.into_iter();
+            all.conversations
+                .extend(sums.map(|(number, sum)| ((place, number), sum / self.concept.weight)));
         }
-        Ok(messages)
+        Ok(all)
     }
 
     /// Returns whether the scored messages are of fewer conversations than the question asks for.
-    fn is_crowded(&self, sources: &[RankedSource], all: &[Scored]) -> bool {
-        if self.concepts().len() > 1 || self.scope.conversation.is_some() {
+    fn is_crowded(&self, messages: &[Scored]) -> bool {
+        if self.is_narrow() {
             return false;
         }
-        let place = |it: &Scored| (it.source, sources[it.source].scorer.conversation(it.doc_id));
-        let conversations: HashSet<_> = all.iter().map(place).collect();
-        conversations.len() < self.wanted
+        let sources = &self.opened.ranked;
+        let conversations: HashSet<_> = messages
+            .iter()
+            .map(|it| (it.source, sources[it.source].scorer.conversation(it.doc_id)))
+            .collect();
+        conversations.len() < self.ranker().wanted
     }
 
-    /// Returns the scores of the candidates, of their neighbours, and of the messages with the whole question.
-    fn scored(
+    /// Returns the scores of the candidates, of some other messages, and of the neighbours of both.
+    fn scores(
         &self,
         scorers: &[Box<dyn ConceptScorer + '_>],
-        concept: &Concept,
-        candidates: &AllCandidates,
-        [with_whole, covering]: [&[(usize, u32)]; 2],
+        candidates: &Candidates,
+        others: &[MessagePlace],
     ) -> Result<Vec<Scored>> {
-        let scale = self.scale(concept, candidates);
+        let scale = self.scale(candidates);
         let mut all = Vec::new();
         for (place, scorer) in scorers.iter().enumerate() {
             let found = candidates.by_terms.iter().chain(&candidates.by_vector);
             let found = found.chain(&candidates.by_vector_not_encoded);
-            let found = found.map(|scored| (scored.source, scored.doc_id));
-            let here = found.chain(with_whole.iter().chain(covering).copied());
+            let here = found.map(Scored::place).chain(others.iter().copied());
             let mut here = here.filter(|(source, _)| *source == place).map(|(_, doc_id)| doc_id);
-            let scores = scorer.scores(&mut here, &scale, self.stop)?;
-            let scored = |(doc_id, score)| Scored { source: place, doc_id, score };
-            all.extend(scores.into_iter().map(scored));
+            let scores = scorer.scores(&mut here, &scale, self.ranker().stop)?;
+            all.extend(of_source(place, scores));
         }
-        let known: HashSet<(usize, u32)> = all.iter().map(|it| (it.source, it.doc_id)).collect();
-        let others = with_whole.iter().filter(|place| !known.contains(place));
-        all.extend(others.map(|(source, doc_id)| Scored {
-            source: *source,
-            doc_id: *doc_id,
-            score: 0.0,
-        }));
-        all.sort_unstable_by(Scored::order);
         Ok(all)
-    }
-
-    /// Returns the whole question, if messages with it come first: a question of several words or with other
-    /// characters than letters and digits, of at least four characters. Of a single word, messages with the
-    /// same form come before those with another form, but by meaning alone they do not.
-    fn whole_question(&self, concept: &Concept, text: &str) -> Option<WholeQuestion> {
-        let query = &concept.query;
-        if self.concepts().len() > 1 || query.is_all_quoted || query.excludes() {
-            return None;
-        }
-        let text = snippet::trim(text);
-        let phrase = normalise_phrase(text);
-        let is_word = phrase.chars().all(|c| c.is_alphanumeric() && !is_unspaced(c));
-        let least = if phrase.contains(is_unspaced) { LEAST_UNSPACED } else { LEAST_WHOLE };
-        let is_wanted =
-            phrase.chars().count() >= least && !(is_word && self.question.mode == Mode::Vector);
-        is_wanted.then(|| WholeQuestion { text: text.to_owned(), phrase, is_word })
     }
 
     /// Returns the newest messages with the whole question. Messages with a single word are not looked up,
     /// because they are among the candidates.
-    fn with_whole(
-        &self,
-        sources: &[RankedSource],
-        concept: &Concept,
-        whole: &WholeQuestion,
-    ) -> Result<Vec<(usize, u32)>> {
+    fn with_whole(&self, whole: &WholeQuestion) -> Result<Vec<MessagePlace>> {
         let mut found = Vec::new();
         if whole.is_word {
             return Ok(found);
         }
         let search = PhraseSearch::literal(&whole.text);
-        for (place, source) in sources.iter().enumerate() {
-            let here = source.scorer.containing(&search, MOST_WHOLE, self.stop)?;
+        let query = &self.concept.query;
+        for (place, source) in self.opened.ranked.iter().enumerate() {
+            let here = source.scorer.containing(&search, MOST_WHOLE, self.ranker().stop)?;
             let is_wanted = |doc_id: &u32| {
-                !source.is_changed_or_deleted(*doc_id)
-                    && (concept.query.phrases.is_empty()
-                        || concept.query.allows(&source.scorer.content(*doc_id)))
+                query.phrases.is_empty() || query.allows(&source.scorer.content(*doc_id))
             };
             found.extend(here.into_iter().filter(is_wanted).map(|doc_id| (place, doc_id)));
         }
@@ -259,35 +280,31 @@ impl Ranker<'_> {
 
     /// Returns the best candidates of all sources together.
     fn candidates(
-        &mut self,
-        sources: &[RankedSource],
+        &self,
         scorers: &[Box<dyn ConceptScorer + '_>],
-        concept: &Concept,
         depth: usize,
-    ) -> Result<AllCandidates> {
+    ) -> Result<Candidates> {
+        let stop = self.ranker().stop;
         let mut by_terms = Vec::new();
         let mut covered = 0.0;
         for (place, scorer) in scorers.iter().enumerate() {
-            let found = scorer.by_terms(depth + sources[place].to_replace(), self.stop)?;
+            let found = scorer.by_terms(depth, stop)?;
             covered = f32::max(covered, found.covered);
-            by_terms.extend(existing(place, &sources[place], found.messages));
+            by_terms.extend(of_source(place, found.messages));
         }
-        let coverage = WordCoverage::new(covered, concept);
-        let weights = coverage.weights(concept);
-        let (mut by_vector, mut by_vector_not_encoded) = (Vec::new(), Vec::new());
-        for (place, scorer) in scorers.iter().enumerate().filter(|_| concept.has_vector()) {
-            let depth = depth + sources[place].to_replace();
-            match scorer.by_vector(weights, depth, self.stop) {
+        let coverage = WordCoverage::new(covered, self.concept);
+        let weights = coverage.weights(self.concept);
+        let mut by_vector = Vec::new();
+        let mut by_vector_not_encoded = Vec::new();
+        let mut notes = Notes::default();
+        for (place, scorer) in scorers.iter().enumerate().filter(|_| self.concept.has_vector()) {
+            match scorer.by_vector(weights, depth, stop) {
                 Ok(found) => {
-                    by_vector.extend(existing(place, &sources[place], found.messages));
-                    by_vector_not_encoded.extend(existing(
-                        place,
-                        &sources[place],
-                        found.not_encoded,
-                    ));
+                    by_vector.extend(of_source(place, found.messages));
+                    by_vector_not_encoded.extend(of_source(place, found.not_encoded));
                 }
                 Err(error) if error.is_stopped() => return Err(error),
-                Err(error) => self.note(Note::ProviderAway { reason: error.to_string() }),
+                Err(error) => notes.add(Note::ProviderAway { reason: error.to_string() }),
             }
         }
         let mut is_cut = false;
@@ -296,42 +313,81 @@ impl Ranker<'_> {
             found.sort_unstable_by(Scored::order);
             found.truncate(depth);
         }
-        Ok(AllCandidates { by_terms, by_vector, by_vector_not_encoded, coverage, is_cut })
+        Ok(Candidates { by_terms, by_vector, by_vector_not_encoded, coverage, is_cut, notes })
     }
 
     /// Returns the number of candidates for each concept.
     fn depth(&self) -> usize {
-        match (self.concepts().len() > 1, self.scope.conversation.is_some()) {
-            (true, _) => DEPTH_OF_SEVERAL,
-            (false, true) => DEPTH_IN_CONVERSATION,
-            (false, false) => FUSED_DEPTH,
+        if self.ranker().concepts().len() > 1 {
+            DEPTH_OF_SEVERAL
+        } else if self.opened.scoped.scope.conversation.is_some() {
+            DEPTH_IN_CONVERSATION
+        } else {
+            FUSED_DEPTH
         }
     }
 
-    fn scale(&self, concept: &Concept, candidates: &AllCandidates) -> Scale {
-        let (term_share, vector_share) = match (self.question.mode, concept.has_vector()) {
+    fn scale(&self, candidates: &Candidates) -> Scale {
+        let concept = self.concept;
+        let (term_share, vector_share) = match (self.ranker().question.mode, concept.has_vector()) {
             (Mode::Vector, true) => (0.0, 1.0),
             (_, true) if !concept.terms.is_empty() => {
-                let share = self.vector_share * concept.known_to_models();
+                let share = self.ranker().vector_share * concept.known_to_models();
                 let share = concept.known_to_any() * candidates.coverage.vector_share(share);
                 (1.0 - share, share)
             }
             (_, true) => (0.0, 1.0),
             (_, false) => (1.0, 0.0),
         };
-        let among = |found: &[Scored]| {
-            let cosines: Vec<f32> = found.iter().map(|scored| scored.score).collect();
-            Nearness::among(&cosines)
-        };
         Scale {
             term_share,
             vector_share,
             best_terms: candidates.by_terms.first().map_or(1.0, |scored| scored.score),
             vectors: candidates.coverage.weights(concept),
-            nearness: among(&candidates.by_vector),
-            nearness_not_encoded: among(&candidates.by_vector_not_encoded),
+            nearness: nearness(&candidates.by_vector),
+            nearness_not_encoded: nearness(&candidates.by_vector_not_encoded),
         }
     }
+}
+
+/// Returns the whole question, if messages with it come first: a question of several words or with other
+/// characters than letters and digits, of at least four characters. Of a single word, messages with the
+/// same form come before those with another form, but by meaning alone they do not.
+fn whole_question(
+    opened: &OpenedSources<'_>,
+    concept: &Concept,
+    text: &str,
+) -> Option<WholeQuestion> {
+    let ranker = opened.scoped.ranker;
+    let query = &concept.query;
+    if ranker.concepts().len() > 1 || query.is_all_quoted || query.excludes() {
+        return None;
+    }
+    let text = snippet::trim(text);
+    let phrase = normalise_phrase(text);
+    let is_word = phrase.chars().all(|c| c.is_alphanumeric() && !is_unspaced(c));
+    let least = if phrase.contains(is_unspaced) { LEAST_UNSPACED } else { LEAST_WHOLE };
+    let is_wanted =
+        phrase.chars().count() >= least && !(is_word && ranker.question.mode == Mode::Vector);
+    is_wanted.then(|| WholeQuestion { text: text.to_owned(), phrase, is_word })
+}
+
+/// Adds the messages that are not scored, with the score 0. Sorts all, the best first.
+fn add_unscored(messages: &mut Vec<Scored>, others: &[MessagePlace]) {
+    let known: HashSet<MessagePlace> = messages.iter().map(Scored::place).collect();
+    let others = others.iter().filter(|place| !known.contains(place));
+    messages.extend(others.map(|(source, doc_id)| Scored {
+        source: *source,
+        doc_id: *doc_id,
+        score: 0.0,
+    }));
+    messages.sort_unstable_by(Scored::order);
+}
+
+/// Returns the scale for the similarities of messages, which are sorted, the best first.
+fn nearness(found: &[Scored]) -> Nearness {
+    let cosines: Vec<f32> = found.iter().map(|scored| scored.score).collect();
+    Nearness::among(&cosines)
 }
 
 /// The whole question, and whether it is a single word.
@@ -348,14 +404,14 @@ fn put_first(
     sources: &[RankedSource],
     all: &mut [Scored],
     whole: &WholeQuestion,
-    with_whole: Vec<(usize, u32)>,
+    with_whole: Vec<MessagePlace>,
 ) {
     let is_complete = !whole.is_word && with_whole.len() < MOST_WHOLE;
-    let with_whole: HashSet<(usize, u32)> = with_whole.into_iter().collect();
+    let with_whole: HashSet<MessagePlace> = with_whole.into_iter().collect();
     let required = Query { phrases: vec![whole.phrase.clone()], ..Query::default() };
     let excluded = Query { excluded: vec![whole.phrase.clone()], ..Query::default() };
     let has_whole = |at: usize, scored: &Scored| {
-        if with_whole.contains(&(scored.source, scored.doc_id)) {
+        if with_whole.contains(&scored.place()) {
             return true;
         }
         if is_complete || at >= MOST_WHOLE {
@@ -369,32 +425,27 @@ fn put_first(
         return;
     }
     for (scored, is_first) in all.iter_mut().zip(are_first) {
-        scored.score = match is_first {
-            true => f32::midpoint(scored.score, 1.0),
-            false => OTHER_SHARE * scored.score,
-        };
+        scored.score =
+            if is_first { f32::midpoint(scored.score, 1.0) } else { OTHER_SHARE * scored.score };
     }
     all.sort_unstable_by(Scored::order);
 }
 
-/// Returns the messages of a source that are not known to be deleted or changed.
-fn existing(
-    place: usize,
-    source: &RankedSource,
-    found: Vec<(u32, f32)>,
-) -> impl Iterator<Item = Scored> {
-    let found = found.into_iter().filter(|(doc_id, _)| !source.is_changed_or_deleted(*doc_id));
-    found.map(move |(doc_id, score)| Scored { source: place, doc_id, score })
+/// Returns the scores of a source's messages.
+fn of_source(source: usize, found: Vec<(u32, f32)>) -> impl Iterator<Item = Scored> {
+    found.into_iter().map(move |(doc_id, score)| Scored { source, doc_id, score })
 }
 
-struct AllCandidates {
+/// The best candidates of all sources for a concept, the best first.
+struct Candidates {
     by_terms: Vec<Scored>,
     by_vector: Vec<Scored>,
     /// The best messages that the encoder has not read yet.
     by_vector_not_encoded: Vec<Scored>,
     coverage: WordCoverage,
-    /// Whether only the best candidates are here.
+    /// Whether there may be more.
     is_cut: bool,
+    notes: Notes,
 }
 
 /// How much of a question the words of the best message cover, from 0 to 1: 1 if they have

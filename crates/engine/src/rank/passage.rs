@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use verbatim_text::{
     excerpt::{self, Room, characters},
+    matcher::Matchers,
     snippet, up_to,
     words::{Token, Tokenizer, grams, tokens},
 };
@@ -17,20 +18,9 @@ const PIECE: usize = 1 << 20;
 /// Number of bytes that are searched after the best range so far, for a better range.
 const MOST_BEYOND: usize = 16 << 20;
 
-/// Returns the passage with the largest total weight of terms, or the beginning if the text has no term.
-pub(crate) fn passage(text: &str, terms: &[(String, f32)], cutter: &Tokenizer) -> String {
-    let place = place(snippet::trim(text), terms, cutter, usize::MAX);
-    passage_around(text, place.unwrap_or(0..0))
-}
-
-/// Returns the range of [`heaviest_place`].
-pub(crate) fn place(
-    text: &str,
-    terms: &[(String, f32)],
-    cutter: &Tokenizer,
-    most: usize,
-) -> Option<Range<usize>> {
-    heaviest_place(text, terms, cutter, most).map(|(_, range)| range)
+/// Returns the first place of a concept in a text.
+pub(crate) fn span_of(text: &str, concept: &Matchers) -> Option<Range<usize>> {
+    concept.first_spans(text, 1).into_iter().find(|span| !span.is_empty())
 }
 
 /// Returns the largest total weight of terms in a range of a trimmed text that is at most as long as a
@@ -85,7 +75,8 @@ fn heaviest(
     let reach = LENGTH * 3 / 4;
     let mut best: Option<(f32, Range<usize>)> = None;
     let mut counts = vec![0u32; terms.len()];
-    let (mut sum, mut first) = (0.0, 0);
+    let mut sum = 0.0;
+    let mut first = 0;
     for (at, term) in &marks {
         if counts[*term] == 0 {
             sum += terms[*term].1;
@@ -166,6 +157,11 @@ fn marks(text: &str, terms: &[(String, f32)], cutter: &Tokenizer) -> Vec<(usize,
 mod tests {
     use super::*;
 
+    fn passage(text: &str, terms: &[(String, f32)]) -> String {
+        let place = heaviest_place(snippet::trim(text), terms, &Tokenizer::default(), usize::MAX);
+        passage_around(text, place.map_or(0..0, |(_, range)| range))
+    }
+
     fn terms(text: &str) -> Vec<(String, f32)> {
         Tokenizer::default().question(text).into_iter().map(|term| (term, 1.0)).collect()
     }
@@ -174,19 +170,19 @@ mod tests {
     fn the_place_with_most_terms_is_shown() {
         let filler = "nothing to see here at all, ".repeat(40);
         let text = format!("a turtle. {filler} The turtle swam over the reef. {filler}");
-        let found = passage(&text, &terms("turtles reef"), &Tokenizer::default());
+        let found = passage(&text, &terms("turtles reef"));
         assert!(found.contains("The turtle swam over the reef."), "{found}");
         assert!(found.starts_with('…') && found.ends_with('…'));
         assert!((200..=LENGTH + 2).contains(&found.chars().count()), "{}", found.chars().count());
-        let found = passage(&text, &terms("absent"), &Tokenizer::default());
+        let found = passage(&text, &terms("absent"));
         assert!(found.starts_with("a turtle. nothing") && found.ends_with('…'));
-        let found = passage("  short \n", &terms("x"), &Tokenizer::default());
+        let found = passage("  short \n", &terms("x"));
         assert_eq!(found, "short");
         let text = format!("{}東京タワーへ行く{}", "犬".repeat(500), "猫".repeat(500));
-        let found = passage(&text, &terms("東京タワー"), &Tokenizer::default());
+        let found = passage(&text, &terms("東京タワー"));
         let far = format!("{}The turtle swam.", "nothing at all ".repeat(PIECE / 12));
-        let place = |most| super::place(&far, &terms("turtle"), &Tokenizer::default(), most);
-        assert!(far[place(usize::MAX).unwrap().start..].starts_with("turtle"));
+        let place = |most| heaviest_place(&far, &terms("turtle"), &Tokenizer::default(), most);
+        assert!(far[place(usize::MAX).unwrap().1.start..].starts_with("turtle"));
         assert_eq!(place(PIECE), None);
         assert!(found.contains("東京タワーへ行く") && found.chars().count() <= LENGTH + 2);
     }

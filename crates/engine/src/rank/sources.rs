@@ -1,18 +1,24 @@
 //! Opens the sources that a question ranks. Refreshes their indexes first if that is quick.
 //!
+//! A source is ranked by an index that is current, so that no answer is stale. Of any other source, the
+//! messages with the question's words are found.
+//!
 //! If a maintainer works in the background, a question does not build a whole index. It waits a short
 //! time for the maintainer's index, because otherwise the work would be done twice, or thrown away.
 
-use std::{borrow::Cow, cell::RefCell, collections::HashSet, sync::Arc, thread, time::Duration};
+use std::{borrow::Cow, thread, time::Duration};
 
 use super::{
+    all_concepts,
+    notes::Notes,
     question::Mode,
     ranker::{MAX_WAIT, Ranker, SMALL},
+    scoped::Scoped,
 };
 use crate::{
     error::{Error, Result},
     scoring::Scorer,
-    source::{Lacking, Note, Source, SourceKind, Task},
+    source::{IndexState, Note, Source, SourceKind, Task},
     upkeep::{
         encode::MAX_IN_PASSING,
         enrich,
@@ -20,7 +26,7 @@ use crate::{
     },
 };
 use verbatim_base::model::Stop;
-use verbatim_index::{Resources, Snapshot};
+use verbatim_index::Resources;
 
 /// Pause between two checks whether another thread or process has finished an index.
 const RETRY_PAUSE: Duration = Duration::from_millis(20);
@@ -31,242 +37,211 @@ const PAUSE: Duration = Duration::from_secs(60);
 /// The memory and threads that a question may use to refresh an index.
 const RESOURCES: Resources = Resources { memory: 128 << 20, threads: 1 };
 
+/// A question with the sources in its scope that can be read.
+pub(super) struct ReadableSources<'a> {
+    pub(super) scoped: Scoped<'a>,
+    pub(super) sources: Vec<Source>,
+    pub(super) notes: Notes,
+}
+
+/// A source with an index.
 pub(super) struct RankedSource {
     pub(super) kind: SourceKind,
     pub(super) scorer: Box<dyn Scorer>,
     pub(super) source: Source,
-    /// The comparison of an outdated index with its database; `None` if the index is current.
-    pub(super) checked: Option<RefCell<Checked>>,
 }
 
-/// The messages of an outdated index that were compared with the database.
-#[derive(Debug)]
-pub(super) struct Checked {
-    pub(super) snapshot: Arc<Snapshot>,
-    pub(super) seen: HashSet<u32>,
-    pub(super) changed_or_deleted: HashSet<u32>,
-}
-
-impl Checked {
-    fn new(snapshot: Arc<Snapshot>) -> Checked {
-        Checked { snapshot, seen: HashSet::new(), changed_or_deleted: HashSet::new() }
-    }
-}
-
-impl RankedSource {
-    pub(super) fn is_changed_or_deleted(&self, doc_id: u32) -> bool {
-        self.checked
-            .as_ref()
-            .is_some_and(|checked| checked.borrow().changed_or_deleted.contains(&doc_id))
-    }
-
-    /// Returns how many more candidates to fetch because of deleted messages. It is twice their number,
-    /// so that a few rounds are enough even if many messages were deleted.
-    pub(super) fn to_replace(&self) -> usize {
-        self.checked.as_ref().map_or(0, |checked| 2 * checked.borrow().changed_or_deleted.len())
-    }
-}
-
-pub(super) struct OpenedSources {
+/// A question with its sources.
+pub(super) struct OpenedSources<'a> {
+    pub(super) scoped: Scoped<'a>,
     /// Sources that are ranked by an index.
     pub(super) ranked: Vec<RankedSource>,
-    /// Sources without a usable index, which are scanned.
-    pub(super) scanned: Vec<Source>,
+    /// Sources without a current index.
+    pub(super) unranked: Vec<Source>,
 }
 
-impl Ranker<'_> {
-    /// Returns the sources in the question's scope that can be read, and adds notes about the others.
-    pub(super) fn readable_sources(&mut self) -> Result<Vec<Source>> {
-        self.wait_for_transcripts()?;
-        let (sources, notes) = self.sources.readable(&self.scope.sources, self.stop)?;
-        notes.into_iter().for_each(|note| self.note(note));
-        let (scope, notes) = self.sources.resolved(&self.scope, &sources, self.stop)?;
-        notes.into_iter().for_each(|note| self.note(note));
-        let is_wanted =
-            |source: &Source| scope.sources.is_empty() || scope.sources.contains(&source.kind);
-        let sources = sources.into_iter().filter(is_wanted).collect();
-        self.scope = scope;
-        Ok(sources)
-    }
-
-    /// Opens the sources in the question's scope, and adds notes about what is missing.
-    pub(super) fn open_sources(&mut self) -> Result<OpenedSources> {
-        let mut opened = OpenedSources { ranked: Vec::new(), scanned: Vec::new() };
-        let sources = self.readable_sources()?;
-        self.narrow(&sources)?;
-        for source in sources {
-            match self.open(&source)? {
-                Some(ranked) => opened.ranked.push(ranked),
-                None => opened.scanned.push(source),
-            }
-        }
-        Ok(opened)
-    }
-
-    /// Opens a source for ranking; `None` if the source must be scanned.
-    fn open(&mut self, source: &Source) -> Result<Option<RankedSource>> {
-        // A cluster maintains its own index.
-        let is_here = source.database().is_some();
-        let may_freshen = is_here && !self.sources.config().leave_indexes;
-        if may_freshen && source.current_index(self.stop).is_err() {
-            self.freshen(source)?;
-        }
-        if may_freshen && missing(source, self.stop) != (0, 0) {
-            self.enrich(source)?;
-        }
-        self.check_stop()?;
-        let is_current = !is_here || source.current_index(self.stop).is_ok();
-        let older = if is_current { None } else { source.latest_index(self.stop) };
-        let reader = source.latest_reader(self.stop);
-        let mut scope = self.narrowed_scope();
-        if let Cow::Owned(roles) = self.roles_in(source.kind) {
-            scope.to_mut().roles = roles;
-        }
-        let scorer = match reader.map(|reader| reader.scorer(&scope, self.stop)) {
-            None => None,
-            Some(Ok(scorer)) => scorer,
-            Some(Err(error)) if error.is_of_source() => {
-                self.note(Note::Unreadable { source: source.kind, reason: error.reason() });
-                return Ok(None);
-            }
-            Some(Err(error)) => return Err(error),
-        };
-        let Some(scorer) = scorer else {
-            self.note_unindexed(source);
-            return Ok(None);
-        };
-        let (terms, vectors) = scorer.missing();
-        let messages = source.latest_index(self.stop).map_or(vectors, |index| index.max_doc());
-        let is_without_vectors = self.question.mode == Mode::Vector && vectors >= messages.max(1);
-        // An outdated index is used only if its messages can be compared with rows of the database, and
-        // only if the scorer uses the same snapshot.
-        let is_ranked = |it: &Arc<Snapshot>| {
-            it.reading().plain
-                && source.latest_index(self.stop).is_some_and(|now| Arc::ptr_eq(it, &now))
-        };
-        let older = older.filter(is_ranked);
-        if !is_current && older.is_none() {
-            self.note_unindexed(source);
-            return Ok(None);
-        }
-        if terms > 0 || is_without_vectors {
-            let what = if terms > 0 { Lacking::Words } else { Lacking::Vectors };
-            self.note_lacking(source, terms.max(vectors), what);
-            return Ok(None);
-        }
-        if vectors > 0 && self.question.mode != Mode::Text {
-            self.note_lacking(source, vectors, Lacking::Vectors);
-        }
-        self.note_encoding(source, scorer.encoded());
-        if !is_current {
-            self.note(Note::OlderIndex { source: source.kind });
-        }
-        let checked = older.map(|snapshot| RefCell::new(Checked::new(snapshot)));
-        Ok(Some(RankedSource { kind: source.kind, scorer, source: source.clone(), checked }))
-    }
-
-    /// Refreshes the index of a source if that is quick.
-    fn freshen(&self, source: &Source) -> Result<()> {
-        let is_small = source.store().bytes() <= SMALL;
-        match source.is_maintained() && !is_small {
-            _ if source.is_refresh_slow() => {}
-            true => self.refresh_or_wait(source)?,
-            // The refresh of a small database has no time limit.
-            false if is_small => refresh_within(self.stop, source, self.stop),
-            false => refresh_within(&self.in_time, source, self.stop),
-        }
-        Ok(())
-    }
-
-    /// Adds the missing terms and vectors if only a few messages lack them. Otherwise waits for the
-    /// maintainer to add them. Questions never wait for vectors of a provider.
-    fn enrich(&self, source: &Source) -> Result<()> {
-        let Some(snapshot) = source.latest_index(self.stop) else { return Ok(()) };
-        enrich::enrich_small(&snapshot, source.model(), RESOURCES, self.stop);
-        let needs_vectors = source.model().is_built_in() && self.question.mode != Mode::Text;
-        let is_made = || {
-            let (terms, vectors) = missing(source, self.stop);
-            terms == 0 && (vectors == 0 || !needs_vectors)
-        };
-        if source.is_maintained() { self.wait_for(source, &is_made) } else { Ok(()) }
-    }
-
-    /// Adds the changes of a database to its index, or waits for the maintainer to build the index.
-    fn refresh_or_wait(&self, source: &Source) -> Result<()> {
-        if source.latest_index(self.stop).is_some() {
-            match refresh::refresh_changes(source, RESOURCES, &self.in_time) {
-                Ok(true) => return Ok(()),
-                Err(error) if error.is_stopped() => {
-                    source.postpone_refresh(PAUSE);
-                    return self.check_stop();
-                }
-                _ => {}
-            }
-        }
-        self.wait_for(source, &|| source.current_index(self.stop).is_ok())
-    }
-
-    /// Waits until the maintainer is done or has failed, or until the question's time limit.
-    fn wait_for(&self, source: &Source, is_made: &dyn Fn() -> bool) -> Result<()> {
-        while !is_made() && !self.in_time.requested() && !matches!(source.task(), Task::Failed) {
-            thread::sleep(RETRY_PAUSE);
-        }
-        self.check_stop()
-    }
-
-    /// Waits until the transcripts were read for the first time.
-    fn wait_for_transcripts(&self) -> Result<()> {
-        let is_wanted =
-            self.scope.sources.is_empty() || self.scope.sources.contains(&SourceKind::Archive);
-        let upkeep_state = self.sources.upkeep_state();
-        let has_some = !self.sources.config().archives.is_empty();
-        while is_wanted
-            && has_some
-            && upkeep_state.is_running()
-            && !upkeep_state.are_transcripts_read()
-            && !self.in_time.requested()
-        {
-            thread::sleep(RETRY_PAUSE);
-        }
-        self.check_stop()
-    }
-
-    fn check_stop(&self) -> Result<()> {
-        if self.stop.requested() { Err(verbatim_chats::db::Error::Stopped.into()) } else { Ok(()) }
-    }
-
-    fn note_unindexed(&mut self, source: &Source) {
-        let is_coming = source.is_maintained() && !matches!(source.task(), Task::Failed);
-        self.note(match is_coming {
-            true => building(source),
-            false => Note::NotIndexed {
-                source: source.kind,
-                can_be: source.store().can_be_indexed(source, self.stop),
-            },
-        });
-    }
-
-    /// Adds a note if the encoder has many messages to read. A few are read in a second; the conversation of
-    /// an agent that asks has some in every answer.
-    fn note_encoding(&mut self, source: &Source, (made, total): (u32, u32)) {
-        let is_ranked_by_vectors = self.question.mode != Mode::Text && self.vector_share > 0.0;
-        let (made, total) = (u64::from(made), u64::from(total));
-        if is_ranked_by_vectors && total.saturating_sub(made) > MAX_IN_PASSING {
-            self.note(Note::Encoding { source: source.kind, made, total });
-        }
-    }
-
-    fn note_lacking(&mut self, source: &Source, count: u32, what: Lacking) {
-        self.note(match source.is_maintained() && !matches!(source.task(), Task::Failed) {
-            true => building(source),
-            false => Note::NotEmbedded { source: source.kind, count: count.into(), what },
-        });
+impl OpenedSources<'_> {
+    pub(super) fn all(&self) -> Vec<Source> {
+        let ranked = self.ranked.iter().map(|ranked| &ranked.source);
+        ranked.chain(&self.unranked).cloned().collect()
     }
 }
 
-fn building(source: &Source) -> Note {
-    let (percent, seconds_left) = source.task().progress();
-    Note::Building { source: source.kind, percent, seconds_left }
+/// Returns the sources in a question's scope that can be read, with notes about the others.
+pub(super) fn readable<'a>(ranker: &'a Ranker<'a>) -> Result<ReadableSources<'a>> {
+    let wanted = &ranker.question.scope;
+    wait_for_transcripts(ranker)?;
+    let mut notes = Notes::default();
+    let (mut sources, of_sources) = ranker.sources.readable(&wanted.sources, ranker.stop)?;
+    notes.extend(of_sources);
+    let (scope, of_scope) = ranker.sources.resolved(wanted, &sources, ranker.stop)?;
+    notes.extend(of_scope);
+    sources.retain(|source| scope.sources.is_empty() || scope.sources.contains(&source.kind));
+    let scoped = Scoped { ranker, scope, common: None };
+    Ok(ReadableSources { scoped, sources, notes })
+}
+
+/// Opens the sources of a question. Returns them with the notes so far.
+pub(super) fn open(readable: ReadableSources<'_>) -> Result<(OpenedSources<'_>, Notes)> {
+    let ReadableSources { scoped, sources, mut notes } = readable;
+    let (scoped, of_scope) = all_concepts::narrowed(scoped, &sources)?;
+    notes.extend(of_scope);
+    let mut ranked = Vec::new();
+    let mut unranked = Vec::new();
+    for source in sources {
+        let opened = open_one(&scoped, &source)?;
+        notes.extend(opened.notes);
+        match opened.scorer {
+            Some(scorer) => ranked.push(RankedSource { kind: source.kind, scorer, source }),
+            None => unranked.push(source),
+        }
+    }
+    Ok((OpenedSources { scoped, ranked, unranked }, notes))
+}
+
+/// A source with its scorer, if it has one, and the notes about it.
+struct Opened {
+    scorer: Option<Box<dyn Scorer>>,
+    notes: Vec<Note>,
+}
+
+fn open_one(scoped: &Scoped<'_>, source: &Source) -> Result<Opened> {
+    let Ranker { stop, question, .. } = *scoped.ranker;
+    // A cluster maintains its own index.
+    let may_freshen = source.database().is_some() && !source.config().leave_indexes;
+    if may_freshen && source.current_index(stop).is_err() {
+        freshen(scoped.ranker, source)?;
+    }
+    if may_freshen && missing(source, stop) != (0, 0) {
+        enrich(scoped.ranker, source)?;
+    }
+    scoped.ranker.check_stop()?;
+    let mut scope = scoped.narrowed_scope();
+    if let Cow::Owned(roles) = scoped.roles_in(source.kind) {
+        scope.to_mut().roles = roles;
+    }
+    let unranked = |note| Opened { scorer: None, notes: vec![note] };
+    let scorer = match source.reader(stop).scorer(&scope, stop) {
+        Ok(Some(scorer)) => scorer,
+        Ok(None) => return Ok(unranked(not_ranked(source, stop))),
+        Err(error) if error.is_of_source() => {
+            return Ok(unranked(Note::Unreadable { source: source.kind, reason: error.reason() }));
+        }
+        Err(error) => return Err(error),
+    };
+    let (terms, vectors) = scorer.missing();
+    let messages = source.latest_index(stop).map_or(vectors, |index| index.max_doc());
+    if terms > 0 || question.mode == Mode::Vector && vectors >= messages.max(1) {
+        return Ok(unranked(not_ranked(source, stop)));
+    }
+    let mut notes = Vec::new();
+    if vectors > 0 && question.mode != Mode::Text {
+        notes.push(without_vectors(source, vectors));
+    }
+    notes.extend(encoding(scoped.ranker, source, &*scorer));
+    Ok(Opened { scorer: Some(scorer), notes })
+}
+
+/// Refreshes the index of a source if that is quick.
+fn freshen(ranker: &Ranker<'_>, source: &Source) -> Result<()> {
+    if source.is_refresh_slow() {
+        return Ok(());
+    }
+    let is_small = source.store().bytes() <= SMALL;
+    if source.is_maintained() && !is_small {
+        return refresh_or_wait(ranker, source);
+    }
+    // The refresh of a small database has no time limit.
+    let in_time = if is_small { ranker.stop } else { &ranker.in_time };
+    refresh_within(in_time, source, ranker.stop);
+    Ok(())
+}
+
+/// Adds the missing terms and vectors if only a few messages lack them. Otherwise waits for the
+/// maintainer to add them. Questions never wait for vectors of a provider.
+fn enrich(ranker: &Ranker<'_>, source: &Source) -> Result<()> {
+    let Some(snapshot) = source.latest_index(ranker.stop) else { return Ok(()) };
+    enrich::enrich_small(&snapshot, source.model(), RESOURCES, ranker.stop);
+    let needs_vectors = source.model().is_built_in() && ranker.question.mode != Mode::Text;
+    let is_made = || {
+        let (terms, vectors) = missing(source, ranker.stop);
+        terms == 0 && (vectors == 0 || !needs_vectors)
+    };
+    if source.is_maintained() { wait_for(ranker, source, &is_made) } else { Ok(()) }
+}
+
+/// Adds the changes of a database to its index, or waits for the maintainer to build the index.
+fn refresh_or_wait(ranker: &Ranker<'_>, source: &Source) -> Result<()> {
+    if source.latest_index(ranker.stop).is_some() {
+        match refresh::refresh_changes(source, RESOURCES, &ranker.in_time) {
+            Ok(true) => return Ok(()),
+            Err(error) if error.is_stopped() => {
+                source.postpone_refresh(PAUSE);
+                return ranker.check_stop();
+            }
+            _ => {}
+        }
+    }
+    wait_for(ranker, source, &|| source.current_index(ranker.stop).is_ok())
+}
+
+/// Waits until the maintainer is done or has failed, or until the question's time limit.
+fn wait_for(ranker: &Ranker<'_>, source: &Source, is_made: &dyn Fn() -> bool) -> Result<()> {
+    while !is_made() && !ranker.in_time.requested() && !matches!(source.task(), Task::Failed) {
+        thread::sleep(RETRY_PAUSE);
+    }
+    ranker.check_stop()
+}
+
+/// Waits until the transcripts were read for the first time.
+fn wait_for_transcripts(ranker: &Ranker<'_>) -> Result<()> {
+    let wanted = &ranker.question.scope.sources;
+    let is_wanted = wanted.is_empty() || wanted.contains(&SourceKind::Archive);
+    let upkeep_state = ranker.sources.upkeep_state();
+    let has_some = !ranker.sources.config().archives.is_empty();
+    while is_wanted
+        && has_some
+        && upkeep_state.is_running()
+        && !upkeep_state.are_transcripts_read()
+        && !ranker.in_time.requested()
+    {
+        thread::sleep(RETRY_PAUSE);
+    }
+    ranker.check_stop()
+}
+
+fn is_in_the_making(source: &Source) -> bool {
+    source.is_maintained() && !matches!(source.task(), Task::Failed)
+}
+
+fn not_ranked(source: &Source, stop: &Stop) -> Note {
+    let index = if is_in_the_making(source) {
+        let (percent, seconds_left) = source.task().progress();
+        IndexState::Building { percent, seconds_left }
+    } else if source.store().can_be_indexed(source, stop) {
+        IndexState::Missing
+    } else {
+        IndexState::Impossible
+    };
+    Note::NotRanked { source: source.kind, index }
+}
+
+fn without_vectors(source: &Source, count: u32) -> Note {
+    if is_in_the_making(source) {
+        let (percent, seconds_left) = source.task().progress();
+        return Note::Building { source: source.kind, percent, seconds_left };
+    }
+    Note::NotEmbedded { source: source.kind, count: count.into() }
+}
+
+/// Returns a note if the encoder has many messages to read. A few are read in a second; the conversation of
+/// an agent that asks has some in every answer.
+fn encoding(ranker: &Ranker<'_>, source: &Source, scorer: &dyn Scorer) -> Option<Note> {
+    let (made, total) = scorer.encoded();
+    let (made, total) = (u64::from(made), u64::from(total));
+    let is_ranked_by_vectors = ranker.question.mode != Mode::Text && ranker.vector_share > 0.0;
+    let is_long = is_ranked_by_vectors && total.saturating_sub(made) > MAX_IN_PASSING;
+    is_long.then_some(Note::Encoding { source: source.kind, made, total })
 }
 
 /// Returns how many messages in a source's index lack terms, and how many lack vectors.
@@ -287,7 +262,7 @@ fn refresh_within(in_time: &Stop, source: &Source, stop: &Stop) {
                 source.postpone_refresh(PAUSE);
                 return;
             }
-            // After any failure, an older index is better than none.
+            // After any other failure, the source is not ranked.
             _ => return,
         }
     }
@@ -336,7 +311,8 @@ mod tests {
         let source = export.engine.sources().remove(0);
         export.add(1, "red as well");
         refresh_within(&Stop::after(Duration::ZERO), &source, &Stop::never());
-        assert_eq!(notes(), [Note::OlderIndex { source: SourceKind::Export }]);
+        let index = IndexState::Missing;
+        assert_eq!(notes(), [Note::NotRanked { source: SourceKind::Export, index }]);
         // After the pause a question tries the refresh again.
         source.postpone_refresh(Duration::ZERO);
         assert_eq!(notes(), []);

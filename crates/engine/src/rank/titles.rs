@@ -4,39 +4,31 @@
 
 use std::collections::HashMap;
 
-use super::{
-    answer::ScoredMessages,
-    ranker::{ConversationPlace, Ranker},
-};
+use super::{find::ScoredMessages, fuse::ConversationPlace};
 use crate::{
     error::Result,
     scoring::{Concept, TitleQuery},
 };
 use verbatim_text::{summary::term_hash, words::Tokenizer};
 
-impl Ranker<'_> {
-    /// Returns the scores, between 0 and 1, of the conversations whose titles and summaries answer
-    /// every concept.
-    pub(super) fn score_titles(
-        &self,
-        found: &ScoredMessages,
-    ) -> Result<HashMap<ConversationPlace, f32>> {
-        let queries: Vec<TitleQuery> = found.concepts.iter().map(title_query).collect();
-        let mut all = HashMap::new();
-        if queries.is_empty() {
-            return Ok(all);
-        }
-        for (place, source) in found.sources.iter().enumerate() {
-            let titles = source.scorer.titles(&queries, self.stop)?;
-            for (at, conversation) in titles.conversations.into_iter().enumerate() {
-                let score = titles.terms.iter().map(|scores| scores[at]).fold(1.0, f32::min);
-                if score > 0.0 {
-                    all.insert((place, conversation), score);
-                }
+/// Returns the scores, between 0 and 1, of the conversations whose titles and summaries answer every concept.
+pub(super) fn scored(found: &ScoredMessages<'_>) -> Result<HashMap<ConversationPlace, f32>> {
+    let queries: Vec<TitleQuery> = found.concepts.iter().map(title_query).collect();
+    let mut all = HashMap::new();
+    if queries.is_empty() {
+        return Ok(all);
+    }
+    let stop = found.opened.scoped.ranker.stop;
+    for (place, source) in found.opened.ranked.iter().enumerate() {
+        let titles = source.scorer.titles(&queries, stop)?;
+        for (at, conversation) in titles.conversations.into_iter().enumerate() {
+            let score = titles.terms.iter().map(|scores| scores[at]).fold(1.0, f32::min);
+            if score > 0.0 {
+                all.insert((place, conversation), score);
             }
         }
-        Ok(all)
     }
+    Ok(all)
 }
 
 /// Returns the terms with which titles and summaries are compared.

@@ -34,7 +34,7 @@ use verbatim_chats::db;
 use verbatim_cluster::{
     Cluster, ClusterConversation, MessagePlace, RankFilter, Ranked, RankedMessage, RankedSize, View,
 };
-use verbatim_embed::{self as embed, Model};
+use verbatim_embed::{self as embed, Model, dot};
 use verbatim_index::{self as index, Norms, PackedQuery, WeightedTerm};
 use verbatim_text::{
     matcher::Matchers,
@@ -424,9 +424,8 @@ impl ClusterConceptScorer<'_> {
         let frequencies = self.scorer.frequencies(&terms, stop)?;
         // The boost is divided by the IDF, because the cluster multiplies it by the IDF.
         let boost = |frequency: u64, weight: f32| {
-            let (messages, frequency) = (self.scorer.size.messages as f64, frequency as f64);
-            let idf = (1.0 + (messages - frequency + 0.5).max(0.0) / (frequency + 0.5)).ln();
-            (f64::from(weight) / idf.max(f64::MIN_POSITIVE)).min(f64::from(f32::MAX)) as f32
+            let idf = formula::idf(self.scorer.size.messages as f32, frequency as f32);
+            (weight / idf.max(f32::MIN_POSITIVE)).min(f32::MAX)
         };
         let weighted = self.concept.terms.iter().zip(&frequencies);
         let boosts: Vec<(&str, f32)> = weighted
@@ -480,7 +479,7 @@ impl ClusterConceptScorer<'_> {
                 Err(embed::Error::Stopped) => return Err(db::Error::Stopped.into()),
                 Err(_) => continue,
             };
-            *cosine = vector.iter().zip(&of_text).map(|(a, b)| a * b).sum();
+            *cosine = dot(vector, &of_text);
             self.exact.borrow_mut().insert(*doc_id, *cosine);
         }
         keep_best(&mut found, depth);

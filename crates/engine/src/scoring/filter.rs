@@ -16,6 +16,7 @@ use crate::{
     source::{Scope, catalogue::Origins},
 };
 use verbatim_base::model::Stop;
+use verbatim_embed::dot;
 use verbatim_index::{self as index, DocSet, TermIndex, Vectors, holding};
 use verbatim_text::{
     query::{PhraseSearch, Query},
@@ -295,7 +296,7 @@ impl<'a> ConceptFilter<'a> {
         for doc_id in &first {
             let text = self.searcher.snapshot().beginning(*doc_id, most_read);
             let Some(of_text) = self.searcher.model.encode(&[&text], stop)?.pop() else { continue };
-            let cosine = vector.iter().zip(&of_text).map(|(a, b)| a * b).sum();
+            let cosine = dot(vector, &of_text);
             self.exact.borrow_mut().insert(*doc_id, cosine);
         }
         first.sort_unstable();

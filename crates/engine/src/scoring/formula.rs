@@ -67,6 +67,11 @@ pub(super) fn norms(average: f32) -> Norms {
 /// Parameters of BM25 with which a score is the sum of the weights of the terms that a message contains.
 pub(super) const PRESENCE: Norms = Norms { k1: 0.0, b: 0.0, average: 1.0 };
 
+/// Returns the inverse document frequency of a term that `frequency` of so many messages contain.
+pub fn idf(messages: f32, frequency: f32) -> f32 {
+    (1.0 + (messages - frequency + 0.5).max(0.0) / (frequency + 0.5)).ln()
+}
+
 /// The score of a message that has the quoted text, and no word and no meaning of the question.
 pub(super) const LEAST: f32 = 1e-6;
 

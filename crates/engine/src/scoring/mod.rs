@@ -15,6 +15,7 @@ mod titles;
 
 #[cfg(feature = "cluster")]
 pub(crate) use clustered::ClusterScorer;
+pub use formula::idf;
 pub(crate) use score::IndexedScorer;
 pub use scorer::{
     Concept, ConceptScorer, Coverage, Nearness, Scale, Scorer, Similarity, Statistics,

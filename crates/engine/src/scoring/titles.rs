@@ -6,8 +6,10 @@ use super::{
 };
 use crate::{
     error::Result,
-    source::{Scope, catalogue::Origins},
-    summary::TitleTerms,
+    source::{
+        Scope,
+        catalogue::{Origins, TitleTerms},
+    },
 };
 use verbatim_base::model::Stop;
 use verbatim_text::summary::SUMMARY_WEIGHT;

@@ -36,12 +36,6 @@ impl Source {
         self.store().reader(self, stop)
     }
 
-    /// Returns the reader of the latest index, even if the index is outdated. For a source that is not in a
-    /// database, returns its reader.
-    pub(crate) fn latest_reader(&self, stop: &Stop) -> Option<Arc<dyn Reader>> {
-        Some(self.visible(self.store().latest_reader(self, stop)?))
-    }
-
     /// Fails if the source cannot be read.
     pub(crate) fn check(&self, stop: &Stop) -> Result<()> {
         self.store().check(self, stop)

@@ -25,9 +25,7 @@ pub use listing::{
     places::{Place, Places},
     session::Session,
 };
-pub(crate) use note::Lacking;
-pub use note::Note;
-pub(crate) use reader::scan::ScanStore;
+pub use note::{IndexState, Note};
 pub use reader::{Counts, Listing, Messages, Reader, SearchPlan, live::LiveReader};
 pub(crate) use reader::{catalogue, request, sink};
 pub use scope::{About, ChosenIds, ConversationIds, Scope};

@@ -16,15 +16,15 @@ const MAX_ABSENT: usize = 4;
 /// Its text states the fact in one sentence. The CLI and the tools add what the user can do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Note {
-    /// A source has no index, so its messages were ranked by a scan for the words of the question. Views and
-    /// tables without row ids cannot have one.
-    NotIndexed {
+    /// A source has no current index to rank by, so its messages with the question's words were found, the newest
+    /// first.
+    NotRanked {
         /// The kind of the source.
         source: SourceKind,
-        /// Whether an index can be built for the source.
-        can_be: bool,
+        /// The state of its index.
+        index: IndexState,
     },
-    /// The index of a source, or its terms and vectors, are being built.
+    /// The index of a source has no vectors of some messages yet, and is being completed.
     Building {
         /// The kind of the source.
         source: SourceKind,
@@ -42,19 +42,12 @@ pub enum Note {
         /// The new path of the damaged store.
         path: PathBuf,
     },
-    /// The index of a source is older than its database.
-    OlderIndex {
-        /// The kind of the source.
-        source: SourceKind,
-    },
-    /// Some messages lack the terms or vectors for ranking.
+    /// Some messages lack the vectors for ranking.
     NotEmbedded {
         /// The kind of the source.
         source: SourceKind,
         /// The number of messages.
         count: u64,
-        /// The data that they lack.
-        what: Lacking,
     },
     /// The sentence encoder has not read all messages of a source yet. The others are compared by words and by
     /// the model of all messages, so the answer is complete.
@@ -139,12 +132,36 @@ pub enum Note {
     },
 }
 
-/// The data that messages lack.
+/// The state of the index of a source that is not ranked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lacking {
-    /// Messages without indexed words.
-    Words,
-    Vectors,
+pub enum IndexState {
+    /// It is being built.
+    Building {
+        /// The finished share of the work, from 0 to 100; `None` if unknown.
+        percent: Option<u8>,
+        /// The estimated rest of the time in seconds; `None` if unknown.
+        seconds_left: Option<u64>,
+    },
+    /// There is none of the current state of the database, and nothing builds one.
+    Missing,
+    /// There cannot be one: the database has views, or tables without row ids.
+    Impossible,
+}
+
+impl IndexState {
+    /// Returns what a note says of a source with this index.
+    fn of(self, source: SourceKind) -> String {
+        let is = if source.is_plural() { "are" } else { "is" };
+        match self {
+            IndexState::Impossible => "cannot be ranked".to_owned(),
+            IndexState::Missing | IndexState::Building { percent: None, .. } => {
+                format!("{is} not ranked yet")
+            }
+            IndexState::Building { percent: Some(percent), .. } => {
+                format!("{is} not ranked yet, {percent} % indexed")
+            }
+        }
+    }
 }
 
 impl Note {
@@ -177,8 +194,7 @@ impl Note {
     /// Returns whether the note says that the words of some messages are not in an index.
     pub(crate) fn lacks_words(&self) -> bool {
         match self {
-            Note::NotEmbedded { what, .. } => matches!(what, Lacking::Words),
-            Note::NoModels { .. } | Note::ProviderAway { .. } => false,
+            Note::NotEmbedded { .. } | Note::NoModels { .. } | Note::ProviderAway { .. } => false,
             note => note.is_gap(),
         }
     }
@@ -187,18 +203,12 @@ impl Note {
 impl fmt::Display for Note {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Note::NotIndexed { source, can_be } => {
-                let (has, it_was) = match source.is_plural() {
-                    true => ("have", "they were"),
-                    false => ("has", "it was"),
-                };
-                let source = source.name();
-                match can_be {
-                    true => write!(f, "the {source} {has} no index")?,
-                    false => write!(f, "the {source} cannot have an index")?,
-                }
-                write!(f, ": {it_was} searched for the words of the query only")
-            }
+            Note::NotRanked { source, index } => write!(
+                f,
+                "the {} {}: messages with the words of the query are shown, the newest first",
+                source.name(),
+                index.of(*source)
+            ),
             Note::Building { source, percent, .. } => {
                 write!(f, "the index of the {} is being built", source.name())?;
                 match percent {
@@ -220,21 +230,9 @@ impl fmt::Display for Note {
                      deleted may only be in {path}"
                 )
             }
-            Note::OlderIndex { source } => {
+            Note::NotEmbedded { source, count } => {
                 let source = source.name();
-                write!(
-                    f,
-                    "the index of the {source} is older than its database: what was written or \
-                     changed since is not ranked"
-                )
-            }
-            Note::NotEmbedded { source, count, what } => {
-                let what = match what {
-                    Lacking::Words => "words",
-                    Lacking::Vectors => "vectors",
-                };
-                let source = source.name();
-                write!(f, "{count} messages of the {source} have no {what} to rank by yet")
+                write!(f, "{count} messages of the {source} have no vectors to rank by yet")
             }
             Note::Encoding { source, made, total } => {
                 let (made, total) = (grouped(*made), grouped(*total));

@@ -186,7 +186,10 @@ fn enrich_index(
             };
             advance(0);
             match build_vectors(snapshot, &segment, model, threads, stop, &mut advance) {
-                Ok(()) => done.vectors += count,
+                Ok(()) => {
+                    advance(2 * u64::from(count));
+                    done.vectors += count;
+                }
                 // The terms of the next segments are built even if a provider does not answer.
                 Err(error) => failed = Some(error),
             }

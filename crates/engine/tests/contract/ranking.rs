@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use verbatim_base::model::Stop;
 use verbatim_engine::{
     Messages, Reader, Scope, SourceKind,
-    scoring::{Concept, Nearness, Scale, Scorer, VectorWeights},
+    scoring::{Concept, Nearness, Scale, Scorer, VectorWeights, idf},
 };
 use verbatim_index::WeightedTerm;
 use verbatim_text::{query::Query, words::Tokenizer};
@@ -74,8 +74,7 @@ fn concept(scorer: &dyn Scorer, text: &str, vector: Option<Vec<f32>>) -> Concept
     let messages = statistics.messages as f32;
     let weighted = terms.into_iter().zip(statistics.frequencies).filter(|(_, count)| *count > 0);
     let weighted = weighted.map(|(term, count)| {
-        let count = count as f32;
-        let weight = (1.0 + (messages - count + 0.5).max(0.0) / (count + 0.5)).ln();
+        let weight = idf(messages, count as f32);
         WeightedTerm { term, weight }
     });
     let terms: Vec<WeightedTerm> = weighted.collect();

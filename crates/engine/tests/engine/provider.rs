@@ -12,12 +12,14 @@ use std::{
     time::{Duration, Instant},
 };
 
+use rusqlite::Connection;
 use serde_json::{Value, json};
 use verbatim_base::model::Stop;
 use verbatim_embed::{EmbedProgress, Error, Key, Model, Provider, Remote, Texts, prune_caches};
-use verbatim_index::{self as index, VectorOptions, Vectors};
+use verbatim_engine::{Config, Engine, Reindex};
+use verbatim_index::{self as index, Resources, VectorOptions, Vectors};
 
-use crate::corpus::folder_with;
+use crate::corpus::{SCHEMA, folder, folder_with};
 
 /// How the server answers one request.
 #[derive(Clone, Debug)]
@@ -467,4 +469,42 @@ fn what_is_forgotten_is_in_no_cache() {
     assert!(vectors.scores(&query, &[3]).unwrap()[0] > 0.99);
     prune(&[]);
     assert_eq!(length(&model), 0);
+}
+
+#[test]
+fn messages_give_way_to_a_database_that_changes() {
+    const MESSAGES: u32 = 200;
+    let home = folder();
+    fs::create_dir(home.path().join("db")).unwrap();
+    let connection = Connection::open(home.path().join("db/chats.db")).unwrap();
+    connection.execute_batch(SCHEMA).unwrap();
+    connection
+        .execute_batch("BEGIN; INSERT INTO conversations VALUES ('c', '1', '1', NULL)")
+        .unwrap();
+    for at in 0..MESSAGES {
+        let sql = "INSERT INTO messages VALUES ('m' || ?1, 'c', 'user', ?2, '1', NULL, 0)";
+        connection.execute(sql, (at, format!("mountain {at} in Norway"))).unwrap();
+    }
+    connection.execute_batch("COMMIT").unwrap();
+    let server = Server::start();
+    server.always(Answer::Slow(Duration::from_millis(600)));
+    let embeddings = Provider::Remote(remote(&server.address, "m"));
+    let engine =
+        Engine::new(Config { home: home.path().to_owned(), embeddings, ..Config::default() });
+    let resources = Resources { memory: 64 << 20, threads: 1 };
+    let options = Reindex { resources, full: false };
+    engine.upkeep().reindex(options, &Stop::never(), &mut |_| ()).unwrap();
+    let mut maintainer = engine.upkeep().maintainer();
+    thread::scope(|scope| {
+        let server = &server;
+        scope.spawn(move || {
+            while server.texts().is_empty() {
+                thread::sleep(Duration::from_millis(5));
+            }
+            connection.execute_batch("UPDATE messages SET role = 'tool' WHERE id = 'm1'").unwrap();
+        });
+        maintainer.poll(&Stop::never(), &mut |_| ());
+    });
+    let sent = server.texts().len();
+    assert!((64..MESSAGES as usize).contains(&sent), "{sent} messages were sent");
 }

@@ -18,6 +18,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use hyper::body::Frame;
+use serde::Serialize;
 use tokio::{
     runtime::Handle,
     sync::{Semaphore, mpsc},
@@ -26,10 +27,20 @@ use tokio::{
 
 use super::gate::refused;
 use crate::{log::log, tools::REQUEST_LOCK_WAIT};
+use verbatim_answer::{
+    asked::{Asked, AskedError},
+    clock::Clock,
+    filters::FilterError,
+    hint::Explained,
+    json_lines::{self, Context as Around, JsonLines, WrittenLines, json_line},
+    notes::{Audience, lines},
+    ranked::RankedMessages,
+};
 use verbatim_base::{
     map_faults,
     model::{Stop, StopOnDrop},
 };
+use verbatim_engine::{Engine, Error as EngineError, Note};
 
 /// The number of concurrent searches; further searches wait.
 const CONCURRENT: usize = 8;
@@ -57,6 +68,124 @@ pub enum SearchFailure {
 /// A function that searches with the parameters of a query, and writes JSON lines.
 pub type SearchRun =
     dyn Fn(&[(String, String)], &Stop, &mut dyn Write) -> Result<(), SearchFailure> + Send + Sync;
+
+/// The last line of an answer that leaves something out.
+#[derive(Serialize)]
+struct IncompleteLine {
+    /// Whether the search covered everything that was asked for.
+    complete: bool,
+    /// Whether the limit left messages out.
+    more: bool,
+    /// The words of the question that no message has.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    absent_words: Vec<String>,
+    notes: Vec<String>,
+}
+
+impl IncompleteLine {
+    fn of(written: &WrittenLines, asked: &Asked) -> IncompleteLine {
+        let WrittenLines { count, is_cut, notes } = written;
+        let mut lines = lines(notes, Audience::Person);
+        if *is_cut {
+            let kind = match (asked.mode, asked.oldest_first) {
+                (Some(_), _) => "best",
+                (None, true) => "oldest",
+                (None, false) => "newest",
+            };
+            let all = if asked.mode.is_some() {
+                "a higher limit gives more"
+            } else {
+                "limit=0 gives all"
+            };
+            lines.push(format!("these are the {count} {kind} messages; {all}"));
+        }
+        IncompleteLine {
+            complete: !notes.iter().any(Note::is_gap),
+            more: *is_cut,
+            absent_words: notes.iter().flat_map(Note::absent_words).cloned().collect(),
+            notes: lines,
+        }
+    }
+}
+
+/// Returns the searches of an engine's chats. Times are in the time zone of this computer, or in UTC. The answers are
+/// the lines of `verbatim search --json`, and one more if they leave something out.
+pub fn searches_of(engine: &Arc<Engine>, is_local: bool) -> Arc<SearchRun> {
+    let engine = Arc::clone(engine);
+    Arc::new(move |fields, stop, out| search(&engine, Clock::new(is_local), fields, stop, out))
+}
+
+fn search(
+    engine: &Engine,
+    clock: Clock,
+    fields: &[(String, String)],
+    stop: &Stop,
+    out: &mut dyn Write,
+) -> Result<(), SearchFailure> {
+    let asked = Asked::from_fields(fields)?;
+    let (scope, mut notes) = asked.filters.scope(engine, clock, stop)?;
+    let mut lines = JsonLines { engine, clock, context: Around::default(), stop, out };
+    let mut written = match asked.mode {
+        Some(mode) => {
+            let ranking = RankedMessages::find(engine, &asked.question(mode, scope), stop)?;
+            lines.ranked(&ranking)?
+        }
+        None => {
+            let search = asked.search(engine, scope, stop)?;
+            lines.exact(&search, asked.most())?
+        }
+    };
+    notes.append(&mut written.notes);
+    written.notes = notes;
+    if written.is_cut || !written.notes.is_empty() {
+        json_line(out, &IncompleteLine::of(&written, &asked)).map_err(json_lines::Error::from)?;
+    }
+    Ok(())
+}
+
+impl From<AskedError> for SearchFailure {
+    fn from(error: AskedError) -> SearchFailure {
+        SearchFailure::Asked(error.to_string())
+    }
+}
+
+impl From<FilterError> for SearchFailure {
+    fn from(error: FilterError) -> SearchFailure {
+        match error {
+            FilterError::Engine(error) => error.into(),
+            FilterError::Date { filter, reason } => {
+                SearchFailure::Asked(format!("{filter}: {reason}"))
+            }
+            error => SearchFailure::Asked(error.to_string()),
+        }
+    }
+}
+
+impl From<EngineError> for SearchFailure {
+    fn from(error: EngineError) -> SearchFailure {
+        let is_of_words = matches!(
+            error,
+            EngineError::NoConversation { .. }
+                | EngineError::Ambiguous { .. }
+                | EngineError::SameId { .. }
+        );
+        let why = Explained(&error).to_string();
+        if is_of_words || error.is_of_request() {
+            SearchFailure::Asked(why)
+        } else {
+            SearchFailure::Failed(why)
+        }
+    }
+}
+
+impl From<json_lines::Error> for SearchFailure {
+    fn from(error: json_lines::Error) -> SearchFailure {
+        match error {
+            json_lines::Error::Engine(error) => error.into(),
+            json_lines::Error::Io(error) => SearchFailure::Failed(error.to_string()),
+        }
+    }
+}
 
 #[derive(Clone)]
 pub(super) struct Searches {

@@ -1,22 +1,22 @@
 //! The protocol over HTTP. The server keeps no sessions, because each request contains all that it needs.
 //!
 //! The crate rmcp answers the requests. This module reads the bodies as [`lines`](super::lines)
-//! reads lines: invalid messages get an error answer.
+//! reads lines: invalid messages get an error answer, and batches are split.
 
 use std::{sync::Arc, time::Duration};
 
 use axum::{
     body::{Body, to_bytes},
     extract::{Request, State},
-    http::{HeaderMap, HeaderValue, Method, StatusCode, header},
+    http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header, request::Parts},
     response::{IntoResponse, Response},
     routing::{MethodRouter, any},
 };
 use rmcp::transport::streamable_http_server::{
     StreamableHttpServerConfig, StreamableHttpService, session::local::LocalSessionManager,
 };
-use serde_json::Value;
-use tokio::time::timeout;
+use serde_json::{Value, json};
+use tokio::{task::JoinSet, time::timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -30,6 +30,13 @@ use verbatim_text::content::mend_surrogates;
 const MOST_BYTES: usize = 4 << 20;
 
 const BODY_TIME: Duration = Duration::from_secs(60);
+
+const MOST_MESSAGES: usize = 100;
+
+const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+
+/// The revision that has batches; clients of this revision send no version header.
+const WITH_BATCHES: &str = "2025-03-26";
 
 /// The media types in `Accept` that allow an answer in JSON.
 const OF_JSON: [&str; 3] = ["application/json", "application/*", "*/*"];
@@ -118,6 +125,7 @@ async fn answer(State(services): State<McpServices>, request: Request) -> Respon
             }
             forward(&service, Request::from_parts(head, text.into())).await
         }
+        LineAction::Batch(messages) => answer_batch(&service, &head, messages).await,
         LineAction::Answer(answer) => with_json(StatusCode::BAD_REQUEST, &answer),
         LineAction::Ignore if body.trim_ascii().is_empty() => {
             refused(StatusCode::BAD_REQUEST, "the body is empty; it must be one JSON-RPC message")
@@ -128,6 +136,57 @@ async fn answer(State(services): State<McpServices>, request: Request) -> Respon
 
 async fn forward(service: &McpService, request: Request) -> Response {
     service.handle(request).await.map(Body::new)
+}
+
+/// Answers the messages of a batch concurrently, in one array.
+async fn answer_batch(service: &McpService, head: &Parts, messages: Vec<Value>) -> Response {
+    let why = match messages.len() {
+        _ if !has_batches(&head.headers) => {
+            "this revision of the protocol has no batches: one message a request"
+        }
+        0 => "an empty batch",
+        1..=MOST_MESSAGES => "",
+        _ => "a batch of more than 100 messages",
+    };
+    if !why.is_empty() {
+        return refused(StatusCode::BAD_REQUEST, why);
+    }
+    let (mut answers, mut calls) = (Vec::new(), JoinSet::new());
+    for mut message in messages {
+        ask_for_no_messages(&mut message);
+        match parse(message.to_string().as_bytes()) {
+            LineAction::Deliver(_) => {
+                let (service, mut request) = (service.clone(), Request::new(Body::empty()));
+                *request.method_mut() = head.method.clone();
+                *request.headers_mut() = head.headers.clone();
+                request.headers_mut().remove(header::CONTENT_LENGTH);
+                *request.body_mut() = message.to_string().into();
+                calls.spawn(async move {
+                    let answer = forward(&service, request).await;
+                    to_bytes(answer.into_body(), usize::MAX).await
+                });
+            }
+            LineAction::Answer(answer) => answers.push(answer),
+            LineAction::Batch(_) => {
+                answers.push(refusal(Value::Null, INVALID_REQUEST, "a batch within a batch"));
+            }
+            LineAction::Ignore => {}
+        }
+    }
+    // If the client disconnects, this future is dropped, and its calls stop.
+    while let Some(answer) = calls.join_next().await {
+        // A notification has no answer.
+        if let Ok(Ok(bytes)) = answer
+            && !bytes.is_empty()
+        {
+            let text = String::from_utf8_lossy(&bytes);
+            answers.push(serde_json::from_slice(&bytes).unwrap_or_else(|_| json!(text)));
+        }
+    }
+    match answers.is_empty() {
+        true => StatusCode::ACCEPTED.into_response(),
+        false => with_json(StatusCode::OK, &Value::Array(answers)),
+    }
 }
 
 /// Returns whether `Accept` has one of some media types. Without the header, every type is accepted.
@@ -153,6 +212,10 @@ fn ask_for_no_messages(message: &mut Value) {
 fn is_too_long(headers: &HeaderMap) -> bool {
     let length = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok());
     length.and_then(|length| length.parse::<usize>().ok()).is_none_or(|length| length > MOST_BYTES)
+}
+
+fn has_batches(headers: &HeaderMap) -> bool {
+    headers.get(VERSION).is_none_or(|version| version == WITH_BATCHES)
 }
 
 fn refused(status: StatusCode, why: &str) -> Response {

@@ -7,7 +7,7 @@ use std::{
     convert::Infallible,
     future::{self, Future},
     io::{self, BufRead, Write},
-    sync::mpsc as blocking,
+    sync::{Arc, Mutex, mpsc as blocking},
     thread,
     time::Duration,
 };
@@ -15,8 +15,8 @@ use std::{
 use rmcp::{
     RoleServer,
     model::{
-        ClientJsonRpcMessage, ClientRequest, ErrorCode, GetMeta, JsonRpcMessage, ProtocolVersion,
-        ServerJsonRpcMessage,
+        ClientJsonRpcMessage, ClientNotification, ClientRequest, ErrorCode, GetMeta,
+        JsonRpcMessage, ProtocolVersion, ServerJsonRpcMessage, ServerResult,
     },
     transport::Transport,
 };
@@ -25,7 +25,11 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::resources::unknown_cursor;
+use super::{
+    batches::{Batch, Batches},
+    resources::unknown_cursor,
+};
+use verbatim_base::lock::lock;
 use verbatim_text::{content::mend_surrogates, snippet};
 
 const READ_AHEAD: usize = 16;
@@ -45,6 +49,7 @@ struct Envelope {
 
 pub(super) enum LineAction {
     Deliver(Box<ClientJsonRpcMessage>),
+    Batch(Vec<Value>),
     Answer(Value),
     Ignore,
 }
@@ -58,6 +63,7 @@ pub struct Lines {
     has_begun: bool,
     /// A token that is cancelled when [`GRACE`] has passed after the end of input.
     is_over: CancellationToken,
+    batches: Arc<Mutex<Batches>>,
 }
 
 pub(super) struct OutputThread(blocking::Receiver<Infallible>);
@@ -88,8 +94,9 @@ pub fn connected(
 ) -> (Input, Lines, blocking::Receiver<Vec<u8>>) {
     let (session, incoming) = mpsc::channel(read_ahead);
     let (outgoing, to_write) = blocking::channel();
-    let input = Input { session, answers: outgoing.clone() };
-    (input, Lines { incoming, outgoing, has_begun: false, is_over }, to_write)
+    let batches = Arc::<Mutex<Batches>>::default();
+    let input = Input { session, answers: outgoing.clone(), batches: batches.clone() };
+    (input, Lines { incoming, outgoing, has_begun: false, is_over, batches }, to_write)
 }
 
 impl OutputThread {
@@ -99,10 +106,11 @@ impl OutputThread {
     }
 }
 
-/// The reader of the input. It delivers the message of each line, or answers the line with an error.
+/// The reader of the input. It delivers the messages of each line, or answers the line with an error.
 pub struct Input {
     session: mpsc::Sender<ClientJsonRpcMessage>,
     answers: blocking::Sender<Vec<u8>>,
+    batches: Arc<Mutex<Batches>>,
 }
 
 impl Input {
@@ -110,7 +118,11 @@ impl Input {
     pub fn read(&self, input: &mut impl BufRead) {
         let mut bytes = Vec::new();
         while matches!(input.read_until(b'\n', &mut bytes), Ok(1..)) {
-            if self.perform(parse(&bytes)).is_none() {
+            let done = match parse(&bytes) {
+                LineAction::Batch(items) => self.perform_batch(items),
+                action => self.perform(action),
+            };
+            if done.is_none() {
                 break;
             }
             bytes.clear();
@@ -120,12 +132,76 @@ impl Input {
     /// Performs the action of a message. Returns `None` if the session is over.
     fn perform(&self, action: LineAction) -> Option<()> {
         match action {
-            LineAction::Deliver(message) => self.session.blocking_send(*message).ok(),
-            LineAction::Answer(answer) => {
-                self.answers.send(format!("{answer}\n").into_bytes()).ok()
+            LineAction::Deliver(message) => {
+                let cancelled = cancelled(&message).cloned();
+                self.session.blocking_send(*message).ok()?;
+                // A cancelled request gets no answer, so its batch must not wait for an answer.
+                if let Some(id) = cancelled {
+                    let complete = lock(&self.batches).answer(&id, None);
+                    complete.map_or(Some(()), |answer| self.answer(&answer))?;
+                }
+                Some(())
             }
-            LineAction::Ignore => Some(()),
+            LineAction::Answer(answer) => self.answer(&answer),
+            LineAction::Batch(_) | LineAction::Ignore => Some(()),
         }
+    }
+
+    fn answer(&self, answer: &Value) -> Option<()> {
+        self.answers.send(format!("{answer}\n").into_bytes()).ok()
+    }
+
+    /// Delivers the messages of an array; if batches are not allowed, answers each request with an error.
+    fn perform_batch(&self, items: Vec<Value>) -> Option<()> {
+        if items.is_empty() {
+            return self.perform(refused(Value::Null, INVALID_REQUEST, "an empty batch"));
+        }
+        if !lock(&self.batches).are_allowed {
+            let problem = "this revision of the protocol has no batches: one message a line";
+            let mut ids: Vec<Value> = items.iter().map(id).filter(|id| !id.is_null()).collect();
+            if ids.is_empty() {
+                ids.push(Value::Null);
+            }
+            return ids
+                .into_iter()
+                .try_for_each(|id| self.perform(refused(id, INVALID_REQUEST, problem)));
+        }
+        let mut batch = Batch::default();
+        let mut messages = Vec::new();
+        for item in items {
+            match parse(item.to_string().as_bytes()) {
+                LineAction::Deliver(message) => {
+                    if let JsonRpcMessage::Request(request) = &*message
+                        && (lock(&self.batches).holds(&request.id)
+                            || !batch.waiting.insert(request.id.clone()))
+                    {
+                        let problem = "the id is that of another request of a batch";
+                        batch.answers.push(refusal(id(&item), INVALID_REQUEST, problem));
+                    } else {
+                        messages.push(message);
+                    }
+                }
+                LineAction::Answer(answer) => batch.answers.push(answer),
+                LineAction::Batch(_) => {
+                    let problem = "a batch within a batch";
+                    batch.answers.push(refusal(Value::Null, INVALID_REQUEST, problem));
+                }
+                LineAction::Ignore => {}
+            }
+        }
+        let complete = lock(&self.batches).begin(batch);
+        complete.map_or(Some(()), |answer| self.answer(&answer))?;
+        messages.into_iter().try_for_each(|message| self.perform(LineAction::Deliver(message)))
+    }
+}
+
+fn cancelled(message: &ClientJsonRpcMessage) -> Option<&rmcp::model::RequestId> {
+    match message {
+        JsonRpcMessage::Notification(note) => match &note.notification {
+            ClientNotification::CancelledNotification(note) => note.params.request_id.as_ref(),
+            _ => None,
+        },
+        _ => None,
     }
 }
 
@@ -162,10 +238,7 @@ pub(super) fn parse(bytes: &[u8]) -> LineAction {
             }
             _ => refused(Value::Null, PARSE_ERROR, &format!("the line is not JSON: {error}")),
         },
-        Ok(Value::Array(_)) => {
-            let problem = "this server answers no batches: send each message by itself";
-            refused(Value::Null, INVALID_REQUEST, problem)
-        }
+        Ok(Value::Array(items)) => LineAction::Batch(items),
         // A message with a method and without an id is a notification, which never gets an answer.
         Ok(json) if json.get("method").is_some() && json.get("id").is_none() => LineAction::Ignore,
         Ok(json) if id(&json).is_number() && !id(&json).is_i64() => {
@@ -207,6 +280,28 @@ fn id(json: &Value) -> Value {
 }
 
 impl Lines {
+    /// Returns the line for a message; `None` if the message waits for the rest of its batch.
+    pub fn line(&mut self, message: &ServerJsonRpcMessage) -> serde_json::Result<Option<Vec<u8>>> {
+        let mut batches = lock(&self.batches);
+        let id = match message {
+            JsonRpcMessage::Response(response) => {
+                if let ServerResult::InitializeResult(begun) = &response.result {
+                    batches.are_allowed = begun.protocol_version == ProtocolVersion::V_2025_03_26;
+                }
+                Some(&response.id)
+            }
+            JsonRpcMessage::Error(error) => error.id.as_ref(),
+            _ => None,
+        };
+        match id.filter(|id| batches.holds(id)) {
+            None => serde_json::to_vec(message).map(Some),
+            Some(id) => {
+                let complete = batches.answer(id, Some(serde_json::to_value(message)?));
+                complete.map(|answer| serde_json::to_vec(&answer)).transpose()
+            }
+        }
+    }
+
     fn admits(&mut self, message: &ClientJsonRpcMessage) -> bool {
         if let JsonRpcMessage::Request(request) = message {
             self.has_begun |= begins(&request.request);
@@ -252,8 +347,9 @@ impl Transport<RoleServer> for Lines {
         mut message: ServerJsonRpcMessage,
     ) -> impl Future<Output = io::Result<()>> + Send + 'static {
         explain(&mut message);
-        let line = serde_json::to_vec(&message).map_err(io::Error::from);
-        let sent = line.and_then(|mut line| {
+        let line = self.line(&message).map_err(io::Error::from);
+        let sent = line.and_then(|line| {
+            let Some(mut line) = line else { return Ok(()) };
             line.push(b'\n');
             self.outgoing.send(line).map_err(|_| io::ErrorKind::BrokenPipe.into())
         });

@@ -3,6 +3,7 @@
 //! Invariant: only protocol messages go to standard output.
 //! Invariant: work runs off the async threads and ends when its call is cancelled.
 
+mod batches;
 mod calls;
 pub mod http;
 pub mod lines;

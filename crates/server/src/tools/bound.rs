@@ -189,6 +189,8 @@ mod tests {
         assert_eq!(around("a short text", &[], 60), "a short text");
         let part = around(&text, &[], 60);
         assert!(part.starts_with("to to") && part.ends_with("to…"), "{part}");
+        // The middle is within a character.
+        assert!(around(&format!("…a{}…", "é".repeat(150)), &[], 60).starts_with("…é"));
         let part = around(&format!("…{}middle{}…", "一".repeat(99), "二".repeat(99)), &[], 60);
         assert!(part.contains("middle") && part.chars().count() < 24, "{part}");
     }

@@ -1,7 +1,10 @@
 //! The request of a page, parsed from its address: the text, the filters and the view.
 
-use verbatim_answer::filters::{Filters, SINCE, UNTIL};
-use verbatim_engine::{self as engine, ReadingKind};
+use verbatim_answer::{
+    asked::{Asked, LetterCase, TextMatching},
+    filters::{Filters, SINCE, UNTIL},
+};
+use verbatim_engine::{self as engine, Mode, ReadingKind};
 use verbatim_text::address::encoded;
 
 /// The value of the project filter for conversations without a project. No project has this name,
@@ -151,6 +154,20 @@ impl Ask {
             ask.page = 0;
         }
         ask
+    }
+
+    /// Returns what is asked for, without what only the page knows: its own filters, and how the words are read.
+    pub(super) fn asked(&self) -> Asked {
+        let is_regex = self.reading == Some(ReadingKind::Expression) && self.reads().is_some();
+        let case = if self.is_case_sensitive { LetterCase::Sensitive } else { LetterCase::Ignored };
+        let is_word = self.is_word;
+        Asked {
+            matching: TextMatching { is_regex, is_word, case, ignores_accents: false },
+            mode: (self.way == Way::Meaning).then_some(Mode::Both),
+            filters: self.filters.clone(),
+            oldest_first: self.is_oldest,
+            ..Asked::of(self.text())
+        }
     }
 
     /// Returns the names that are chosen for a filter.

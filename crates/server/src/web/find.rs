@@ -18,6 +18,7 @@ use super::{
     site::{Problem, Site},
 };
 use verbatim_answer::{
+    asked::Asked,
     conversation::UNTITLED,
     exact::{ExactSearch, GroupedConversation, Grouping},
     ranked::RankedMessages,
@@ -350,8 +351,7 @@ fn exact(site: &Site, ask: &Ask, scope: &Scope, stop: &Stop) -> Result<SearchRes
 
 /// Returns the question of a search by words and meaning.
 pub(super) fn question(ask: &Ask, scope: Scope) -> Question {
-    let concepts = vec![ask.text().to_owned()];
-    Question { concepts, mode: Mode::Both, scope, limit: NEAREST, ..Question::default() }
+    Asked { limit: Some(NEAREST), ..ask.asked() }.question(Mode::Both, scope)
 }
 
 /// Finds the best messages by words and meaning.

@@ -6,9 +6,9 @@ use super::{
     ask::Ask,
     site::{ChosenConversations, Problem, Site},
 };
-use verbatim_base::model::{Matching, Request, Stop};
+use verbatim_base::model::{Request, Stop};
 use verbatim_engine::{
-    Choice, ChosenIds, ConversationIds, Flags, Note, ReadingKind, Scope, filters::ALL, in_both,
+    Choice, ChosenIds, ConversationIds, Flags, Note, Scope, filters::ALL, in_both,
 };
 
 /// Returns the filters, with the dates as instants. The filters that are no facets choose the conversations.
@@ -71,23 +71,7 @@ pub(super) fn scope(
 
 /// Returns the exact search for the text.
 pub(super) fn request(ask: &Ask) -> Request {
-    let request = Request {
-        text: ask.text().to_owned(),
-        matching: if ask.text().is_empty() { Matching::Like } else { Matching::Literal },
-        case_sensitive: ask.is_case_sensitive,
-        ..Request::default()
-    };
+    let request = ask.asked().request();
     let reading = ask.reading.filter(|_| ask.reads().is_some());
-    let request = match reading {
-        // The reader says that the text is an expression.
-        Some(ReadingKind::Expression) => Request { matching: Matching::Regex, ..request },
-        reading => reading.and_then(|reading| reading.request(&request)).unwrap_or(request),
-    };
-    match request.matching {
-        Matching::Literal if ask.is_word => Request { matching: Matching::Word, ..request },
-        Matching::Regex if ask.is_word => {
-            Request { text: format!(r"\b(?:{})\b", request.text), ..request }
-        }
-        _ => request,
-    }
+    reading.and_then(|reading| reading.request(&request)).unwrap_or(request)
 }

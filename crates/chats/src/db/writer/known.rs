@@ -38,6 +38,12 @@ impl Writer {
         let connection = self.connection.as_ref().filter(|_| self.found == SchemaState::Ours)?;
         find(connection, export).ok().flatten()
     }
+
+    /// Removes the rows of all exports.
+    pub(super) fn forget_known(connection: &Connection) -> Result<()> {
+        let sql = "DELETE FROM verbatim_meta WHERE substr(name, 1, length(?1)) = ?1";
+        connection.execute(sql, [NAME]).map(drop)
+    }
 }
 
 /// Records exports that were imported into a database.
@@ -55,11 +61,6 @@ fn write(database: &Path, exports: &[KnownExport]) -> Result<()> {
         connection.execute(sql, [name(&export.path), export.key.clone()])?;
     }
     connection.execute_batch("COMMIT")
-}
-
-pub(super) fn forget(connection: &Connection) -> Result<()> {
-    let sql = "DELETE FROM verbatim_meta WHERE substr(name, 1, length(?1)) = ?1";
-    connection.execute(sql, [NAME]).map(drop)
 }
 
 fn find(connection: &Connection, export: &KnownExport) -> Result<Option<EarlierImport>> {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Error, Result, Writer, known};
+use super::{Error, Result, Writer};
 use crate::db::{canonical, scrub};
 
 /// The maximum wait for readers of an older state. They keep the removed texts in the log.
@@ -39,7 +39,7 @@ impl Writer {
         connection.execute_batch("PRAGMA foreign_keys = ON")?;
         // A later import of the removed conversations must not be skipped as already done.
         let connection = self.begin()?;
-        known::forget(connection)?;
+        Writer::forget_known(connection)?;
         for id in ids {
             canonical::delete_conversation(connection, id)?;
         }

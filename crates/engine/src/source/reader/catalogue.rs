@@ -9,10 +9,7 @@ use std::{
 };
 
 use super::{catalogue_table::CatalogueTable, slots::Slots};
-use crate::{
-    source::{kind::SourceKind, scope::Scope},
-    summary::TitleTerms,
-};
+use crate::source::{kind::SourceKind, scope::Scope};
 use verbatim_base::{
     lock::lock,
     model::{Instant, Origin},
@@ -34,6 +31,13 @@ pub(crate) struct Catalogue {
     pub(crate) summaries: Slots<Summary>,
     origins: Mutex<Option<Arc<Origins>>>,
     pub(crate) title_terms: Mutex<Option<Arc<[TitleTerms]>>>,
+}
+
+/// The terms of the title and the summary of a conversation, as hashes.
+#[derive(Debug)]
+pub(crate) struct TitleTerms {
+    pub(crate) of_title: Box<[u32]>,
+    pub(crate) of_summary: Box<[u32]>,
 }
 
 /// The doc ids of a conversation in reading order.

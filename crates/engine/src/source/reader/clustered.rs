@@ -1,7 +1,7 @@
 //! The reader of an index in a cluster.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::BTreeMap,
     ops::ControlFlow,
     sync::{Arc, Mutex},
 };
@@ -12,7 +12,6 @@ use super::{
     cluster_about::{KIND, about, origins, within},
     counter::Counter,
     read_messages::ReadMessages,
-    scan::ScanStore,
     sink::Sink,
 };
 use crate::{
@@ -22,10 +21,9 @@ use crate::{
 };
 use verbatim_base::{
     lock::lock,
-    model::{Hit, Instant, Matching, Origin, Request, Stop},
+    model::{Instant, Origin, Request, Stop},
 };
-use verbatim_chats::db::{self, ScanFilter, ScanPlace, ScannedMessage, tally::MessageFacts};
-#[cfg(feature = "cluster")]
+use verbatim_chats::db::{self, tally::MessageFacts};
 use verbatim_cluster::{Cluster, ClusterConversation, Taken, View};
 use verbatim_embed::Model;
 
@@ -159,95 +157,5 @@ impl Listing for ClusterListing {
 
     fn about(&self, place: usize) -> About {
         about(self.at(place))
-    }
-}
-
-/// A scan of the messages in a cluster for ranking. Only messages that contain one of the words come with
-/// their texts.
-pub(crate) struct ClusterScan<'a> {
-    cluster: &'a Cluster,
-    view: Arc<View>,
-    words: Vec<String>,
-    filter: ScanFilter<'a>,
-    stop: &'a Stop,
-    /// The names of the scanned documents, by the numbers of their places.
-    names: Vec<String>,
-}
-
-impl<'a> ClusterScan<'a> {
-    /// Opens the current state of the index. The scan reads messages that pass `filter`.
-    pub(crate) fn open(
-        cluster: &'a Cluster,
-        words: Vec<String>,
-        filter: ScanFilter<'a>,
-        stop: &'a Stop,
-    ) -> Result<ClusterScan<'a>> {
-        let view = cluster.view(stop)?;
-        Ok(ClusterScan { cluster, view, words, filter, stop, names: Vec::new() })
-    }
-}
-
-impl ScanStore for ClusterScan<'_> {
-    fn scan(&mut self, each: &mut dyn FnMut(ScannedMessage<'_>)) -> Result<()> {
-        let ScanFilter { roles, since, until } = self.filter;
-        let scope = Scope { roles: roles.to_vec(), since, until, ..Scope::default() };
-        let mut scanned: HashMap<String, usize> = HashMap::new();
-        let mut words = self.words.iter().filter(|word| !word.is_empty()).cloned();
-        if let Some(text) = words.next() {
-            let request = Request {
-                text,
-                or: words.collect(),
-                matching: Matching::Literal,
-                since,
-                until,
-                ..Request::default()
-            };
-            let names = &mut self.names;
-            let mut take = |hit: Hit<'_>, name: &str| {
-                if !scope.accepts_message(&hit.role, hit.time) {
-                    return;
-                }
-                *scanned.entry(hit.conversation_id.to_string()).or_default() += 1;
-                let place = ScanPlace::numbered(names.len() as u64);
-                names.push(name.to_owned());
-                let (conversation, text) = (&*hit.conversation_id, hit.content.as_bytes());
-                each(ScannedMessage { place, conversation, time: hit.time, text });
-            };
-            let client = self.cluster.client()?;
-            self.view.search(client, &request, self.stop, &mut |taken| {
-                if let Taken::Hit(hit, name) = taken {
-                    take(hit, name);
-                }
-                ControlFlow::Continue(())
-            })?;
-        }
-        // Messages without the words are passed on without text, because they count for the IDF.
-        self.view.tallies(self.cluster.client()?, self.stop, &mut |it, messages| {
-            let conversation = it.stored.id.as_str();
-            let role = |at: u32| it.roles.get(at as usize).map_or("", String::as_str);
-            let within = messages.iter().filter(|m| scope.accepts_message(role(m.role), m.time));
-            let known = scanned.get(conversation).copied().unwrap_or(0);
-            for message in within.skip(known) {
-                let (place, time) = (ScanPlace::numbered(u64::MAX), message.time);
-                each(ScannedMessage { place, conversation, time, text: b"" });
-            }
-        })?;
-        Ok(())
-    }
-
-    fn fetch(
-        &mut self,
-        places: &[ScanPlace],
-        find: &dyn Fn(&str) -> usize,
-    ) -> Result<Vec<Hit<'static>>> {
-        let name = |place: &ScanPlace| self.names.get(usize::try_from(place.number()).ok()?);
-        let names: Vec<&str> = places.iter().filter_map(name).map(String::as_str).collect();
-        let hits = self.view.fetch(self.cluster.client()?, &names, self.stop)?;
-        Ok(hits.into_iter().map(|hit| hit.into_owned_around(find)).collect())
-    }
-
-    fn titles(&mut self) -> Result<Vec<(String, String)>> {
-        let all = self.view.conversations().iter();
-        Ok(all.map(|it| (it.stored.id.clone(), it.title.clone())).collect())
     }
 }

@@ -11,7 +11,6 @@ pub(super) mod indexed;
 pub(super) mod live;
 mod read_messages;
 pub(crate) mod request;
-pub(crate) mod scan;
 pub(crate) mod sink;
 mod slots;
 mod sorted_ids;

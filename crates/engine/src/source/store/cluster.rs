@@ -9,16 +9,10 @@ use super::{Source, Store};
 use crate::{
     decisions::exclusions::Exclusions,
     error::Result,
-    source::reader::{
-        OrderedIds, Reader,
-        cluster_about::origins,
-        clustered::{ClusterReader, ClusterScan},
-        scan::ScanStore,
-    },
+    source::reader::{OrderedIds, Reader, cluster_about::origins, clustered::ClusterReader},
     store_address::StoreAddress,
 };
 use verbatim_base::model::{Hit, Provenance, Stop};
-use verbatim_chats::db::ScanFilter;
 use verbatim_cluster::{Cluster, ClusterConversation, MessageInOrder};
 
 #[derive(Debug)]
@@ -120,15 +114,5 @@ impl Store for ClusterStore {
         let names: Vec<&str> =
             orders.values().filter_map(|order| Some(order.first()?.name.as_str())).collect();
         Ok(view.fetch(client, &names, stop)?)
-    }
-
-    fn scan(
-        &self,
-        _: &Source,
-        (words, filter): (Vec<String>, ScanFilter<'_>),
-        stop: &Stop,
-        work: &mut dyn FnMut(&mut dyn ScanStore) -> Result<()>,
-    ) -> Result<()> {
-        work(&mut ClusterScan::open(&self.cluster, words, filter, stop)?)
     }
 }

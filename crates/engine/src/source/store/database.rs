@@ -10,20 +10,12 @@ use std::{
 use super::{Source, Store};
 use crate::{
     decisions::exclusions::Exclusions,
-    error::{Error, Result},
-    source::reader::{
-        Reader,
-        indexed::IndexedReader,
-        live::LiveReader,
-        scan::{DatabaseScan, ScanStore},
-    },
+    error::Result,
+    source::reader::{Reader, indexed::IndexedReader, live::LiveReader},
     store_address::StoreAddress,
 };
 use verbatim_base::model::{Hit, Provenance, Stop};
-use verbatim_chats::{
-    db::{self, ScanFilter},
-    import::transcript::TranscriptReader,
-};
+use verbatim_chats::{db, import::transcript::TranscriptReader};
 use verbatim_index::Vectors;
 
 #[derive(Debug)]
@@ -54,10 +46,6 @@ impl Store for DatabaseStore {
             Ok(snapshot) => Arc::new(IndexedReader::falling_back(source.clone(), snapshot)),
             Err(reason) => Arc::new(LiveReader::new(source.clone(), reason)),
         }
-    }
-
-    fn latest_reader(&self, source: &Source, stop: &Stop) -> Option<Arc<dyn Reader>> {
-        Some(Arc::new(IndexedReader::new(source.clone(), source.latest_index(stop)?)))
     }
 
     fn check(&self, source: &Source, stop: &Stop) -> Result<()> {
@@ -153,26 +141,6 @@ impl Store for DatabaseStore {
 
     fn not_stored(&self, source: &Source, stop: &Stop) -> Result<Vec<String>> {
         source.read_database(stop, db::not_stored)
-    }
-
-    fn scan(
-        &self,
-        source: &Source,
-        (_, filter): (Vec<String>, ScanFilter<'_>),
-        stop: &Stop,
-        work: &mut dyn FnMut(&mut dyn ScanStore) -> Result<()>,
-    ) -> Result<()> {
-        let mut outcome = Ok(());
-        source.read_database(stop, |database| {
-            match work(&mut DatabaseScan { database, filter }) {
-                Err(Error::Db(error)) => Err(error),
-                done => {
-                    outcome = done;
-                    Ok(())
-                }
-            }
-        })?;
-        outcome
     }
 }
 

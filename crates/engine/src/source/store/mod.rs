@@ -11,7 +11,7 @@ use std::{
 
 use super::{
     kind::SourceKind,
-    reader::{OrderedIds, Reader, catalogue::Catalogue, scan::ScanStore},
+    reader::{OrderedIds, Reader, catalogue::Catalogue},
 };
 use crate::{
     config::Config,
@@ -28,7 +28,7 @@ use verbatim_base::{
     lock::lock,
     model::{Hit, Provenance, Stop},
 };
-use verbatim_chats::db::{self, Database, Outline, Probe, ScanFilter, State};
+use verbatim_chats::db::{self, Database, Outline, Probe, State};
 #[cfg(feature = "cluster")]
 use verbatim_cluster::Cluster;
 use verbatim_embed::Model;
@@ -73,11 +73,6 @@ pub(crate) trait Store: fmt::Debug + Send + Sync {
     /// they changed, it lets `LIKE` answer.
     fn searcher(&self, source: &Source, stop: &Stop) -> Arc<dyn Reader> {
         self.reader(source, stop)
-    }
-
-    /// Returns the reader of the latest index, even if the index is outdated.
-    fn latest_reader(&self, source: &Source, stop: &Stop) -> Option<Arc<dyn Reader>> {
-        Some(self.reader(source, stop))
     }
 
     /// Fails if the source cannot be read.
@@ -149,16 +144,6 @@ pub(crate) trait Store: fmt::Debug + Send + Sync {
     fn not_stored(&self, _: &Source, _: &Stop) -> Result<Vec<String>> {
         Ok(Vec::new())
     }
-
-    /// Runs `work` on a scan of the messages that pass the filter in `wanted`. Texts without any of its words
-    /// may be left out.
-    fn scan(
-        &self,
-        source: &Source,
-        wanted: (Vec<String>, ScanFilter<'_>),
-        stop: &Stop,
-        work: &mut dyn FnMut(&mut dyn ScanStore) -> Result<()>,
-    ) -> Result<()>;
 }
 
 /// A source whose store exists: an export, the transcript store or the recorded threads.
