@@ -11,7 +11,7 @@ use unicode_width::UnicodeWidthStr;
 
 use super::{environment::Environment, output::harmless, wrap::wrapped};
 pub(super) use verbatim_text::excerpt::Piece;
-use verbatim_text::excerpt::{self, Part, Room};
+use verbatim_text::excerpt::{self, ExcerptPart, Room};
 
 /// The width of a line if the output is not a terminal.
 const COLUMNS: usize = 100;
@@ -281,12 +281,12 @@ pub(super) fn beginning(text: &str, spans: &[Range<usize>], columns: usize) -> V
     shown(text, spans, &part)
 }
 
-fn part_of_line(text: &str, found: Option<&Range<usize>>, columns: usize) -> Part {
+fn part_of_line(text: &str, found: Option<&Range<usize>>, columns: usize) -> ExcerptPart {
     excerpt::part(text, found.cloned(), Room::line(columns), excerpt::columns)
 }
 
 /// Returns the pieces of a part of a text, without control characters of the terminal.
-fn shown(text: &str, spans: &[Range<usize>], part: &Part) -> Vec<Piece> {
+fn shown(text: &str, spans: &[Range<usize>], part: &ExcerptPart) -> Vec<Piece> {
     let mut pieces = part.framed(excerpt::pieces(text, part.range.clone(), spans, true));
     for piece in &mut pieces {
         piece.text = harmless(&piece.text);

@@ -64,7 +64,7 @@ pub(super) struct ResumeArgs {
 }
 
 #[derive(Serialize)]
-struct JsonFound<'a> {
+struct JsonOpened<'a> {
     id: &'a str,
     #[serde(flatten)]
     origin: ConversationJson<'a>,
@@ -99,7 +99,7 @@ impl CommandArgs for OpenArgs {
 fn open(args: &OpenArgs, engine: &Engine, out: &mut dyn Write) -> Result<u8> {
     let (about, found) = find(engine, &args.conversation)?;
     if args.json {
-        json_line(out, &JsonFound { id: &about.id, origin: found.json(), resumed: None })?;
+        json_line(out, &JsonOpened { id: &about.id, origin: found.json(), resumed: None })?;
     }
     let Some(link) = found.link() else {
         let advice = match found.resume() {
@@ -159,7 +159,7 @@ fn resume(args: &ResumeArgs, engine: &Engine, clock: Clock, out: &mut dyn Write)
             command: resumed.as_ref().map(ToString::to_string),
         };
         let (id, origin) = (&about.id, found.json());
-        json_line(out, &JsonFound { id, origin, resumed: Some(resumed) })?;
+        json_line(out, &JsonOpened { id, origin, resumed: Some(resumed) })?;
     }
     let Some(session) = found.resume() else {
         let (id, place) = (&found.short_id, place(&found));

@@ -37,8 +37,8 @@ const MAX_PARAMETERS: usize = 6;
 /// The most lines of code of each room, without comments and tests. Whoever raises a limit says in the commit what
 /// for; a limit of which a tenth is free, and more than 20 lines, is lowered.
 const ROOMS: &[(&str, usize)] = &[
-    ("cli", 11740),
-    ("crates/answer/src", 1810),
+    ("cli", 11660),
+    ("crates/answer/src", 1850),
     ("crates/base/src", 890),
     ("crates/chats/db", 4510),
     ("crates/chats/import", 6770),
@@ -55,8 +55,8 @@ const ROOMS: &[(&str, usize)] = &[
     ("crates/engine/report", 880),
     ("crates/engine/scoring", 1490),
     ("crates/engine/source", 4290),
-    ("crates/engine/src", 2840),
-    ("crates/engine/upkeep", 3210),
+    ("crates/engine/src", 2920),
+    ("crates/engine/upkeep", 3420),
     ("crates/index/src", 4100),
     ("crates/index/store", 1040),
     ("crates/index/terms", 820),
@@ -69,7 +69,7 @@ const ROOMS: &[(&str, usize)] = &[
     ("crates/server/web", 7280),
     ("crates/text/date", 290),
     ("crates/text/screen", 370),
-    ("crates/text/src", 4540),
+    ("crates/text/src", 4550),
     ("src", 40),
 ];
 

@@ -289,7 +289,8 @@ fn known(name: &str) -> Option<&'static str> {
 }
 
 fn may_repeat(name: &str) -> bool {
-    [OR, AND, NOT].contains(&name) || Filters::may_repeat(name)
+    let is_filter = name != TEXT && !OTHERS.contains(&name);
+    [OR, AND, NOT].contains(&name) || is_filter && Filters::may_repeat(name)
 }
 
 fn is_on(name: &'static str, value: &str) -> Result<bool, AskedError> {

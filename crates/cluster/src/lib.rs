@@ -31,7 +31,7 @@ pub use address::Address;
 pub use client::{Access, Client};
 pub use error::{Error, Result};
 pub use import::Importer;
-pub use ranked::{MessagePlace, RankFilter, Ranked, RankedMessage, RankedSize};
+pub use ranked::{MessagePlace, RankFilter, RankReader, RankedMessage, RankedSize};
 pub use rebuild::{Forgot, forget, rebuild};
 pub use view::{ClusterConversation, MessageInOrder, Taken, View};
 
@@ -86,7 +86,7 @@ impl Cluster {
         {
             return Ok(size.clone());
         }
-        let size = Ranked::new(self.client()?, view, stop).size()?;
+        let size = RankReader::new(self.client()?, view, stop).size()?;
         Ok(known().insert(size).clone())
     }
 

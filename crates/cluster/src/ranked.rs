@@ -158,16 +158,16 @@ impl FoundFields {
 }
 
 /// A reader of the data for ranking from one state of an index.
-pub struct Ranked<'a> {
+pub struct RankReader<'a> {
     client: &'a Client,
     view: &'a View,
     stop: &'a Stop,
 }
 
-impl<'a> Ranked<'a> {
+impl<'a> RankReader<'a> {
     /// Makes a reader of the state that `view` shows. Sends no request.
-    pub fn new(client: &'a Client, view: &'a View, stop: &'a Stop) -> Ranked<'a> {
-        Ranked { client, view, stop }
+    pub fn new(client: &'a Client, view: &'a View, stop: &'a Stop) -> RankReader<'a> {
+        RankReader { client, view, stop }
     }
 
     pub(super) fn size(&self) -> Result<RankedSize> {

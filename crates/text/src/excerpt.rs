@@ -60,7 +60,7 @@ impl Room {
 
 /// The part of a text that an excerpt shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Part {
+pub struct ExcerptPart {
     /// The place in the text.
     pub range: Range<usize>,
     /// Whether text before the part is left out.
@@ -69,7 +69,7 @@ pub struct Part {
     pub is_cut_after: bool,
 }
 
-impl Part {
+impl ExcerptPart {
     /// Returns pieces of this part between the ellipses that it needs.
     pub fn framed(&self, pieces: Vec<Piece>) -> Vec<Piece> {
         let before = self.is_cut_before.then(|| Piece::plain(ELLIPSIS));
@@ -122,7 +122,7 @@ pub fn part(
     found: Option<Range<usize>>,
     room: Room,
     measure: impl Fn(&str) -> usize,
-) -> Part {
+) -> ExcerptPart {
     let shown = if room.is_one_line { snippet::trim(text) } else { text };
     let start = shown.as_ptr().addr() - text.as_ptr().addr();
     let all = floor(text, start)..ceil(text, start + shown.len());
@@ -132,7 +132,7 @@ pub fn part(
     let range = found.start..found.start;
     let mut cutter = Cutter { text, all, range, taken: 0, room, measure };
     if cutter.has_room_for_all(found.start) {
-        return Part { range: cutter.all, is_cut_before: false, is_cut_after: false };
+        return ExcerptPart { range: cutter.all, is_cut_before: false, is_cut_after: false };
     }
     cutter.extend_to(found.end);
     if cutter.range.end == found.end {
@@ -345,13 +345,13 @@ impl<M: Fn(&str) -> usize> Cutter<'_, M> {
         None
     }
 
-    fn part(self) -> Part {
+    fn part(self) -> ExcerptPart {
         let cut_before = self.range.start > self.all.start;
         let cut_after = self.range.end < self.all.end;
         // If no character has room, one ellipsis is enough, or nothing.
         let is_nothing = self.range.is_empty();
         let has_room = !is_nothing || (self.measure)(ELLIPSIS) <= self.room.all;
-        Part {
+        ExcerptPart {
             range: self.range,
             is_cut_before: cut_before && has_room && !(is_nothing && cut_after),
             is_cut_after: cut_after && has_room,

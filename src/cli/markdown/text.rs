@@ -16,11 +16,11 @@ pub(super) type Mark<'a> = &'a dyn Fn(&str) -> Vec<Range<usize>>;
 pub(super) struct StyledText {
     plain: String,
     /// The looks of the text, in order.
-    runs: Vec<Run>,
+    runs: Vec<StyledRun>,
 }
 
 #[derive(Clone, Debug)]
-struct Run {
+struct StyledRun {
     /// The offset of the end in the text.
     end: usize,
     style: Style,
@@ -38,14 +38,15 @@ impl StyledText {
         let end = self.plain.len();
         match self.runs.last_mut() {
             Some(last) if last.style == style && last.link == link => last.end = end,
-            _ => self.runs.push(Run { end, style, link }),
+            _ => self.runs.push(StyledRun { end, style, link }),
         }
     }
 
     pub(super) fn append(&mut self, other: &StyledText) {
         let at = self.plain.len();
         self.plain.push_str(&other.plain);
-        self.runs.extend(other.runs.iter().map(|run| Run { end: at + run.end, ..run.clone() }));
+        self.runs
+            .extend(other.runs.iter().map(|run| StyledRun { end: at + run.end, ..run.clone() }));
     }
 
     pub(super) fn plain(&self) -> &str {

@@ -32,7 +32,8 @@ use verbatim_base::{
 };
 use verbatim_chats::db;
 use verbatim_cluster::{
-    Cluster, ClusterConversation, MessagePlace, RankFilter, Ranked, RankedMessage, RankedSize, View,
+    Cluster, ClusterConversation, MessagePlace, RankFilter, RankReader, RankedMessage, RankedSize,
+    View,
 };
 use verbatim_embed::{self as embed, Model, dot};
 use verbatim_index::{self as index, Norms, PackedQuery, WeightedTerm};
@@ -133,8 +134,8 @@ impl ClusterScorer {
         })
     }
 
-    fn ranked<'a>(&'a self, stop: &'a Stop) -> Result<Ranked<'a>> {
-        Ok(Ranked::new(self.cluster.client()?, &self.view, stop))
+    fn ranked<'a>(&'a self, stop: &'a Stop) -> Result<RankReader<'a>> {
+        Ok(RankReader::new(self.cluster.client()?, &self.view, stop))
     }
 
     fn has_vectors(&self) -> bool {
