@@ -315,7 +315,8 @@ mod tests {
         let long = format!("{} needle {}", "before ".repeat(50), "after ".repeat(50));
         assert_eq!(shown(&long, "needle", 40), "…before [needle] after after after…");
         assert_eq!(shown("\u{1b}[31mred", "red", 40), "\u{FFFD}[31m[red]");
-        let pieces = excerpt(&long, &[351..357], 40);
+        let needle = 351..357;
+        let pieces = excerpt(&long, std::slice::from_ref(&needle), 40);
         let cut: String = around_match(&pieces, 20).into_iter().map(|piece| piece.text).collect();
         assert_eq!(cut, "…needle after…");
     }

@@ -19,7 +19,7 @@ use crate::corpus::{database, folder_with};
 const BESIDE: u64 = 128 << 20;
 
 /// The maximum number of copies of a very long message that are in memory at once.
-const COPIES: u64 = 4;
+const COPIES: u64 = 6;
 
 /// Texts of different kinds: prose, one sentence again and again, a pasted picture, and a script
 /// whose characters the beginning of the text does not have.

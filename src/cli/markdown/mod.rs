@@ -345,7 +345,7 @@ impl<'a> MarkdownWriter<'a> {
     /// Ends a link. If the terminal does not support links, writes the address after the text.
     fn end_link(&mut self) {
         let Some(OpenLink { from, address }) = self.links.pop() else { return };
-        if !self.look.links && &self.text.plain()[from..] != &*address && !address.is_empty() {
+        if !self.look.links && self.text.plain()[from..] != *address && !address.is_empty() {
             let style = if self.look.colours { DIM } else { Style::new() };
             self.push(&format!(" ({address})"), style);
         }
