@@ -32,8 +32,8 @@ use verbatim_answer::import_report::{
 };
 use verbatim_base::model::{Hit, Matching, Request, Stop};
 use verbatim_engine::{
-    About, Branches, Config, Engine, ImportOptions, ImportStep, Imported, IndexReport, ListOptions,
-    Make, Scope, SourceKind, StoreAddress, VectorsLeft,
+    About, Branches, Config, Engine, ImportOptions, ImportOutcome, ImportStep, IndexReport,
+    ListOptions, Make, Scope, SourceKind, StoreAddress, VectorsLeft,
     import::{self, ImportProgress, Report, SourceProgress},
 };
 use verbatim_text::shell::quoted;
@@ -144,7 +144,6 @@ fn run(
         indexing: IndexLines::new(environment),
         out: RefCell::new(&mut *out),
         written: RefCell::new(Ok(())),
-        stop: &stop,
     };
     let result = engine.import(&sources, options, &stop, &|step| lines.show(step));
     lines.end()?;
@@ -220,9 +219,8 @@ struct ImportLines<'a> {
     export: RefCell<Option<(Step, SourceProgress)>>,
     indexing: IndexLines<'a>,
     out: RefCell<&'a mut dyn Write>,
-    /// Whether the report could be written. If not, the import is stopped.
+    /// Whether the report could be written.
     written: RefCell<io::Result<()>>,
-    stop: &'a Stop,
 }
 
 impl ImportLines<'_> {
@@ -232,11 +230,8 @@ impl ImportLines<'_> {
             ImportStep::Imported(report) => {
                 self.end_export(true);
                 let out = &mut **self.out.borrow_mut();
-                let written = write_whole_report(report, self.args, self.environment, out);
-                if written.is_err() {
-                    self.stop.request();
-                }
-                *self.written.borrow_mut() = written;
+                *self.written.borrow_mut() =
+                    write_whole_report(report, self.args, self.environment, out);
             }
             ImportStep::Indexing(step) => self.indexing.show(&step),
         }
@@ -456,7 +451,7 @@ fn left_line(
 /// The last lines of an import: where the chats are, and what to do next.
 struct Ending<'a> {
     engine: &'a Engine,
-    imported: &'a Imported,
+    imported: &'a ImportOutcome,
     target: &'a Path,
     environment: &'a Environment,
 }

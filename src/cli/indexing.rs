@@ -81,7 +81,7 @@ pub(super) fn complete(engine: &Engine, question: &Question, environment: &Envir
 /// be done; a line that is not finished is removed.
 pub(super) struct IndexLines<'a> {
     environment: &'a Environment,
-    line: RefCell<Option<Line>>,
+    line: RefCell<Option<IndexLine>>,
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -91,7 +91,7 @@ enum LineOf {
     Vectors(SourceKind),
 }
 
-struct Line {
+struct IndexLine {
     of: LineOf,
     step: Step,
     /// The number of messages that were read for the index.
@@ -150,14 +150,14 @@ impl IndexLines<'_> {
         }
     }
 
-    fn draw(&self, of: LineOf, show: impl FnOnce(&mut Line)) {
+    fn draw(&self, of: LineOf, show: impl FnOnce(&mut IndexLine)) {
         let mut line = self.line.borrow_mut();
         if line.as_ref().is_none_or(|line| line.of != of) {
             // The earlier line must be gone before another one begins.
             drop(line.take());
             let name = if of == LineOf::Transcripts { "Transcripts" } else { "Indexing" };
             let step = Step::begin(self.environment, name);
-            *line = Some(Line { of, step, messages: 0, before: 0.0, first: None });
+            *line = Some(IndexLine { of, step, messages: 0, before: 0.0, first: None });
         }
         line.as_mut().map(show);
     }
@@ -176,7 +176,7 @@ impl IndexLines<'_> {
     }
 }
 
-impl Line {
+impl IndexLine {
     fn show_index(&mut self, progress: Progress, what: &str) {
         self.before = WRITTEN;
         match progress {

@@ -74,7 +74,7 @@ fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Result<u8> {
         engine.config().export_store()?;
     }
     let options = Reindex { resources: indexing::resources(environment), full: args.full };
-    let report = Report { out, is_searchable: false, written: Ok(()) };
+    let report = ReindexReport { out, is_searchable: false, written: Ok(()) };
     let report = RefCell::new(report);
     let lines = IndexLines::new(environment);
     let done = engine.upkeep().index_all(options, &stop, &|step| {
@@ -82,7 +82,7 @@ fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Result<u8> {
         report.borrow_mut().tell(&step);
     });
     lines.clear();
-    let Report { is_searchable, written, .. } = report.into_inner();
+    let ReindexReport { is_searchable, written, .. } = report.into_inner();
     written?;
     match done.failed {
         Some(error) if error.is_stopped() && is_searchable => Ok(interrupt::stopped(
@@ -102,14 +102,14 @@ fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Result<u8> {
     }
 }
 
-struct Report<'a> {
+struct ReindexReport<'a> {
     out: &'a mut dyn Write,
     /// Whether only vectors of the sentence model are left.
     is_searchable: bool,
     written: io::Result<()>,
 }
 
-impl Report<'_> {
+impl ReindexReport<'_> {
     fn tell(&mut self, step: &IndexStep<'_>) {
         let written = match step {
             IndexStep::TranscriptsRead(Ok(report)) if report.read > 0 => {

@@ -44,7 +44,7 @@ pub enum ImportStep<'a> {
 
 /// What an import did.
 #[derive(Debug)]
-pub struct Imported {
+pub struct ImportOutcome {
     /// What was imported, and what was left out.
     pub report: Report,
     /// What was indexed; `None` if the import was stopped before, or if there is nothing to index here: a cluster
@@ -62,7 +62,7 @@ pub(crate) fn import_and_index(
     options: ImportOptions,
     stop: &Stop,
     progress: &dyn Fn(ImportStep<'_>),
-) -> Result<Imported, Error> {
+) -> Result<ImportOutcome, Error> {
     let config = sources.current_config();
     let target = config.import_store();
     let decisions = Decisions::of(&config)?;
@@ -71,7 +71,7 @@ pub(crate) fn import_and_index(
     let report = import_until(exports, &into, options.branches, stop, &reading)?;
     let is_here = target.path().is_some_and(Path::is_file);
     let searched = Sources::new(Config { db: Some(target), ..Config::clone(&config) });
-    let mut imported = Imported { report, index: None, sources: Arc::new(searched) };
+    let mut imported = ImportOutcome { report, index: None, sources: Arc::new(searched) };
     if imported.report.stopped {
         return Ok(imported);
     }

@@ -67,7 +67,7 @@ use source::Sources;
 pub use config::Config;
 pub use error::{Error, Result};
 pub use home::{TOKEN_FILE, prepare_home};
-pub use import_and_index::{ImportOptions, ImportStep, Imported};
+pub use import_and_index::{ImportOptions, ImportOutcome, ImportStep};
 pub use lookup::{ConversationHeading, Lookup};
 pub use lookup::{address_of, id_at};
 pub use memory::{database::Memory, recall::Recalled, threads::Recorded};
@@ -242,7 +242,7 @@ impl Engine {
         options: ImportOptions,
         stop: &Stop,
         progress: &dyn Fn(ImportStep<'_>),
-    ) -> Result<Imported, import::Error> {
+    ) -> Result<ImportOutcome, import::Error> {
         import_and_index::import_and_index(&self.sources, exports, options, stop, progress)
     }
 

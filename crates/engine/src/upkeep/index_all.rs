@@ -167,45 +167,36 @@ impl IndexWork<'_> {
         (self.tell)(IndexStep::TranscriptsRead(&read.map_err(Error::from)));
     }
 
-    /// Indexes a source. After an import, waits for another process that builds the same index, such as the server
-    /// of an AI client. Returns an error of words or vectors as a value, because exact search does not need them.
+    /// Indexes a source. If other programs change the database during the attempt, tries again. After an import,
+    /// waits for another process that builds the same index, such as the server of an AI client.
     fn index_in_turn(&self, source: &Source) -> Result<Option<Error>> {
         let begun = Instant::now();
+        let mut changing_since = begun;
         let mut is_told = false;
         loop {
-            match self.index_when_steady(source) {
-                Err(Error::Indexing { .. })
-                    if self.is_after_import
-                        && begun.elapsed() < MOST_WAITING
-                        && !self.stop.requested() =>
-                {
-                    if !std::mem::replace(&mut is_told, true) {
-                        (self.tell)(IndexStep::Waiting);
-                    }
-                    thread::sleep(RETRY_PAUSE);
-                }
+            let error = match self.index(source) {
+                Err(error) if !self.stop.requested() => error,
                 done => return done,
+            };
+            let is_elsewhere = self.is_after_import && matches!(error, Error::Indexing { .. });
+            let passes = if is_elsewhere {
+                changing_since = Instant::now();
+                begun.elapsed() < MOST_WAITING
+            } else {
+                error.is_contention() && changing_since.elapsed() < MOST_CHANGING
+            };
+            if !passes {
+                return Err(error);
             }
+            if is_elsewhere && !std::mem::replace(&mut is_told, true) {
+                (self.tell)(IndexStep::Waiting);
+            }
+            thread::sleep(RETRY_PAUSE);
         }
     }
 
-    /// Does the same as [`IndexWork::index`]. If other programs change the database during the attempt, tries again.
-    fn index_when_steady(&self, source: &Source) -> Result<Option<Error>> {
-        let begun = Instant::now();
-        loop {
-            match self.index(source) {
-                Err(error)
-                    if error.is_contention()
-                        && begun.elapsed() < MOST_CHANGING
-                        && !self.stop.requested() =>
-                {
-                    thread::sleep(RETRY_PAUSE);
-                }
-                done => return done,
-            }
-        }
-    }
-
+    /// Makes the index, with its words and vectors. Returns an error of words or vectors as a value, because exact
+    /// search does not need them.
     fn index(&self, source: &Source) -> Result<Option<Error>> {
         let begun = Instant::now();
         let kind = source.kind;

@@ -70,9 +70,9 @@ pub(super) fn progress(site: &Site) -> Markup {
                     (bar(of(*done, total.unwrap_or(0))))
                 }
                 Stage::Reading(read) => {
-                    @let doing = if read.is_copy { "Copying into the cluster " } else { "Reading " };
-                    p { b { (doing) bdi { (name) } } " " (counted(read.conversations as usize, "conversation"))
-                        ", " (counted(read.messages as usize, "message")) }
+                    @let doing = if read.source.is_copy { "Copying into the cluster " } else { "Reading " };
+                    p { b { (doing) bdi { (name) } } " " (counted(read.source.conversations as usize, "conversation"))
+                        ", " (counted(read.source.messages as usize, "message")) }
                     (bar(of(read.done, read.total)))
                 }
                 Stage::Indexing(share) => {

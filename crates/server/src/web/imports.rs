@@ -3,6 +3,7 @@
 use std::sync::Mutex;
 
 use verbatim_base::lock::lock;
+use verbatim_engine::import::ImportProgress;
 
 /// The current import, or the last one.
 #[derive(Default)]
@@ -18,22 +19,12 @@ pub(super) struct Upload {
 pub(super) enum Stage {
     /// The file is being received: the received bytes, and the total if the browser gave it.
     Receiving(u64, Option<u64>),
-    Reading(ReadSoFar),
+    Reading(ImportProgress),
     /// Everything is imported, and this share of the index is made.
     Indexing(f64),
     Done(Outcome),
     /// The import failed; the text is the reason.
     Failed(String),
-}
-
-#[derive(Clone, Debug, Default)]
-pub(super) struct ReadSoFar {
-    pub(super) done: u64,
-    pub(super) total: u64,
-    pub(super) conversations: u64,
-    pub(super) messages: u64,
-    /// Whether the file was read, and is now being copied into a cluster.
-    pub(super) is_copy: bool,
 }
 
 #[derive(Clone, Debug, Default)]

@@ -19,13 +19,14 @@ use tempfile::TempDir;
 
 use super::{
     ask::fields,
-    imports::{Outcome, ReadSoFar, Stage},
+    imports::{Outcome, Stage},
     site::SiteState,
 };
 use verbatim_answer::import_report::{Remedies, left_out, stored, unindexed, vectors_left};
 use verbatim_base::{model::Stop, private};
 use verbatim_engine::{
-    Branches, ImportOptions, ImportStep, IndexStep, SourceKind, StoreAddress, import::may_write,
+    Branches, ImportOptions, ImportStep, IndexStep, SourceKind, StoreAddress,
+    import::{ImportProgress, may_write},
 };
 use verbatim_text::amount::bytes;
 
@@ -190,16 +191,10 @@ fn import(site: &SiteState, path: &Path, branches: Branches) -> Result<Outcome, 
         StoreAddress::Database(path) => prepare(path)?,
         StoreAddress::Cluster(_) => {}
     }
-    site.imports.set(Stage::Reading(ReadSoFar::default()));
+    site.imports.set(Stage::Reading(ImportProgress::default()));
     let options = ImportOptions { branches, resources: site.resources, on_wait: None };
     let show = |step: ImportStep<'_>| match step {
-        ImportStep::Reading(progress) => site.imports.set(Stage::Reading(ReadSoFar {
-            done: progress.done,
-            total: progress.total,
-            conversations: progress.source.conversations,
-            messages: progress.source.messages,
-            is_copy: progress.source.is_copy,
-        })),
+        ImportStep::Reading(progress) => site.imports.set(Stage::Reading(progress)),
         ImportStep::Imported(_) => site.imports.set(Stage::Indexing(0.0)),
         ImportStep::Indexing(IndexStep::Building(SourceKind::Export, done)) => {
             site.imports.set(Stage::Indexing(done.share()));
