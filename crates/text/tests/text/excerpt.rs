@@ -139,7 +139,7 @@ proptest! {
         let begun = start(&text, most, columns);
         let ends = boundaries(&text);
         let fits = |end: &&usize| size(&text[..**end], false, columns) <= most;
-        prop_assert_eq!(Some(&begun.len()), ends.iter().filter(fits).next_back());
+        prop_assert_eq!(Some(&begun.len()), ends.iter().rfind(fits));
     }
 }
 
