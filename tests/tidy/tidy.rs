@@ -37,7 +37,7 @@ const MAX_PARAMETERS: usize = 6;
 /// The most lines of code of each room, without comments and tests. Whoever raises a limit says in the commit what
 /// for; a limit of which a tenth is free, and more than 20 lines, is lowered.
 const ROOMS: &[(&str, usize)] = &[
-    ("cli", 11660),
+    ("cli", 11650),
     ("crates/answer/src", 1850),
     ("crates/base/src", 890),
     ("crates/chats/db", 4510),
@@ -56,7 +56,7 @@ const ROOMS: &[(&str, usize)] = &[
     ("crates/engine/scoring", 1490),
     ("crates/engine/source", 4290),
     ("crates/engine/src", 2920),
-    ("crates/engine/upkeep", 3420),
+    ("crates/engine/upkeep", 3410),
     ("crates/index/src", 4100),
     ("crates/index/store", 1040),
     ("crates/index/terms", 820),
@@ -66,7 +66,7 @@ const ROOMS: &[(&str, usize)] = &[
     ("crates/server/src", 210),
     ("crates/server/tools", 3320),
     ("crates/server/watch", 120),
-    ("crates/server/web", 7280),
+    ("crates/server/web", 7270),
     ("crates/text/date", 290),
     ("crates/text/screen", 370),
     ("crates/text/src", 4550),
