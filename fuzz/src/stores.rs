@@ -159,10 +159,11 @@ pub(super) fn run(data: &[u8]) {
         let config = config(original.folder.path());
         drop(fs::remove_dir_all(&config.home));
         fs::create_dir_all(config.index_folder()).expect("a folder");
-        let (threads, transcripts) = (config.threads_database(), config.archive_database());
-        fs::write(&threads, &original.threads).expect("the threads");
-        fs::write(&transcripts, &original.transcripts).expect("the transcripts");
-        change(if which & 1 == 0 { &threads } else { &transcripts }, changes);
+        let of_threads = config.threads_database();
+        let of_transcripts = config.archive_database();
+        fs::write(&of_threads, &original.threads).expect("the threads");
+        fs::write(&of_transcripts, &original.transcripts).expect("the transcripts");
+        change(if which & 1 == 0 { &of_threads } else { &of_transcripts }, changes);
         let engine = Engine::new(config);
         ask(&engine);
         go_on(&engine);
