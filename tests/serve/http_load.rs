@@ -221,7 +221,7 @@ impl Client<'_> {
     /// Returns the texts of the answer of `/search`.
     fn by_search(&mut self, text: &str) -> Vec<String> {
         let encoded: String = text.bytes().map(|byte| format!("%{byte:02X}")).collect();
-        let line = format!("GET /search?like=1&q={encoded}&limit={LIMIT}");
+        let line = format!("GET /search?ignore-case=1&q={encoded}&limit={LIMIT}");
         let answer = self.send(&line, "").body;
         let lines = answer.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
         lines.filter_map(|line| Some(line["content"].as_str()?.to_owned())).collect()
