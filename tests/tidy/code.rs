@@ -396,91 +396,6 @@ fn use_tree(
     }
 }
 
-/// A function of some code.
-pub(super) struct Function<'c> {
-    pub(super) name: &'c str,
-    pub(super) lines: usize,
-    pub(super) parameters: usize,
-}
-
-/// Returns the functions of a code that have a body.
-pub(super) fn functions(code: &str) -> Vec<Function<'_>> {
-    let mut functions = Vec::new();
-    for (at, _) in code.match_indices("fn ") {
-        let name = &code[at + 3..];
-        let name = &name[..name.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(0)];
-        if name.is_empty() || ends_in_word(&code[..at]) {
-            continue;
-        }
-        let Some((parameters, signature)) = parameters(&code[at + 3 + name.len()..]) else {
-            continue;
-        };
-        let Some(open) =
-            signature.find(['{', ';']).filter(|open| signature[*open..].starts_with('{'))
-        else {
-            continue;
-        };
-        let start = code.len() - signature.len() + open;
-        let end = start + closing(&code[start..]);
-        let lines = code[at..end].matches('\n').count() + 1;
-        functions.push(Function { name, lines, parameters });
-    }
-    functions
-}
-
-/// Counts the parameters, `self` included, from after a function's name on; returns what follows.
-fn parameters(code: &str) -> Option<(usize, &str)> {
-    let (mut angles, mut open) = (0, None);
-    for (at, character) in code.char_indices() {
-        match character {
-            '<' => angles += 1,
-            '>' if !code[..at].ends_with(['-', '=']) => angles -= 1,
-            '(' if angles == 0 => {
-                open = Some(at);
-                break;
-            }
-            '{' | ';' => break,
-            _ => {}
-        }
-    }
-    let list = &code[open?..];
-    let end = closing(list);
-    let (mut depth, mut count, mut is_empty) = (0, 0, true);
-    for (at, character) in list[1..end - 1].char_indices() {
-        match character {
-            '(' | '[' | '<' | '{' => depth += 1,
-            ')' | ']' | '}' => depth -= 1,
-            '>' if !list[1..=at].ends_with(['-', '=']) => depth -= 1,
-            ',' if depth == 0 => {
-                is_empty = true;
-                continue;
-            }
-            _ => {}
-        }
-        if is_empty && !character.is_whitespace() {
-            count += 1;
-            is_empty = false;
-        }
-    }
-    Some((count, &list[end..]))
-}
-
-/// Returns the length from an opening bracket to the end of its closing bracket.
-fn closing(code: &str) -> usize {
-    let mut depth = 0;
-    for (at, character) in code.char_indices() {
-        match character {
-            '(' | '[' | '{' => depth += 1,
-            ')' | ']' | '}' => depth -= 1,
-            _ => {}
-        }
-        if depth == 0 {
-            return at + 1;
-        }
-    }
-    code.len()
-}
-
 #[test]
 fn code_has_no_comments_strings_and_tests() {
     let text = "a // b\n\"c \\\" d\" 'e' &'f g '\\'' r#\"h\"#\n/* i\n */ j\n#[cfg(test)]\nmod tests { k }\n";
@@ -506,11 +421,4 @@ fn paths_lead_to_the_file_that_defines() {
         tree.uses().into_iter().map(|used| used.into_iter().collect()).collect();
     assert_eq!(uses, [vec![], vec![4], vec![1, 4], vec![2, 4], vec![1], vec![6], vec![]]);
     assert_eq!(tree.circles(), [["src/a/mod.rs", "src/b.rs"]]);
-}
-
-#[test]
-fn functions_have_lines_and_parameters() {
-    let code = "pub fn one() {}\nfn two<F: Fn(u8) -> u8>(&self, f: F, (a, b): (u8, Vec<(u8, u8)>),) {\n x\n}\nfn none();";
-    let found: Vec<_> = functions(code).iter().map(|f| (f.name, f.lines, f.parameters)).collect();
-    assert_eq!(found, [("one", 1, 0), ("two", 3, 3)]);
 }
