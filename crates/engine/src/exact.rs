@@ -13,7 +13,7 @@ use crate::{
     error::Result,
     source::{
         Note, Scope, SearchPlan, SourceKind, Sources,
-        sink::{Rendered, Sink, Sparing},
+        sink::{Rendered, Show},
     },
 };
 use verbatim_base::model::{Hit, Instant, Request, Stop};
@@ -41,7 +41,7 @@ pub type Make<'a, T> = &'a (dyn Fn(SourceKind, Hit<'_>) -> Option<T> + Sync);
 pub struct Render<'a, T> {
     /// Function that makes the value to keep of a hit.
     pub make: Make<'a, T>,
-    /// Function that returns whether the texts of a conversation are needed, as in [`Sink::reads`].
+    /// Function that returns whether the texts of a conversation are needed, as in [`Sink::reads`](crate::Sink::reads).
     pub reads: &'a (dyn Fn(SourceKind, &str) -> bool + Sync),
 }
 
@@ -53,6 +53,21 @@ impl<'a, T> From<Make<'a, T>> for Render<'a, T> {
 
 /// The time of a hit, and the value that was made from the hit.
 type Timed<T> = (Option<Instant>, T);
+
+/// Sends the values made from hits to the thread that merges the sources. Sends all hits that are confirmed at
+/// once, because waking a thread for each hit takes longer than finding the hit.
+struct Batches<T>(SyncSender<Vec<T>>);
+
+impl<T> Show<T> for Batches<T> {
+    fn show(&mut self, values: &mut Vec<T>, stop: &Stop) -> ControlFlow<()> {
+        let batch = mem::take(values);
+        if batch.is_empty() || !stop.requested() && self.0.send(batch).is_ok() {
+            ControlFlow::Continue(())
+        } else {
+            ControlFlow::Break(())
+        }
+    }
+}
 
 /// The hits of one source, newest first.
 struct Stream<'s, T> {
@@ -71,32 +86,6 @@ impl<T> Stream<'_, T> {
             self.batch = batch.into_iter();
             self.next = self.batch.next();
         }
-    }
-}
-
-/// A sink that sends the values made from hits to another thread. It sends all hits at once when they are
-/// confirmed, because waking a thread for each hit takes longer than finding the hit.
-struct SendingSink<R, T> {
-    render: R,
-    held: Vec<Timed<T>>,
-    batches: SyncSender<Vec<Timed<T>>>,
-}
-
-impl<T, R: FnMut(Hit<'_>) -> Option<Timed<T>>> Sink for SendingSink<R, T> {
-    fn push(&mut self, hit: Hit<'_>) {
-        self.held.extend((self.render)(hit));
-    }
-
-    fn confirm(&mut self, stop: &Stop) -> ControlFlow<()> {
-        let batch = mem::take(&mut self.held);
-        match batch.is_empty() || !stop.requested() && self.batches.send(batch).is_ok() {
-            true => ControlFlow::Continue(()),
-            false => ControlFlow::Break(()),
-        }
-    }
-
-    fn discard(&mut self) {
-        self.held.clear();
     }
 }
 
@@ -126,9 +115,10 @@ impl Sources {
         let request = &bounded;
         if let [source] = &*sources {
             // With one source there is nothing to merge, so the searching thread shows the hits.
-            let mut sink = Rendered::new(|hit: Hit<'_>| kept(source.kind, hit), show);
             let reads = |id: &str| (render.reads)(source.kind, id);
-            let mut sink = Sparing { reads: &reads, only, sink: &mut sink };
+            let mut sink = Rendered::new(|hit: Hit<'_>| kept(source.kind, hit), show);
+            sink.reads = &reads;
+            sink.only = only;
             let plan = source.search(request, stop, &mut sink)?;
             return Ok(Searched { plans: vec![plan], notes });
         }
@@ -145,9 +135,10 @@ impl Sources {
                         let time = hit.time;
                         kept(kind, hit).map(|one| (time, one))
                     };
-                    let mut sink = SendingSink { render, held: Vec::new(), batches: sender };
                     let reads = |id: &str| reads(kind, id);
-                    let mut sink = Sparing { reads: &reads, only, sink: &mut sink };
+                    let mut sink = Rendered::new(render, Batches(sender));
+                    sink.reads = &reads;
+                    sink.only = only;
                     source.search(request, stop, &mut sink)
                 });
                 let batch = Vec::new().into_iter();

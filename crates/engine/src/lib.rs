@@ -88,7 +88,7 @@ pub use source::{
     About, Counts, FallbackReason, ListedPage, Listing, Messages, Reader, Scope, SearchPlan,
     Session, Source, SourceKind,
     request::trimmed,
-    sink::{Rendered, Sink},
+    sink::{Rendered, Show, Sink},
 };
 pub use upkeep::{
     IndexNeed,

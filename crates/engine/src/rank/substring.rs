@@ -19,7 +19,7 @@ use crate::{
     source::{
         Description, Note, Source, SourceKind,
         request::{checked, trimmed},
-        sink::{Rendered, Sparing},
+        sink::Rendered,
     },
 };
 use verbatim_base::model::{Hit, MOST_KEPT, Matching, Request};
@@ -416,6 +416,7 @@ impl HitCollector<'_> {
         };
         let mut found = SourceHits { hits: Vec::new(), is_whole: true };
         let mut seen = 0;
+        let reads = |id: &str| self.reads(id);
         let mut sink = Rendered::new(
             |hit: Hit<'_>| self.rendered(hit),
             |hit: Option<Hit<'static>>| {
@@ -428,8 +429,7 @@ impl HitCollector<'_> {
                 if found.is_whole { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
             },
         );
-        let reads = |id: &str| self.reads(id);
-        let mut sink = Sparing { reads: &reads, only: None, sink: &mut sink };
+        sink.reads = &reads;
         self.source.search(&request, ranker.stop, &mut sink)?;
         Ok(found)
     }

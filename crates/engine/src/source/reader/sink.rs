@@ -38,76 +38,62 @@ pub trait Sink {
     }
 }
 
-/// A sink of two closures. `render` makes an owned value from each hit, whose texts are borrowed. `show`
-/// gets the value after the hit is confirmed.
-#[derive(Debug)]
-pub struct Rendered<T, R, S> {
-    render: R,
-    show: S,
-    held: Vec<T>,
+/// Receives the values that a [`Rendered`] made of hits, once the hits are confirmed.
+pub trait Show<T> {
+    /// Takes the values that it wants. Breaks off the search if it wants no more, or if the stop is requested.
+    fn show(&mut self, values: &mut Vec<T>, stop: &Stop) -> ControlFlow<()>;
 }
 
-impl<T, R, S> Rendered<T, R, S>
-where
-    R: FnMut(Hit<'_>) -> Option<T>,
-    S: FnMut(T) -> ControlFlow<()>,
-{
-    /// Returns a sink. It drops hits for which `render` returns `None`.
-    pub fn new(render: R, show: S) -> Rendered<T, R, S> {
-        Rendered { render, show, held: Vec::new() }
+impl<T, F: FnMut(T) -> ControlFlow<()>> Show<T> for F {
+    fn show(&mut self, values: &mut Vec<T>, stop: &Stop) -> ControlFlow<()> {
+        values.drain(..).try_for_each(|value| {
+            if stop.requested() { ControlFlow::Break(()) } else { self(value) }
+        })
     }
 }
 
-impl<T, R, S> Sink for Rendered<T, R, S>
+/// A sink of two functions. `render` makes an owned value from each hit, whose texts are borrowed. `show`
+/// gets the value after the hit is confirmed.
+pub struct Rendered<'a, T, R, S> {
+    render: R,
+    show: S,
+    held: Vec<T>,
+    /// Returns whether the texts of a conversation are needed, as [`Sink::reads`] does.
+    pub(crate) reads: &'a dyn Fn(&str) -> bool,
+    /// The conversations whose hits are wanted, as in [`Sink::only`].
+    pub(crate) only: Option<Arc<ConversationIds>>,
+}
+
+impl<T, R, S> Rendered<'_, T, R, S>
 where
     R: FnMut(Hit<'_>) -> Option<T>,
-    S: FnMut(T) -> ControlFlow<()>,
+    S: Show<T>,
+{
+    /// Returns a sink. It drops hits for which `render` returns `None`.
+    pub fn new(render: R, show: S) -> Self {
+        Rendered { render, show, held: Vec::new(), reads: &|_| true, only: None }
+    }
+}
+
+impl<T, R, S> Sink for Rendered<'_, T, R, S>
+where
+    R: FnMut(Hit<'_>) -> Option<T>,
+    S: Show<T>,
 {
     fn push(&mut self, hit: Hit<'_>) {
         self.held.extend((self.render)(hit));
     }
 
     fn confirm(&mut self, stop: &Stop) -> ControlFlow<()> {
-        let show = &mut self.show;
-        self.held.drain(..).try_for_each(|hit| match stop.requested() {
-            true => ControlFlow::Break(()),
-            false => show(hit),
-        })
+        self.show.show(&mut self.held, stop)
     }
 
     fn discard(&mut self) {
         self.held.clear();
     }
-}
-
-/// A sink that does not want the texts of some conversations.
-pub(crate) struct Sparing<'a> {
-    /// Function that returns whether the texts of a conversation are needed.
-    pub(crate) reads: &'a dyn Fn(&str) -> bool,
-    /// The conversations whose hits are wanted; `None` for all.
-    pub(crate) only: Option<Arc<ConversationIds>>,
-    pub(crate) sink: &'a mut dyn Sink,
-}
-
-impl Sink for Sparing<'_> {
-    fn push(&mut self, hit: Hit<'_>) {
-        self.sink.push(hit);
-    }
-
-    fn confirm(&mut self, stop: &Stop) -> ControlFlow<()> {
-        self.sink.confirm(stop)
-    }
-
-    fn discard(&mut self) {
-        self.sink.discard();
-    }
 
     fn reads(&self, conversation: &str) -> bool {
         (self.reads)(conversation)
-    }
-
-    fn left_out(&self) -> Option<(HashSet<String>, usize)> {
-        self.sink.left_out()
     }
 
     fn only(&self) -> Option<Arc<ConversationIds>> {
