@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use super::{
     clients::ParseServe,
-    engine_config::{PlaceArgs, WrongProvider},
-    environment::{Environment, Terminal},
     error::Result,
+    settings::{
+        engine_config::{PlaceArgs, WrongProvider},
+        environment::{Environment, Terminal},
+    },
 };
 use verbatim_engine::{Config, Engine};
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::super::environment::Environment;
+use crate::cli::settings::environment::Environment;
 use verbatim_answer::{
     asked::{Asked, TypedFilter, typed_filters},
     filters::FilterError,

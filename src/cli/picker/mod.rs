@@ -27,12 +27,12 @@ use self::{
     view::PickerView,
 };
 use super::{
-    environment::Environment,
+    commands::open,
     error::{Error, Result},
-    found::conversation,
-    open,
-    output::harmless,
+    settings::environment::Environment,
+    terminal::output::harmless,
 };
+use verbatim_answer::conversation::conversation;
 pub(super) use verbatim_answer::marks::Marks;
 use verbatim_base::model::Stop;
 use verbatim_engine::{self as engine, Engine};

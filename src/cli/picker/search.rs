@@ -7,20 +7,19 @@ use std::{
     thread,
 };
 
-use super::{
-    super::{
-        error::Result,
-        found::{
-            Context, FoundHit, Key, MessageKey, Page, UNTITLED, conversations, facts, listed,
-            title_line,
-        },
-        look::{self, Look},
+use super::asked::{PickerContext, TypedSearch, TypedText};
+use crate::cli::{
+    error::Result,
+    terminal::{
+        hit_lines::{FoundHit, Page, facts},
+        layout::{self, Look},
         output::{harmless, role},
     },
-    asked::{PickerContext, TypedSearch, TypedText},
 };
 use verbatim_answer::{
+    conversation::{MessageKey, UNTITLED, conversations, listed, title_line},
     exact::{ExactSearch, Grouping, NothingFound},
+    json_lines::Context,
     marks::Marks,
     notes::{Audience, line},
     nothing::{no_answer, sentence},
@@ -33,7 +32,8 @@ use verbatim_base::{
     model::{Hit, Request, Stop},
 };
 use verbatim_engine::{
-    Count, Engine, ListOptions, Make, Messages, Mode, Note, Scope, StoreAddress,
+    ConversationKey as Key, Count, Engine, ListOptions, Make, Messages, Mode, Note, Scope,
+    StoreAddress,
 };
 use verbatim_text::{
     excerpt::{self, Piece, Room, characters},
@@ -349,7 +349,7 @@ impl OngoingSearch<'_> {
             let marks = (&ranking.marks, MOST_MARKS);
             let mut found = FoundHit::of(one.source, &hit, self.page.look, marks);
             // A ranked message is shown even if only its title has words of the question.
-            found.text.get_or_insert_with(|| look::excerpt(&hit.content, &[], LINE));
+            found.text.get_or_insert_with(|| layout::excerpt(&hit.content, &[], LINE));
             add(&mut grouping, found, one.is_far);
         }
         self.describe(grouping, results);
@@ -514,7 +514,8 @@ impl<Q> Drop for Worker<Q> {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::super::environment::Environment, *};
+    use super::*;
+    use crate::cli::settings::environment::Environment;
     use crate::test_export::TestExport;
 
     fn context(config: &verbatim_engine::Config) -> PickerContext {

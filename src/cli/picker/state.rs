@@ -4,10 +4,10 @@ use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use tui_input::{Input, InputRequest, backend::crossterm::to_input_request};
 
 use super::{
-    super::output::harmless,
     asked::TypedText,
     search::{PickerTarget, Preview, Results},
 };
+use crate::cli::terminal::output::harmless;
 use verbatim_engine::Count;
 
 #[derive(Debug, Default)]

@@ -10,12 +10,12 @@ use ratatui_widgets::paragraph::{Paragraph, Wrap};
 use unicode_width::UnicodeWidthStr;
 
 use super::{
-    super::{
-        look::{LEAST_TITLE, Look, around_match, fitted, width},
-        output::{counted, grouped},
-    },
     search::{FoundConversation, FoundMessage, PreviewMessage},
     state::{ListRow, Picker},
+};
+use crate::cli::terminal::{
+    layout::{LEAST_TITLE, Look, around_match, fitted, width},
+    output::{counted, grouped},
 };
 use verbatim_engine::{Count, filters::ALL};
 use verbatim_text::excerpt::Piece;
@@ -329,13 +329,12 @@ mod tests {
 
     use super::{
         super::{
-            super::environment::Environment,
             asked::PickerContext,
             search::{self, PickerFinding},
         },
         *,
     };
-    use crate::test_export::TestExport;
+    use crate::{cli::settings::environment::Environment, test_export::TestExport};
     use verbatim_base::model::Stop;
     use verbatim_engine::Engine;
 
