@@ -1,13 +1,13 @@
 //! What the arguments of a command say of it, and what it runs with.
 
-use std::sync::Arc;
+use std::{io::Write, sync::Arc};
 
 use super::{
     clients::ParseServe,
     error::Result,
     settings::{
         engine_config::{PlaceArgs, WrongProvider},
-        environment::{Environment, Terminal},
+        environment::Environment,
     },
 };
 use verbatim_engine::{Config, Engine};
@@ -75,4 +75,10 @@ pub(super) struct Invocation<'a> {
     pub(super) no_provider: Option<WrongProvider>,
     pub(super) parse_serve: ParseServe,
     pub(super) terminal: Terminal<'a>,
+}
+
+/// Where a command writes its output, and what it knows of its surroundings.
+pub(super) struct Terminal<'a> {
+    pub(super) environment: &'a Environment,
+    pub(super) out: &'a mut dyn Write,
 }

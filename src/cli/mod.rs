@@ -23,16 +23,13 @@ use anstream::AutoStream;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, error::ErrorKind};
 
 use self::{
-    command::{CommandArgs, Facts, Invocation, OutputForm, Reads},
+    command::{CommandArgs, Facts, Invocation, OutputForm, Reads, Terminal},
     commands::{
         completions, connect, demo, doctor, export, forget, import, indexing, interactive, list,
         open, reindex, search, serve, show, stats, status, transcripts, watch, web,
     },
     error::refuse_torn,
-    settings::{
-        engine_config::{self, PlaceArgs, WrongProvider},
-        environment::Terminal,
-    },
+    settings::engine_config::{self, PlaceArgs, WrongProvider},
     terminal::{
         output::{FOUND, TROUBLE, TerminalWriter, complain, write_usage},
         pager::Paged,

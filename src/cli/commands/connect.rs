@@ -15,10 +15,10 @@ use crate::cli::{
         AiClient, BY_ADDRESS, ConfigFile, EntryPlace, Fault, OFF, PROFILE, SERVER, Server, TABLE,
         TOKEN_VARIABLE, known_clients, probe,
     },
-    command::{CommandArgs, Facts, Invocation, OutputForm, Reads},
+    command::{CommandArgs, Facts, Invocation, OutputForm, Reads, Terminal},
     settings::{
         engine_config::{agents_folders, default_home},
-        environment::{Environment, Terminal},
+        environment::Environment,
     },
     terminal::{
         output::{FOUND, NOTHING, confirm, harmless},

@@ -10,12 +10,9 @@ use super::{
     indexing, search,
 };
 use crate::cli::{
-    command::{CommandArgs, Facts, Invocation, OutputForm, Reads},
+    command::{CommandArgs, Facts, Invocation, OutputForm, Reads, Terminal},
     error::Result,
-    settings::{
-        engine_config,
-        environment::{Environment, Terminal},
-    },
+    settings::{engine_config, environment::Environment},
     terminal::{output::FOUND, wrap::wrapped},
 };
 use verbatim_base::{model::Stop, private};

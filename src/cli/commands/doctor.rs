@@ -6,9 +6,9 @@ use serde_json::json;
 
 use crate::cli::{
     clients,
-    command::{CommandArgs, Facts, Invocation, OutputForm, Reads},
+    command::{CommandArgs, Facts, Invocation, OutputForm, Reads, Terminal},
     error::Result,
-    settings::{engine_config, environment::Terminal},
+    settings::engine_config,
     terminal::{
         output::{FOUND, NOTHING, harmless},
         waiting,

@@ -24,17 +24,17 @@ pub(crate) fn follow(engine: &Engine, environment: &Environment) {
     let Some(path) = environment.settings.path.clone() else { return };
     let user = environment.user_folder.clone();
     let follower = ExcludeFollower { path, user, last: Mutex::default() };
-    engine.all_sources().exclusions().follow(Box::new(move || follower.look()));
+    engine.all_sources().exclusions().follow(Box::new(move || follower.changed()));
 }
 
 struct ExcludeFollower {
     path: PathBuf,
     user: Option<PathBuf>,
-    last: Mutex<LastLook>,
+    last: Mutex<LastRead>,
 }
 
 #[derive(Default)]
-struct LastLook {
+struct LastRead {
     file: Option<FileTimes>,
     /// The last reported problem. Each problem is reported only once.
     problem: Option<String>,
@@ -51,7 +51,7 @@ struct FileTimes {
 impl ExcludeFollower {
     /// Returns the exclusions, or `None` if the file is unchanged. If the file is missing or wrong, the
     /// last exclusions stay in force, because a typing error must not reveal an excluded conversation.
-    fn look(&self) -> Option<Vec<String>> {
+    fn changed(&self) -> Option<Vec<String>> {
         let mut last = lock(&self.last);
         let stamp = fs::metadata(&self.path).ok().map(|file| FileTimes::new(&file));
         // Many editors empty a file before they write it. Meanwhile, nothing excluded may be found.
@@ -118,11 +118,11 @@ mod tests {
             }
         });
         while !writer.is_finished() {
-            if let Some(exclude) = follower.look() {
+            if let Some(exclude) = follower.changed() {
                 assert_eq!(exclude, ["secret"]);
             }
         }
         writer.join().unwrap();
-        assert_eq!(follower.look().unwrap(), ["secret"]);
+        assert_eq!(follower.changed().unwrap(), ["secret"]);
     }
 }

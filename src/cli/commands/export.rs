@@ -13,9 +13,8 @@ use unicode_normalization::UnicodeNormalization;
 
 use super::{filters::FilterArgs, show};
 use crate::cli::{
-    command::{CommandArgs, Facts, Invocation, OutputForm, Reads},
+    command::{CommandArgs, Facts, Invocation, OutputForm, Reads, Terminal},
     error::{Error, Result},
-    settings::environment::Terminal,
     terminal::{
         notes,
         output::{FOUND, NOTHING, complain, counted, plural},

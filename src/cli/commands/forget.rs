@@ -7,9 +7,9 @@ use serde_json::json;
 
 use super::{completions::conversations, indexing, transcripts};
 use crate::cli::{
-    command::{CommandArgs, Facts, Invocation, OutputForm, Reads},
+    command::{CommandArgs, Facts, Invocation, OutputForm, Reads, Terminal},
     error::{Error, Result},
-    settings::environment::{Environment, Terminal},
+    settings::environment::Environment,
     terminal::{
         interrupt,
         output::{

@@ -18,10 +18,10 @@ use unicode_width::UnicodeWidthStr;
 use self::{error::Error, exports::FoundChoice};
 use super::indexing::{self, IndexLines};
 use crate::cli::{
-    command::{CommandArgs, Facts, Invocation, OutputForm, Reads},
+    command::{CommandArgs, Facts, Invocation, OutputForm, Reads, Terminal},
     settings::{
         engine_config::{self, PlaceArgs},
-        environment::{Environment, Terminal},
+        environment::Environment,
     },
     terminal::{
         interrupt,

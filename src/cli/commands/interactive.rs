@@ -8,21 +8,22 @@ use std::{cell::Cell, sync::Arc};
 use super::{show, transcripts};
 #[cfg(not(feature = "picker"))]
 use crate::cli::error::Error;
-use crate::cli::{
-    error::Result,
-    settings::{engine_config::PlaceArgs, environment::Environment},
-    terminal::output::TROUBLE,
-};
 #[cfg(feature = "picker")]
 use crate::cli::{
+    command::Terminal,
     error::refuse_torn,
     picker::{self, Picked},
-    settings::{engine_config, environment::Terminal},
+    settings::engine_config,
     terminal::{
         notes,
         output::{self, FOUND, NOTHING, TerminalWriter},
         pager::{FoundPlace, Landing, Paged, PagedAtFound},
     },
+};
+use crate::cli::{
+    error::Result,
+    settings::{engine_config::PlaceArgs, environment::Environment},
+    terminal::output::TROUBLE,
 };
 #[cfg(feature = "picker")]
 use verbatim_engine::{self as engine, Engine};

@@ -7,12 +7,12 @@ use unicode_width::UnicodeWidthStr;
 
 use super::filters::FilterArgs;
 use crate::cli::{
-    command::{CommandArgs, Facts, Invocation, OutputForm, Reads},
+    command::{CommandArgs, Facts, Invocation, OutputForm, Reads, Terminal},
     error::Result,
-    settings::{environment::Terminal, values},
+    settings::values,
     terminal::{
         hit_lines::place,
-        layout::Look,
+        layout::LineLayout,
         notes,
         output::{FOUND, NOTHING, complain, grouped, harmless, json_line},
     },
@@ -92,7 +92,7 @@ fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Result<u8> {
     notes::print(&page.notes);
     let short = engine.find(&stop).short_ids(&page.ids())?;
     let id = short.iter().map(|id| id.width()).max().unwrap_or(0).min(LONGEST_ID);
-    let columns = ListColumns { look: Look::of(environment), clock, id };
+    let columns = ListColumns { layout: LineLayout::of(environment), clock, id };
     let mut start = 0;
     while start < short.len() {
         let size = if start == 0 { FIRST_PART } else { PART };
@@ -126,7 +126,7 @@ fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Result<u8> {
         let text =
             format!("{shown} of {} conversations; `-n 0` shows all", grouped(page.total as u64));
         match environment.terminal && !args.json {
-            true => writeln!(out, "{}", columns.look.note(&text))?,
+            true => writeln!(out, "{}", columns.layout.note(&text))?,
             // Who gives a limit knows that there may be more.
             false if args.limit.is_none() => {
                 out.flush()?;
@@ -141,7 +141,7 @@ fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Result<u8> {
 }
 
 struct ListColumns {
-    look: Look,
+    layout: LineLayout,
     clock: Clock,
     id: usize,
 }
@@ -152,7 +152,7 @@ fn write_text(
     conversation: &DescribedConversation,
     columns: &ListColumns,
 ) -> io::Result<()> {
-    let ListColumns { look, clock, .. } = *columns;
+    let ListColumns { layout, clock, .. } = *columns;
     let id = harmless(&conversation.short_id);
     let title = harmless(&title_line(&about.title));
     let mut place = place(conversation);
@@ -160,7 +160,7 @@ fn write_text(
         let earlier: String = earlier.chars().take(SHORT_ID).collect();
         place += &format!(" · continues {}", harmless(&earlier));
     }
-    look.entry(
+    layout.entry(
         out,
         (&id, conversation.link(), columns.id.saturating_sub(id.width())),
         [&clock.words(about.last), &grouped(about.turns)],

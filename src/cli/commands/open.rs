@@ -11,9 +11,8 @@ use serde::Serialize;
 
 use super::completions;
 use crate::cli::{
-    command::{CommandArgs, Facts, Invocation, OutputForm, Reads},
+    command::{CommandArgs, Facts, Invocation, OutputForm, Reads, Terminal},
     error::{Error, Result},
-    settings::environment::Terminal,
     terminal::{
         hit_lines::place,
         output::{FOUND, NOTHING, TROUBLE, complain, harmless, json_line},

@@ -7,9 +7,8 @@ use std::{
 
 use super::indexing::{self, IndexLines};
 use crate::cli::{
-    command::{CommandArgs, Facts, Invocation, OutputForm, Reads},
+    command::{CommandArgs, Facts, Invocation, OutputForm, Reads, Terminal},
     error::Result,
-    settings::environment::Terminal,
     terminal::{
         interrupt,
         output::{FOUND, complain},

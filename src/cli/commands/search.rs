@@ -23,17 +23,16 @@ use super::{
     filters::{self, FilterArgs},
 };
 use crate::cli::{
-    command::{CommandArgs, Facts, Invocation, OutputForm, Reads},
+    command::{CommandArgs, Facts, Invocation, OutputForm, Reads, Terminal},
     error::{Error, Result},
     settings::{
         engine_config::{PlaceArgs, passed_over_note},
-        environment::Terminal,
         values,
     },
     terminal::{
-        hit_groups::Groups,
-        hit_lines::{FoundHit, Page},
-        layout::{Color, Look},
+        hit_groups::HitGroups,
+        hit_lines::{HitLine, Page},
+        layout::{Color, LineLayout},
         notes,
         output::{FOUND, NOTHING, complain, counted, grouped},
     },
@@ -213,8 +212,8 @@ fn run(args: &Args, places: &PlaceArgs, engine: &Engine, terminal: Terminal<'_>)
     if let Some(note) = passed_over.as_ref().filter(|_| environment.progress) {
         complain(note);
     }
-    let look = args.color.applied(Look::of(environment));
-    let page = Page { engine, look, clock, context: args.context() };
+    let layout = args.color.applied(LineLayout::of(environment));
+    let page = Page { engine, layout, clock, context: args.context() };
     if let Some(mode) = asked.mode {
         let has_limit = args.limit.is_some_and(|limit| (1..=MOST_RANKED).contains(&limit));
         let form = ranked::Form { json: args.json, quiet: args.quiet, has_limit };
@@ -255,8 +254,8 @@ fn run(args: &Args, places: &PlaceArgs, engine: &Engine, terminal: Terminal<'_>)
 pub(super) fn show_few(text: &str, engine: &Engine, terminal: Terminal<'_>) -> Result<()> {
     let Terminal { environment, out } = terminal;
     let asked = Asked { limit: Some(FEW), ..Asked::of(text) };
-    let (look, context) = (Look::of(environment), Context::default());
-    let page = Page { engine, look, clock: environment.clock(), context };
+    let (layout, context) = (LineLayout::of(environment), Context::default());
+    let page = Page { engine, layout, clock: environment.clock(), context };
     Exact::of(&asked, page, Scope::default(), &Stop::never())?
         .grouped(environment.terminal, out)?;
     Ok(())
@@ -358,13 +357,13 @@ impl<'a> Exact<'a> {
     fn grouped(&self, is_terminal: bool, out: &mut dyn Write) -> Result<usize> {
         let marks = (&self.search.marks, MOST_SPANS);
         let mark = |text: &str| self.search.marks.spans(text, MOST_SPANS);
-        let mut groups = Groups::new(self.limit);
+        let mut groups = HitGroups::new(self.limit);
         let is_full = AtomicBool::new(false);
         let mut outcome = Ok(());
         let most = self.most_counted();
         // Of all hits, the first ones are written while the search looks for the others.
         let writes_begun = self.limit == usize::MAX && !self.search.oldest_first;
-        let mut show = |found: FoundHit| {
+        let mut show = |found: HitLine| {
             let time = found.message.time();
             let taken = groups.take(found).and_then(|()| match writes_begun {
                 true => groups.write_begun(time, &self.page, &mark, out),
@@ -389,10 +388,10 @@ impl<'a> Exact<'a> {
         let render = |kind, hit: Hit<'_>| {
             // What is beyond the limit is only counted.
             Some(match is_full.load(Ordering::Relaxed) {
-                false => FoundHit::of(kind, &hit, self.page.look, marks),
+                false => HitLine::of(kind, &hit, self.page.layout, marks),
                 true => {
                     let is_title_only = self.search.is_title_only(&hit);
-                    FoundHit::counted(kind, &hit, is_title_only)
+                    HitLine::counted(kind, &hit, is_title_only)
                 }
             })
         };
@@ -402,7 +401,7 @@ impl<'a> Exact<'a> {
         let count = groups.write(&self.page, &mark, out)?;
         if is_terminal && count > 0 {
             let text = format!("{}{}", groups.totals(), self.searched(&searched)?);
-            writeln!(out, "{}", self.page.look.note(&text))?;
+            writeln!(out, "{}", self.page.layout.note(&text))?;
         }
         self.say_if_cut(!is_terminal && is_cut, out)?;
         Ok(count)

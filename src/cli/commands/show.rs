@@ -13,12 +13,11 @@ use serde_json::json;
 
 use super::completions::conversations;
 use crate::cli::{
-    command::{CommandArgs, Facts, Invocation, OutputForm, Reads},
+    command::{CommandArgs, Facts, Invocation, OutputForm, Reads, Terminal},
     error::{Result, usage},
-    settings::environment::Terminal,
     terminal::{
         hit_lines::place,
-        layout::{DIM, Look, TITLE},
+        layout::{DIM, LineLayout, TITLE},
         markdown::{self, CodeHighlighter, MOST_RENDERED},
         notes,
         output::{FOUND, JsonHit, NOTHING, complain, counted, harmless, json_line},
@@ -185,7 +184,7 @@ pub(crate) fn run(
         return Ok(FOUND);
     }
     let is_rendered = (environment.terminal || environment.colours) && !args.raw;
-    let look = Look::of(environment);
+    let layout = LineLayout::of(environment);
     let pattern = args.matching.as_deref().map(snippet::trim).filter(|text| !text.is_empty());
     let pattern = pattern.map(|text| LiteralPattern::new(text, false));
     let by_text = |text: &str| {
@@ -196,7 +195,7 @@ pub(crate) fn run(
     let mut page = ConversationPage {
         out,
         attachments,
-        rendered: is_rendered.then_some(look),
+        rendered: is_rendered.then_some(layout),
         is_terminal: environment.terminal,
         clock,
         mark: found.mark,
@@ -246,7 +245,7 @@ struct ConversationPage<'w> {
     out: &'w mut dyn Write,
     attachments: Vec<Attachment>,
     /// The capabilities of the terminal; `None` if the Markdown is written without rendering.
-    rendered: Option<Look>,
+    rendered: Option<LineLayout>,
     /// Whether the output is a terminal. Control characters must then be escaped.
     is_terminal: bool,
     clock: Clock,
@@ -265,9 +264,9 @@ impl ConversationPage<'_> {
     }
 
     fn heading(&mut self, level: &str, text: &str) -> io::Result<()> {
-        match self.rendered.filter(|look| look.colours) {
-            Some(look) => {
-                let text = look.styled(TITLE, &harmless(&self.wrapped(text)));
+        match self.rendered.filter(|layout| layout.colours) {
+            Some(layout) => {
+                let text = layout.styled(TITLE, &harmless(&self.wrapped(text)));
                 writeln!(self.out, "{text}")
             }
             None => self.text(&(self.wrapped(&format!("{level} {text}")) + "\n")),
@@ -277,7 +276,7 @@ impl ConversationPage<'_> {
     /// Returns a line, wrapped to the width if the Markdown is rendered. An id or a command that were broken
     /// could not be copied.
     fn wrapped(&self, line: &str) -> String {
-        wrapped(line, self.rendered.and_then(Look::wrap_columns), 2)
+        wrapped(line, self.rendered.and_then(LineLayout::wrap_columns), 2)
     }
 
     fn head(&mut self, session: &Session, conversation: &DescribedConversation) -> io::Result<()> {
@@ -304,8 +303,8 @@ impl ConversationPage<'_> {
         facts.push('\n');
         self.facts(&facts)?;
         match (conversation.link(), self.rendered) {
-            (Some(link), Some(look)) => {
-                let shown = look.linked(&harmless(link), Some(link));
+            (Some(link), Some(layout)) => {
+                let shown = layout.linked(&harmless(link), Some(link));
                 writeln!(self.out, "\n{shown}")?;
             }
             (Some(link), None) => self.text(&format!("\n<{link}>\n"))?,
@@ -345,7 +344,7 @@ impl ConversationPage<'_> {
 
     fn note(&mut self, text: &str) -> io::Result<()> {
         match self.rendered {
-            Some(look) => writeln!(self.out, "\n{}", look.styled(DIM, text)),
+            Some(layout) => writeln!(self.out, "\n{}", layout.styled(DIM, text)),
             None => self.text(&format!("\n*{text}*\n")),
         }
     }
@@ -385,26 +384,26 @@ impl ConversationPage<'_> {
         self.heading("##", &format!("{} · {role}{time}", session.line(turn)))?;
         self.text("\n")?;
         let content = snippet::trim(&message.content);
-        let Some(look) = self.rendered else {
+        let Some(layout) = self.rendered else {
             self.text(content)?;
             return self.text("\n");
         };
         if content.len() > MOST_RENDERED {
             let limit = MOST_RENDERED >> 10;
             let note = format!("(longer than {limit} KiB: shown as it is)\n\n");
-            write!(self.out, "{}", look.styled(DIM, &note))?;
+            write!(self.out, "{}", layout.styled(DIM, &note))?;
             self.text(content)?;
             return self.text("\n");
         }
         match role {
             // The output of a tool is not Markdown.
-            "tool" => markdown::write_plain(self.out, content, look, self.mark),
+            "tool" => markdown::write_plain(self.out, content, layout, self.mark),
             _ => {
                 let parts = match role {
                     "user" => vec![Part::Text(content)],
                     _ => parts(content, false),
                 };
-                markdown::write(self.out, parts, look, &self.highlighter, self.mark)
+                markdown::write(self.out, parts, layout, &self.highlighter, self.mark)
             }
         }
     }

@@ -11,11 +11,10 @@ use unicode_width::UnicodeWidthStr;
 
 use super::filters::FilterArgs;
 use crate::cli::{
-    command::{CommandArgs, Facts, Invocation, OutputForm, Reads},
+    command::{CommandArgs, Facts, Invocation, OutputForm, Reads, Terminal},
     error::Result,
-    settings::environment::Terminal,
     terminal::{
-        layout::{Look, Piece, fitted},
+        layout::{LineLayout, Piece, fitted},
         notes,
         output::{FOUND, NOTHING, complain, counted, grouped, harmless},
         wrap::wrapped,
@@ -85,7 +84,7 @@ fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Result<u8> {
     if args.json {
         writeln!(out, "{}", as_json(&tally, &services, clock))?;
     } else {
-        charts(out, (&tally, &services), clock, Look::of(environment))?;
+        charts(out, (&tally, &services), clock, LineLayout::of(environment))?;
     }
     Ok(if tally.messages > 0 { FOUND } else { NOTHING })
 }
@@ -108,7 +107,7 @@ fn charts(
     out: &mut dyn Write,
     (tally, services): (&Tally, &BTreeMap<String, u64>),
     clock: Clock,
-    look: Look,
+    layout: LineLayout,
 ) -> io::Result<()> {
     let mut line = format!(
         "{} in {}",
@@ -119,12 +118,12 @@ fn charts(
     if let (Some(first), Some(last)) = (day(tally.first), day(tally.last)) {
         line.push_str(&format!(", {first} to {last}"));
     }
-    writeln!(out, "{}", wrapped(&line, look.wrap_columns(), 2))?;
-    chart(out, "Months", &months::fill_gaps(&tally.months), look)?;
+    writeln!(out, "{}", wrapped(&line, layout.wrap_columns(), 2))?;
+    chart(out, "Months", &months::fill_gaps(&tally.months), layout)?;
     for (heading, counts) in
         [("Roles", &tally.roles), ("Services", services), ("Models", &tally.models)]
     {
-        chart(out, heading, &largest(counts), look)?;
+        chart(out, heading, &largest(counts), layout)?;
     }
     Ok(())
 }
@@ -146,12 +145,13 @@ fn chart(
     out: &mut dyn Write,
     heading: &str,
     counts: &[(String, u64)],
-    look: Look,
+    layout: LineLayout,
 ) -> io::Result<()> {
     let Some(most) = counts.iter().map(|(_, count)| *count).max() else { return Ok(()) };
     let digits = grouped(most).len();
     // The columns that the count and the spaces around it leave.
-    let room = look.wrap_columns().map_or(usize::MAX, |columns| columns.saturating_sub(digits + 4));
+    let room =
+        layout.wrap_columns().map_or(usize::MAX, |columns| columns.saturating_sub(digits + 4));
     let name = |(name, _): &(String, u64)| -> String {
         let pieces = fitted(&[Piece::plain(&harmless(name))], room);
         pieces.into_iter().map(|piece| piece.text).collect()
@@ -166,7 +166,7 @@ fn chart(
         write!(out, "  {name}{pad}  {number:>digits$}")?;
         let bar = bar(*count, most, longest);
         if !bar.is_empty() && longest >= LEAST_BAR {
-            write!(out, "  {}", look.styled(AnsiColor::Cyan.on_default(), &bar))?;
+            write!(out, "  {}", layout.styled(AnsiColor::Cyan.on_default(), &bar))?;
         }
         writeln!(out)?;
     }

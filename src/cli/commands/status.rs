@@ -9,11 +9,10 @@ use serde_json::{Value, json};
 
 use super::http_listener::token_of;
 use crate::cli::{
-    command::{CommandArgs, Facts, Invocation, OutputForm, Reads},
+    command::{CommandArgs, Facts, Invocation, OutputForm, Reads, Terminal},
     error::Result,
     settings::{
         engine_config::{self, PlaceArgs},
-        environment::Terminal,
         settings_report::{self, SettingsReport},
     },
     terminal::{

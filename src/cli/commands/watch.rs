@@ -9,9 +9,8 @@ use std::{
 use chrono::Local;
 
 use crate::cli::{
-    command::{CommandArgs, Facts, Invocation, OutputForm, Reads},
+    command::{CommandArgs, Facts, Invocation, OutputForm, Reads, Terminal},
     error::{Error, Result},
-    settings::environment::Terminal,
     terminal::{
         echo,
         output::{FOUND, complain, counted, harmless},

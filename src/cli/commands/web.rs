@@ -8,9 +8,9 @@ use super::{
     serve,
 };
 use crate::cli::{
-    command::{CommandArgs, Facts, Invocation, OutputForm, Reads},
+    command::{CommandArgs, Facts, Invocation, OutputForm, Reads, Terminal},
     error::Result,
-    settings::environment::{Environment, Terminal},
+    settings::environment::Environment,
     terminal::output::{FOUND, complain},
 };
 use verbatim_engine::{Config, Engine};

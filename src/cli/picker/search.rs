@@ -11,8 +11,8 @@ use super::asked::{PickerContext, TypedSearch, TypedText};
 use crate::cli::{
     error::Result,
     terminal::{
-        hit_lines::{FoundHit, Page, facts},
-        layout::{self, Look},
+        hit_lines::{HitLine, Page, facts},
+        layout::{self, LineLayout},
         output::{harmless, role},
     },
 };
@@ -195,10 +195,10 @@ pub(super) fn search(
 
 impl PickerContext {
     fn page(&self) -> Page<'_> {
-        let look = Look { columns: LINE, is_cut: true, colours: false, links: false };
+        let layout = LineLayout { columns: LINE, is_cut: true, colours: false, links: false };
         Page {
             engine: &self.engine,
-            look,
+            layout,
             clock: self.environment.clock(),
             context: Context::default(),
         }
@@ -278,11 +278,11 @@ impl OngoingSearch<'_> {
         let engine = self.page.engine;
         let search = ExactSearch::new(engine, request.clone(), scope.clone(), self.stop)?;
         let make: Make<'_, _> = &|kind, hit: Hit<'_>| {
-            Some(FoundHit::of(kind, &hit, self.page.look, (&search.marks, MOST_MARKS)))
+            Some(HitLine::of(kind, &hit, self.page.layout, (&search.marks, MOST_MARKS)))
         };
         let mut grouping = Grouping::default();
         let mut seen = 0;
-        let searched = search.each(None, make.into(), &mut |found: FoundHit| {
+        let searched = search.each(None, make.into(), &mut |found: HitLine| {
             seen += 1;
             let shown = grouping.messages().max(grouping.conversations.len());
             results.is_cut = shown == MOST_SHOWN || seen > MOST_SEEN;
@@ -347,7 +347,7 @@ impl OngoingSearch<'_> {
         for one in ranking.items {
             let hit = Hit { content: one.passage.into(), ..one.hit };
             let marks = (&ranking.marks, MOST_MARKS);
-            let mut found = FoundHit::of(one.source, &hit, self.page.look, marks);
+            let mut found = HitLine::of(one.source, &hit, self.page.layout, marks);
             // A ranked message is shown even if only its title has words of the question.
             found.text.get_or_insert_with(|| layout::excerpt(&hit.content, &[], LINE));
             add(&mut grouping, found, one.is_far);
@@ -390,8 +390,8 @@ impl OngoingSearch<'_> {
     }
 }
 
-fn add(grouping: &mut Grouping<FoundMessage>, found: FoundHit, is_far: bool) {
-    let FoundHit { key, message, title, role, text } = found;
+fn add(grouping: &mut Grouping<FoundMessage>, found: HitLine, is_far: bool) {
+    let HitLine { key, message, title, role, text } = found;
     let place = grouping.add(key, (title, message.time()), text.is_none());
     if let Some(text) = text {
         let message = FoundMessage { key: message, number: None, role, text, is_far };

@@ -14,7 +14,7 @@ use super::{
     state::{ListRow, Picker},
 };
 use crate::cli::terminal::{
-    layout::{LEAST_TITLE, Look, around_match, fitted, width},
+    layout::{LEAST_TITLE, LineLayout, around_match, fitted, width},
     output::{counted, grouped},
 };
 use verbatim_engine::{Count, filters::ALL};
@@ -185,8 +185,8 @@ impl PickerView {
 
     fn message(self, message: &FoundMessage, columns: usize) -> Line<'static> {
         let number = message.number.map_or_else(|| "?".to_owned(), |number| number.to_string());
-        let look = Look { columns, is_cut: true, colours: false, links: false };
-        let start = look.start_of_message(&number, &message.role);
+        let layout = LineLayout { columns, is_cut: true, colours: false, links: false };
+        let start = layout.start_of_message(&number, &message.role);
         let text = around_match(&message.text, columns.saturating_sub(start.width()));
         let mut spans = vec![Span::styled(start, self.dim)];
         spans.extend(self.marked(&text, Style::new()));

@@ -5,7 +5,7 @@ use std::{
     env,
     ffi::{OsStr, OsString},
     fmt, fs,
-    io::{self, IsTerminal, Write},
+    io::{self, IsTerminal},
     path::{Path, PathBuf},
 };
 
@@ -76,11 +76,6 @@ pub struct Environment {
     pub local_time: bool,
     /// Whether standard error is a terminal; progress is shown there.
     pub progress: bool,
-}
-
-pub(crate) struct Terminal<'a> {
-    pub(crate) environment: &'a Environment,
-    pub(crate) out: &'a mut dyn Write,
 }
 
 impl Environment {

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use tempfile::SpooledTempFile;
 
 use super::{
-    hit_lines::{FoundHit, Page, facts},
+    hit_lines::{HitLine, Page, facts},
     layout::{DIM, Piece, excerpt},
     output::{counted, grouped, harmless},
 };
@@ -31,7 +31,7 @@ const FIRST_PATIENCE: usize = 256;
 const PATIENCE: usize = 1024;
 
 /// The found messages, grouped by conversation; the conversation with the newest match comes first.
-pub(crate) struct Groups {
+pub(crate) struct HitGroups {
     /// The maximum number of messages to show. At most as many conversations are shown by their titles only.
     most: usize,
     /// Whether the search ended before everything was counted.
@@ -75,9 +75,9 @@ struct GroupLine {
     text: Vec<Piece>,
 }
 
-impl Groups {
-    pub(crate) fn new(most: usize) -> Groups {
-        Groups {
+impl HitGroups {
+    pub(crate) fn new(most: usize) -> HitGroups {
+        HitGroups {
             most,
             is_cut: false,
             seen: HashMap::new(),
@@ -99,8 +99,8 @@ impl Groups {
         self.shown_messages >= self.most
     }
 
-    pub(crate) fn take(&mut self, found: FoundHit) -> Result<()> {
-        let FoundHit { key, message, title, role, text } = found;
+    pub(crate) fn take(&mut self, found: HitLine) -> Result<()> {
+        let HitLine { key, message, title, role, text } = found;
         let known = self.seen.get(&key).copied();
         let has_message = text.is_some();
         if !has_message && known.is_some() {
@@ -218,7 +218,7 @@ impl Groups {
                 writeln!(out)?;
             }
             let facts = facts(conversation, page, group.time);
-            page.look.heading(out, &group.title, &facts, conversation.link())?;
+            page.layout.heading(out, &group.title, &facts, conversation.link())?;
             let of_group = group.read(&mut lines, conversation)?;
             group.write(page, &of_group, mark, out)?;
             (group.title, group.lines) = (Vec::new(), Vec::new());
@@ -267,11 +267,11 @@ impl Group {
             return self.write_with_context(page, &session, lines, mark, out);
         }
         if lines.is_empty() {
-            return Ok(writeln!(out, "{}", page.look.styled(DIM, "     (title)"))?);
+            return Ok(writeln!(out, "{}", page.layout.styled(DIM, "     (title)"))?);
         }
         for (number, line) in lines {
             let number = number.map_or_else(|| "?".to_owned(), |number| number.to_string());
-            page.look.message(out, &number, &line.role, &line.text)?;
+            page.layout.message(out, &number, &line.role, &line.text)?;
         }
         Ok(())
     }
@@ -292,7 +292,7 @@ impl Group {
             let around = page.context.around(*turn, session);
             let start = around.start.max(next);
             if start > next && next > 0 {
-                writeln!(out, "{}", page.look.styled(DIM, " --"))?;
+                writeln!(out, "{}", page.layout.styled(DIM, " --"))?;
             }
             for turn in start..around.end {
                 let message = session.message(turn);
@@ -300,11 +300,11 @@ impl Group {
                 let role = harmless(&message.role);
                 let is_context = turns.binary_search(&turn).is_err();
                 let spans = if is_context { Vec::new() } else { mark(&message.content) };
-                let mut text = excerpt(&message.content, &spans, page.look.columns_of_message());
+                let mut text = excerpt(&message.content, &spans, page.layout.columns_of_message());
                 if is_context {
                     text.insert(0, Piece::plain("| "));
                 }
-                page.look.message(out, &number, &role, &text)?;
+                page.layout.message(out, &number, &role, &text)?;
             }
             next = around.end.max(next);
         }

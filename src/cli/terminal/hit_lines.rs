@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::{
-    layout::{Look, Piece, beginning, excerpt},
+    layout::{LineLayout, Piece, beginning, excerpt},
     output::{harmless, role},
 };
 use verbatim_answer::{
@@ -20,13 +20,13 @@ use verbatim_text::snippet;
 #[derive(Clone, Copy)]
 pub(crate) struct Page<'a> {
     pub(crate) engine: &'a Engine,
-    pub(crate) look: Look,
+    pub(crate) layout: LineLayout,
     pub(crate) clock: Clock,
     pub(crate) context: Context,
 }
 
 /// A matching message, or a conversation with a matching title.
-pub(crate) struct FoundHit {
+pub(crate) struct HitLine {
     pub(crate) key: Key,
     pub(crate) message: MessageKey,
     pub(crate) title: Vec<Piece>,
@@ -35,10 +35,10 @@ pub(crate) struct FoundHit {
     pub(crate) text: Option<Vec<Piece>>,
 }
 
-impl FoundHit {
+impl HitLine {
     /// Makes the form of a hit that is counted, and not displayed.
-    pub(crate) fn counted(kind: SourceKind, hit: &Hit<'_>, is_title_only: bool) -> FoundHit {
-        FoundHit {
+    pub(crate) fn counted(kind: SourceKind, hit: &Hit<'_>, is_title_only: bool) -> HitLine {
+        HitLine {
             key: (kind, hit.conversation_id.clone().into_owned()),
             message: MessageKey::of(hit),
             title: Vec::new(),
@@ -51,19 +51,19 @@ impl FoundHit {
     pub(crate) fn of(
         kind: SourceKind,
         hit: &Hit<'_>,
-        look: Look,
+        layout: LineLayout,
         (marks, most): (&Marks, usize),
-    ) -> FoundHit {
-        let title = title(hit, |text| marks.spans(text, most), look);
+    ) -> HitLine {
+        let title = title(hit, |text| marks.spans(text, most), layout);
         let spans = marks.spans(&hit.content, most);
         let is_title_only = spans.is_empty() && marks.has_only_title(&hit.content, &hit.title);
-        FoundHit {
+        HitLine {
             key: (kind, hit.conversation_id.clone().into_owned()),
             message: MessageKey::of(hit),
             title,
             role: role(hit),
             text: (!is_title_only)
-                .then(|| excerpt(&hit.content, &spans, look.columns_of_message())),
+                .then(|| excerpt(&hit.content, &spans, layout.columns_of_message())),
         }
     }
 }
@@ -85,12 +85,16 @@ pub(crate) fn facts(
 }
 
 /// Returns the title of a conversation on one line, with marked matches.
-fn title(hit: &Hit<'_>, mark: impl Fn(&str) -> Vec<Range<usize>>, look: Look) -> Vec<Piece> {
+fn title(
+    hit: &Hit<'_>,
+    mark: impl Fn(&str) -> Vec<Range<usize>>,
+    layout: LineLayout,
+) -> Vec<Piece> {
     match snippet::trim(&hit.title) {
         "" => vec![Piece::plain(UNTITLED)],
         // The length in bytes is enough if nothing is cut: no text has more columns than bytes.
         title => {
-            let columns = if look.is_cut { look.columns } else { title.len() + 2 };
+            let columns = if layout.is_cut { layout.columns } else { title.len() + 2 };
             beginning(title, &mark(title), columns)
         }
     }

@@ -45,7 +45,7 @@ pub(crate) const DIM: Style = Style::new().dimmed();
 
 /// The capabilities of the terminal.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Look {
+pub(crate) struct LineLayout {
     pub(crate) columns: usize,
     /// Whether lines must fit into the columns. In a pipe, they may be longer.
     pub(crate) is_cut: bool,
@@ -63,20 +63,20 @@ pub(crate) enum Color {
 }
 
 impl Color {
-    pub(crate) fn applied(self, look: Look) -> Look {
+    pub(crate) fn applied(self, layout: LineLayout) -> LineLayout {
         match self {
-            Color::Auto => look,
-            Color::Always => Look { colours: true, ..look },
-            Color::Never => Look { colours: false, ..look },
+            Color::Auto => layout,
+            Color::Always => LineLayout { colours: true, ..layout },
+            Color::Never => LineLayout { colours: false, ..layout },
         }
     }
 }
 
-impl Look {
-    pub(crate) fn of(environment: &Environment) -> Look {
+impl LineLayout {
+    pub(crate) fn of(environment: &Environment) -> LineLayout {
         let columns = environment.columns.unwrap_or(COLUMNS).max(FEWEST_COLUMNS);
         let is_cut = environment.columns.is_some();
-        Look { columns, is_cut, colours: environment.colours, links: environment.shows_links }
+        LineLayout { columns, is_cut, colours: environment.colours, links: environment.shows_links }
     }
 
     /// Returns the columns to wrap lines at; `None` if the output is not a terminal.
@@ -334,12 +334,12 @@ mod tests {
 
     #[test]
     fn in_a_pipe_nothing_is_cut() {
-        let look = Look { columns: 100, is_cut: false, colours: false, links: false };
+        let layout = LineLayout { columns: 100, is_cut: false, colours: false, links: false };
         let (id, title, place) = ("i".repeat(90), "t".repeat(120), "codex · project@branch");
         let mut out = Vec::new();
-        look.entry(&mut out, (&id, None, 0), ["today", "12"], (&title, place)).unwrap();
+        layout.entry(&mut out, (&id, None, 0), ["today", "12"], (&title, place)).unwrap();
         let facts = [place.to_owned(), "today".to_owned(), id.clone()];
-        look.heading(&mut out, &[Piece::plain(&title)], &facts, None).unwrap();
+        layout.heading(&mut out, &[Piece::plain(&title)], &facts, None).unwrap();
         let out = String::from_utf8(out).unwrap();
         let is_whole = |line: &str| [&*id, &*title, place].iter().all(|it| line.contains(it));
         assert!(out.lines().count() == 2 && out.lines().all(is_whole), "{out}");
@@ -347,13 +347,13 @@ mod tests {
 
     #[test]
     fn links_only_where_the_terminal_shows_them() {
-        let look = Look { columns: 80, is_cut: true, colours: false, links: true };
+        let layout = LineLayout { columns: 80, is_cut: true, colours: false, links: true };
         let link = Some("https://chatgpt.com/c/1");
         assert_eq!(
-            look.linked("a", link),
+            layout.linked("a", link),
             "\u{1b}]8;;https://chatgpt.com/c/1\u{1b}\\a\u{1b}]8;;\u{1b}\\"
         );
-        assert_eq!(look.linked("a", Some("https://x/\u{1b}[2J")), "a");
-        assert_eq!(Look { links: false, ..look }.linked("a", link), "a");
+        assert_eq!(layout.linked("a", Some("https://x/\u{1b}[2J")), "a");
+        assert_eq!(LineLayout { links: false, ..layout }.linked("a", link), "a");
     }
 }

@@ -107,7 +107,7 @@ impl MatchingConversations {
                     0 => "title".to_owned(),
                     count => grouped(*count as u64),
                 };
-                page.look.entry(
+                page.layout.entry(
                     out,
                     (&harmless(&conversation.short_id), conversation.link(), 0),
                     [&page.clock.words(*time), &count],

@@ -3,12 +3,12 @@
 use std::{io::Write, ops::Range};
 
 use crate::cli::{
+    command::Terminal,
     commands::indexing,
     error::Result,
-    settings::environment::Terminal,
     terminal::{
-        hit_groups::Groups,
-        hit_lines::{FoundHit, Page},
+        hit_groups::HitGroups,
+        hit_lines::{HitLine, Page},
         layout::excerpt,
         notes,
         output::{FOUND, NOTHING, complain, counted},
@@ -74,12 +74,12 @@ pub(super) fn run(
     let shown = |one: &Match| {
         let content = one.passage.as_str().into();
         let hit = Hit { content, ..one.hit.lent() };
-        let found = FoundHit::of(one.source, &hit, page.look, (&ranking.marks, usize::MAX));
+        let found = HitLine::of(one.source, &hit, page.layout, (&ranking.marks, usize::MAX));
         // A ranked message is shown even if only its title contains words of the question.
         let text = found
             .text
-            .unwrap_or_else(|| excerpt(&hit.content, &[], page.look.columns_of_message()));
-        FoundHit { text: Some(text), ..found }
+            .unwrap_or_else(|| excerpt(&hit.content, &[], page.layout.columns_of_message()));
+        HitLine { text: Some(text), ..found }
     };
     let (near, far) = ranking.near_and_far();
     for some in [near, far].into_iter().filter(|some| !some.is_empty()) {
@@ -92,12 +92,12 @@ pub(super) fn run(
 }
 
 fn write_groups(
-    found: impl Iterator<Item = FoundHit>,
+    found: impl Iterator<Item = HitLine>,
     page: Page<'_>,
     mark: &dyn Fn(&str) -> Vec<Range<usize>>,
     out: &mut dyn Write,
 ) -> Result<()> {
-    let mut groups = Groups::new(usize::MAX);
+    let mut groups = HitGroups::new(usize::MAX);
     for found in found {
         groups.take(found)?;
     }

@@ -21,7 +21,7 @@ use self::{
     text::{Mark, StyledText},
 };
 use super::{
-    layout::{DIM, Look},
+    layout::{DIM, LineLayout},
     output::harmless,
     wrap::LongWords,
 };
@@ -48,7 +48,7 @@ const CODE: Style = AnsiColor::Cyan.on_default();
 pub(crate) fn write(
     out: &mut dyn Write,
     parts: Vec<Part<'_>>,
-    look: Look,
+    layout: LineLayout,
     highlighter: &CodeHighlighter,
     mark: Mark<'_>,
 ) -> io::Result<()> {
@@ -59,24 +59,24 @@ pub(crate) fn write(
         }
         let is_answer = matches!(part, Part::Text(_) | Part::Artifact(_));
         if is_answer && is_aside == Some(true) {
-            writeln!(out, "{}\n", look.styled(DIM, parts::ANSWER))?;
+            writeln!(out, "{}\n", layout.styled(DIM, parts::ANSWER))?;
         }
         is_aside = Some(!is_answer);
-        let mut page = MarkdownWriter::new(out, look, highlighter, mark);
+        let mut page = MarkdownWriter::new(out, layout, highlighter, mark);
         match part {
             Part::Text(text) => page.markdown(text)?,
             Part::Thinking(text) | Part::ThinkingAndAnswer(text) => {
-                page.line(&look.styled(DIM, parts::THINKING))?;
+                page.line(&layout.styled(DIM, parts::THINKING))?;
                 page.markdown(text)?;
             }
             Part::Artifact(artifact) => page.artifact(&artifact)?,
             // The arguments and the results of tools are not Markdown.
             Part::Call(tool, text) => {
                 let gap = if text.is_empty() { "" } else { "\n" };
-                write_plain(out, &format!("{CALL}{tool}]{gap}{text}"), look, mark)?;
+                write_plain(out, &format!("{CALL}{tool}]{gap}{text}"), layout, mark)?;
             }
             Part::Output(text) => {
-                write_plain(out, &format!("{}\n{text}", parts::RESULT), look, mark)?;
+                write_plain(out, &format!("{}\n{text}", parts::RESULT), layout, mark)?;
             }
         }
     }
@@ -87,15 +87,15 @@ pub(crate) fn write(
 pub(crate) fn write_plain(
     out: &mut dyn Write,
     text: &str,
-    look: Look,
+    layout: LineLayout,
     mark: Mark<'_>,
 ) -> io::Result<()> {
     let mut page = StyledText::default();
     page.push(text, Style::new());
     let marks = mark(page.plain());
-    let lines = page.wrapped(look.wrap_columns().unwrap_or(usize::MAX), LongWords::Whole);
+    let lines = page.wrapped(layout.wrap_columns().unwrap_or(usize::MAX), LongWords::Whole);
     let mut lines = lines.into_iter().filter(|_| !text.is_empty());
-    lines.try_for_each(|line| writeln!(out, "{}", page.styled(line, &marks, look)))
+    lines.try_for_each(|line| writeln!(out, "{}", page.styled(line, &marks, layout)))
 }
 
 struct Prefix {
@@ -119,7 +119,7 @@ struct OpenLink {
 
 struct MarkdownWriter<'a> {
     out: &'a mut dyn Write,
-    look: Look,
+    layout: LineLayout,
     highlighter: &'a CodeHighlighter,
     mark: Mark<'a>,
     text: StyledText,
@@ -139,13 +139,13 @@ struct MarkdownWriter<'a> {
 impl<'a> MarkdownWriter<'a> {
     fn new(
         out: &'a mut dyn Write,
-        look: Look,
+        layout: LineLayout,
         highlighter: &'a CodeHighlighter,
         mark: Mark<'a>,
     ) -> MarkdownWriter<'a> {
         MarkdownWriter {
             out,
-            look,
+            layout,
             highlighter,
             mark,
             text: StyledText::default(),
@@ -189,7 +189,7 @@ impl<'a> MarkdownWriter<'a> {
                 Some(block) => block.code.push_str(&text),
                 None => self.push(&text, Style::new()),
             },
-            Event::Code(code) if self.look.colours => self.push(&code, CODE),
+            Event::Code(code) if self.layout.colours => self.push(&code, CODE),
             Event::Code(code) => self.push(&format!("`{code}`"), Style::new()),
             Event::Html(html) | Event::InlineHtml(html) => match html.trim() {
                 "<br>" | "<br/>" | "<br />" => self.push("\n", Style::new()),
@@ -199,7 +199,7 @@ impl<'a> MarkdownWriter<'a> {
             Event::Rule => {
                 self.begin_block()?;
                 let rule = "─".repeat(self.columns());
-                self.line(&self.look.styled(DIM, &rule))?;
+                self.line(&self.layout.styled(DIM, &rule))?;
             }
             Event::TaskListMarker(is_done) => {
                 self.push(if is_done { "[x] " } else { "[ ] " }, Style::new());
@@ -219,7 +219,7 @@ impl<'a> MarkdownWriter<'a> {
         match tag {
             Tag::Heading { level, .. } => {
                 self.begin_block()?;
-                if !self.look.colours {
+                if !self.layout.colours {
                     self.push(&format!("{} ", "#".repeat(level as usize)), Style::new());
                 }
                 let style = Style::new().bold();
@@ -311,7 +311,7 @@ impl<'a> MarkdownWriter<'a> {
             }
             TagEnd::Table => {
                 let table = mem::take(&mut self.table);
-                for line in table.lines(self.columns(), self.look, self.mark) {
+                for line in table.lines(self.columns(), self.layout, self.mark) {
                     self.line(&line)?;
                 }
             }
@@ -333,7 +333,7 @@ impl<'a> MarkdownWriter<'a> {
 
     /// Without colours, the Markdown characters are written instead of a style.
     fn mark_emphasis(&mut self, emphasis: &Emphasis) {
-        if !self.look.colours {
+        if !self.layout.colours {
             self.push(emphasis.written, Style::new());
         }
     }
@@ -345,8 +345,8 @@ impl<'a> MarkdownWriter<'a> {
     /// Ends a link. If the terminal does not support links, writes the address after the text.
     fn end_link(&mut self) {
         let Some(OpenLink { from, address }) = self.links.pop() else { return };
-        if !self.look.links && self.text.plain()[from..] != *address && !address.is_empty() {
-            let style = if self.look.colours { DIM } else { Style::new() };
+        if !self.layout.links && self.text.plain()[from..] != *address && !address.is_empty() {
+            let style = if self.layout.colours { DIM } else { Style::new() };
             self.push(&format!(" ({address})"), style);
         }
     }
@@ -375,7 +375,7 @@ impl<'a> MarkdownWriter<'a> {
         }
         let marks = (self.mark)(text.plain());
         for line in text.wrapped(self.columns(), LongWords::Broken) {
-            let line = text.styled(line, &marks, self.look);
+            let line = text.styled(line, &marks, self.layout);
             self.line(&line)?;
         }
         Ok(())
@@ -383,7 +383,7 @@ impl<'a> MarkdownWriter<'a> {
 
     fn columns(&self) -> usize {
         let taken: usize = self.prefixes.iter().map(|prefix| prefix.rest.width()).sum();
-        self.look.columns.min(WIDEST).saturating_sub(taken).max(NARROWEST)
+        self.layout.columns.min(WIDEST).saturating_sub(taken).max(NARROWEST)
     }
 
     fn line(&mut self, text: &str) -> io::Result<()> {
@@ -391,7 +391,7 @@ impl<'a> MarkdownWriter<'a> {
         for prefix in &mut self.prefixes {
             let first = prefix.first.take();
             let begins = first.as_ref().unwrap_or(&prefix.rest);
-            start.push_str(&self.look.styled(prefix.style, begins));
+            start.push_str(&self.layout.styled(prefix.style, begins));
         }
         self.is_after_block = true;
         match text.is_empty() && self.prefixes.iter().all(|prefix| prefix.rest.trim().is_empty()) {
@@ -402,9 +402,9 @@ impl<'a> MarkdownWriter<'a> {
 
     fn write_code(&mut self, block: &CodeBlock) -> io::Result<()> {
         let code = harmless(&block.code).replace('\t', "    ");
-        for line in self.highlighter.highlighted(&code, &block.language, self.look.colours) {
+        for line in self.highlighter.highlighted(&code, &block.language, self.layout.colours) {
             let marks = (self.mark)(line.plain());
-            let shown = line.styled(0..line.plain().len(), &marks, self.look);
+            let shown = line.styled(0..line.plain().len(), &marks, self.layout);
             let indent = if shown.is_empty() { "" } else { "    " };
             self.line(&format!("{indent}{shown}"))?;
         }

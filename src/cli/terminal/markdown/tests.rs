@@ -2,15 +2,15 @@ use std::ops::Range;
 
 use super::{super::layout::MATCH, *};
 
-const PLAIN: Look = Look { columns: 40, is_cut: true, colours: false, links: false };
+const PLAIN: LineLayout = LineLayout { columns: 40, is_cut: true, colours: false, links: false };
 
-fn rendered(markdown: &str, look: Look, word: &str) -> String {
+fn rendered(markdown: &str, layout: LineLayout, word: &str) -> String {
     let mark = |text: &str| -> Vec<Range<usize>> {
         let found = text.match_indices(word).filter(|_| !word.is_empty());
         found.map(|(at, word)| at..at + word.len()).collect()
     };
     let mut out = Vec::new();
-    write(&mut out, parts::parts(markdown, false), look, &CodeHighlighter::default(), &mark)
+    write(&mut out, parts::parts(markdown, false), layout, &CodeHighlighter::default(), &mark)
         .unwrap();
     String::from_utf8(out).unwrap()
 }
@@ -112,7 +112,7 @@ fn tables_that_fit_and_others() {
 
 #[test]
 fn links_marks_and_colours() {
-    let links = Look { colours: false, links: true, ..PLAIN };
+    let links = LineLayout { colours: false, links: true, ..PLAIN };
     let text = "see [the page](https://example.com/a) and <https://example.com>";
     assert_eq!(plain(text), "see the page (https://example.com/a) and\nhttps://example.com\n");
     let linked = rendered(text, links, "");
@@ -126,7 +126,7 @@ fn links_marks_and_colours() {
     let unsafe_link = rendered("[x](<https://e/\u{1b}[2J>)", links, "");
     assert!(!unsafe_link.contains("\u{1b}]8"), "{unsafe_link:?}");
     // A match is marked across styles, and in code.
-    let colours = Look { colours: true, ..PLAIN };
+    let colours = LineLayout { colours: true, ..PLAIN };
     let marked =
         rendered("the **borrow** checker\n\n```\nborrow checker\n```\n", colours, "borrow checker");
     let mark = MATCH.render().to_string();
@@ -187,6 +187,6 @@ fn hostile_markdown_is_quick() {
         rendered(&text.repeat(MOST_RENDERED / 8 / text.len()), PLAIN, "");
     }
     let code = format!("```rust\n{}\n```", "let x = \"(((((\"; ".repeat(2_000));
-    rendered(&code, Look { colours: true, ..PLAIN }, "");
+    rendered(&code, LineLayout { colours: true, ..PLAIN }, "");
     assert!(begun.elapsed().as_secs() < 60, "{:?}", begun.elapsed());
 }

@@ -5,7 +5,7 @@ use std::{ops::Range, rc::Rc};
 use anstyle::Style;
 
 use crate::cli::terminal::{
-    layout::{Look, MATCH},
+    layout::{LineLayout, MATCH},
     wrap::{self, LongWords},
 };
 use verbatim_text::terminal::harmless;
@@ -62,7 +62,12 @@ impl StyledText {
         wrap::lines(self.plain.trim_end(), columns, words)
     }
 
-    pub(super) fn styled(&self, part: Range<usize>, marks: &[Range<usize>], look: Look) -> String {
+    pub(super) fn styled(
+        &self,
+        part: Range<usize>,
+        marks: &[Range<usize>],
+        layout: LineLayout,
+    ) -> String {
         let mut shown = String::new();
         let mut at = part.start;
         let mut marks = marks[marks.partition_point(|mark| mark.end <= at)..].iter().peekable();
@@ -79,8 +84,8 @@ impl StyledText {
                     None => (run_end, run.style),
                 };
                 let end = end.min(run_end);
-                let piece = look.styled(style, &self.plain[at..end]);
-                shown.push_str(&look.linked(&piece, run.link.as_deref()));
+                let piece = layout.styled(style, &self.plain[at..end]);
+                shown.push_str(&layout.linked(&piece, run.link.as_deref()));
                 at = end;
             }
         }
