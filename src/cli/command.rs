@@ -22,7 +22,7 @@ pub(super) trait CommandArgs {
     }
 
     /// Takes from the settings what the flags leave open, and sets up the engine for the command.
-    fn take(&mut self, _config: &mut Config, _environment: &Environment) {}
+    fn configure(&mut self, _config: &mut Config, _environment: &Environment) {}
 
     /// Runs the command; returns the exit code.
     fn run(&self, call: Invocation<'_>) -> Result<u8>;

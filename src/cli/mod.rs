@@ -248,7 +248,7 @@ fn execute(parsed: ParsedCommand, environment: &Environment, out: &mut dyn Write
     let mut config = engine_config::config(&places, environment);
     let no_provider = choose_model(&mut config, args.model(), facts.makes_vectors, environment)?;
     config.cluster_login = engine_config::cluster_login(environment)?;
-    args.take(&mut config, environment);
+    args.configure(&mut config, environment);
     engine::prepare_home(&config, facts.writes);
     let engine = Arc::new(Engine::new(config));
     if matches!(facts.reads, Reads::EverySource | Reads::EverySourceExactly) {

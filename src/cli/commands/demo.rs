@@ -70,7 +70,7 @@ fn run(home: &Path, terminal: Terminal<'_>) -> Result<u8> {
     };
     let imported =
         engine.import(&exports, options, &Stop::never(), &|_| {}).map_err(ImportError::from)?;
-    introduce(&exports, &imported.report, &database, Terminal { environment, out })?;
+    write_introduction(&exports, &imported.report, &database, Terminal { environment, out })?;
     for query in QUERIES {
         writeln!(out, "\nverbatim search {query:?}")?;
         search::show_few(query, &engine, Terminal { environment, out })?;
@@ -92,7 +92,7 @@ fn write_exports(folder: &Path) -> Result<Vec<PathBuf>, (PathBuf, io::Error)> {
     EXPORTS.into_iter().map(write).collect()
 }
 
-fn introduce(
+fn write_introduction(
     exports: &[PathBuf],
     report: &Report,
     database: &Path,

@@ -81,7 +81,7 @@ fn run(args: &Args, call: Invocation<'_>) -> Result<u8> {
     }
     let mut begin = |what: &str| {
         if environment.progress {
-            waiting::say(what);
+            waiting::show(what);
         }
     };
     if let Err(error) = engine_config::check_home(places, environment) {

@@ -390,7 +390,7 @@ impl Followed<'_> {
             writeln!(out, "{}", wrapped(&services, self.environment.columns, 2))?;
         }
         if let Some(left) = left {
-            let line = left_line(left, self.environment, |name| format!("verbatim {name}"));
+            let line = vectors_line(left, self.environment, |name| format!("verbatim {name}"));
             let line = self.places.in_commands(&line);
             writeln!(out, "{}", wrapped(&line, self.environment.columns, 2))?;
         }
@@ -442,7 +442,7 @@ fn in_background(
     VectorsLeft { is_under_way, ..left }
 }
 
-fn left_line(
+fn vectors_line(
     left: VectorsLeft,
     environment: &Environment,
     command: impl Fn(&str) -> String,
@@ -479,7 +479,9 @@ impl Ending<'_> {
         let is_indexed = self.imported.index.as_ref().is_some_and(is_here);
         let done = if is_indexed { "Ready" } else { "Imported" };
         let mut lines = vec![format!("{done} in {took}. Your chats are in {place}{private}.")];
-        lines.extend(left.map(|left| left_line(left, self.environment, |name| self.command(name))));
+        lines.extend(
+            left.map(|left| vectors_line(left, self.environment, |name| self.command(name))),
+        );
         let same =
             |read: &Path| dunce::canonicalize(read).ok() == dunce::canonicalize(self.target).ok();
         if let Ok(read) = config.export_store()

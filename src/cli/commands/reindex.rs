@@ -80,7 +80,7 @@ fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Result<u8> {
     let lines = IndexLines::new(environment);
     let done = engine.upkeep().index_all(options, &stop, &|step| {
         lines.show(&step);
-        report.borrow_mut().tell(&step);
+        report.borrow_mut().write_step(&step);
     });
     lines.clear();
     let ReindexReport { is_searchable, written, .. } = report.into_inner();
@@ -111,7 +111,7 @@ struct ReindexReport<'a> {
 }
 
 impl ReindexReport<'_> {
-    fn tell(&mut self, step: &IndexStep<'_>) {
+    fn write_step(&mut self, step: &IndexStep<'_>) {
         let written = match step {
             IndexStep::TranscriptsRead(Ok(report)) if report.read > 0 => {
                 writeln!(self.out, "{report}")

@@ -329,11 +329,11 @@ impl<'a> Exact<'a> {
             Some(MatchingConversations::render(&self.search, kind, &hit))
         };
         self.all(None, &render, &mut |one| {
-            found.take(one);
+            found.add(one);
             ControlFlow::Continue(())
         })?;
         let count = found.write(self.limit, form, self.page, out)?;
-        self.say_if_cut(count < found.len(), out)?;
+        self.write_cut_note(count < found.len(), out)?;
         Ok(count)
     }
 
@@ -343,7 +343,7 @@ impl<'a> Exact<'a> {
         let mut lines = JsonLines { engine, clock, context, stop: &stop, out };
         let WrittenLines { count, is_cut, notes } = lines.exact(&self.search, self.asked.most())?;
         notes::print(&notes);
-        self.say_if_cut(is_cut, out)?;
+        self.write_cut_note(is_cut, out)?;
         Ok(count)
     }
 
@@ -365,7 +365,7 @@ impl<'a> Exact<'a> {
         let writes_begun = self.limit == usize::MAX && !self.search.oldest_first;
         let mut show = |found: HitLine| {
             let time = found.message.time();
-            let taken = groups.take(found).and_then(|()| match writes_begun {
+            let taken = groups.add(found).and_then(|()| match writes_begun {
                 true => groups.write_begun(time, &self.page, &mark, out),
                 false => Ok(()),
             });
@@ -388,7 +388,7 @@ impl<'a> Exact<'a> {
         let render = |kind, hit: Hit<'_>| {
             // What is beyond the limit is only counted.
             Some(match is_full.load(Ordering::Relaxed) {
-                false => HitLine::of(kind, &hit, self.page.layout, marks),
+                false => HitLine::new(kind, &hit, self.page.layout, marks),
                 true => {
                     let is_title_only = self.search.is_title_only(&hit);
                     HitLine::counted(kind, &hit, is_title_only)
@@ -403,7 +403,7 @@ impl<'a> Exact<'a> {
             let text = format!("{}{}", groups.totals(), self.searched(&searched)?);
             writeln!(out, "{}", self.page.layout.note(&text))?;
         }
-        self.say_if_cut(!is_terminal && is_cut, out)?;
+        self.write_cut_note(!is_terminal && is_cut, out)?;
         Ok(count)
     }
 
@@ -417,7 +417,7 @@ impl<'a> Exact<'a> {
     }
 
     /// Writes a line below the messages if the default limit may have left out messages.
-    fn say_if_cut(&self, is_cut: bool, out: &mut dyn Write) -> io::Result<()> {
+    fn write_cut_note(&self, is_cut: bool, out: &mut dyn Write) -> io::Result<()> {
         if is_cut && self.asked.limit.is_none() {
             out.flush()?;
             let limit = self.limit;

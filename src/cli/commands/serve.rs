@@ -96,7 +96,7 @@ impl CommandArgs for Args {
         }
     }
 
-    fn take(&mut self, config: &mut Config, environment: &Environment) {
+    fn configure(&mut self, config: &mut Config, environment: &Environment) {
         config.leave_indexes |= self.leaves_indexes(environment);
         let flag = self.workspaces.iter().map(|folder| folder.clone().into_os_string()).collect();
         let flag = Some(flag).filter(|_| !self.workspaces.is_empty());

@@ -197,7 +197,7 @@ fn source_lines(source: &SourceStatus, chosen: &str) -> String {
         lines.push(format!("  kept: {kept} whose transcripts were deleted or cut"));
     }
     lines.extend(source.unread_parts.iter().map(|what| format!("  not read: {what}")));
-    let changed = source.changed.map(|at| format!(", changed {} ago", human(ago(at))));
+    let changed = source.changed.map(|at| format!(", changed {} ago", in_one_unit(ago(at))));
     match source.database {
         StoreAddress::Cluster(_) => {
             lines.push("  searched: by the cluster, whose index the imports write".to_owned());
@@ -221,7 +221,7 @@ fn source_lines(source: &SourceStatus, chosen: &str) -> String {
         let cpu = last.cpu.map(|cpu| format!(", {cpu:.1} s of CPU time"));
         lines.push(format!(
             "  last refresh: {} ago, {} {} in {:.1} s{}",
-            human(ago(last.at)),
+            in_one_unit(ago(last.at)),
             last.what,
             counted(last.messages, "message"),
             last.took,
@@ -233,7 +233,7 @@ fn source_lines(source: &SourceStatus, chosen: &str) -> String {
             0 => "  at work: a process refreshes the index".to_owned(),
             process => format!(
                 "  at work: process {process} has been refreshing the index for {}",
-                human(ago(activity.since))
+                in_one_unit(ago(activity.since))
             ),
         });
     }
@@ -275,7 +275,7 @@ fn contents(source: &SourceStatus) -> String {
 }
 
 /// Returns a duration in one unit, such as `3 hours`.
-fn human(length: Duration) -> String {
+fn in_one_unit(length: Duration) -> String {
     let seconds = length.as_secs();
     let (number, unit) = match seconds {
         0..120 => (seconds, "second"),

@@ -51,8 +51,8 @@ impl CommandArgs for Args {
         }
     }
 
-    fn take(&mut self, config: &mut Config, environment: &Environment) {
-        self.serving.take(config, environment);
+    fn configure(&mut self, config: &mut Config, environment: &Environment) {
+        self.serving.configure(config, environment);
     }
 
     fn run(&self, call: Invocation<'_>) -> Result<u8> {

@@ -36,7 +36,7 @@ pub(super) struct TypedSearch {
 
 impl TypedText {
     /// Returns the way in which the text is searched.
-    pub(super) fn way(&self) -> &'static str {
+    pub(super) fn mode_name(&self) -> &'static str {
         if self.is_ranked { "best by words and meaning" } else { "exact" }
     }
 

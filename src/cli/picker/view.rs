@@ -121,7 +121,7 @@ impl PickerView {
 
     /// Returns the line below the typed text: what was found, how the text is searched, and the filters.
     fn rule(self, picker: &Picker, columns: u16) -> Line<'static> {
-        let facts = [count_of(picker), picker.last_asked().way().to_owned()];
+        let facts = [count_of(picker), picker.last_asked().mode_name().to_owned()];
         let facts: Vec<String> =
             facts.into_iter().chain(picker.results.filters.iter().cloned()).collect();
         let line = format!("── {} ", facts.join(" · "));

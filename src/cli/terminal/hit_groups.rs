@@ -99,7 +99,7 @@ impl HitGroups {
         self.shown_messages >= self.most
     }
 
-    pub(crate) fn take(&mut self, found: HitLine) -> Result<()> {
+    pub(crate) fn add(&mut self, found: HitLine) -> Result<()> {
         let HitLine { key, message, title, role, text } = found;
         let known = self.seen.get(&key).copied();
         let has_message = text.is_some();

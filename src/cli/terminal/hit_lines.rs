@@ -48,7 +48,7 @@ impl HitLine {
     }
 
     /// Makes the displayed form of a hit, with at most `most` marks in a text.
-    pub(crate) fn of(
+    pub(crate) fn new(
         kind: SourceKind,
         hit: &Hit<'_>,
         layout: LineLayout,

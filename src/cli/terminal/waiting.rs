@@ -37,7 +37,7 @@ impl Waiting {
     /// standard error is not a terminal.
     pub(crate) fn begin(environment: &Environment, text: &'static str) -> Waiting {
         if environment.progress {
-            say(text);
+            show(text);
         }
         Waiting
     }
@@ -49,7 +49,7 @@ impl Drop for Waiting {
     }
 }
 
-pub(crate) fn say(text: impl Into<String>) {
+pub(crate) fn show(text: impl Into<String>) {
     clear();
     let bar = ProgressBar::new_spinner().with_message(text.into());
     let style = ProgressStyle::with_template(LINE);
@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn whatever_is_written_ends_it() {
-        say("searching");
+        show("searching");
         assert!(lock(&LINE_SHOWN).is_some());
         let mut out = Vec::new();
         EndsWaiting(&mut out).write_all(b"found").unwrap();

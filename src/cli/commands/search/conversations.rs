@@ -65,7 +65,7 @@ impl MatchingConversations {
         }
     }
 
-    pub(super) fn take(&mut self, MatchingHit { key, title, time, is_title_only }: MatchingHit) {
+    pub(super) fn add(&mut self, MatchingHit { key, title, time, is_title_only }: MatchingHit) {
         self.grouping.add(key, (vec![Piece::plain(&title)], time), is_title_only);
     }
 

@@ -74,7 +74,7 @@ pub(super) fn run(
     let shown = |one: &Match| {
         let content = one.passage.as_str().into();
         let hit = Hit { content, ..one.hit.lent() };
-        let found = HitLine::of(one.source, &hit, page.layout, (&ranking.marks, usize::MAX));
+        let found = HitLine::new(one.source, &hit, page.layout, (&ranking.marks, usize::MAX));
         // A ranked message is shown even if only its title contains words of the question.
         let text = found
             .text
@@ -99,7 +99,7 @@ fn write_groups(
 ) -> Result<()> {
     let mut groups = HitGroups::new(usize::MAX);
     for found in found {
-        groups.take(found)?;
+        groups.add(found)?;
     }
     groups.write(&page, mark, out)?;
     Ok(())
