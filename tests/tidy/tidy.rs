@@ -39,10 +39,10 @@ const MAX_PARAMETERS: usize = 6;
 const ROOMS: &[(&str, usize)] = &[
     ("cli/clients", 940),
     ("cli/commands", 5760),
-    ("cli/picker", 1320),
+    ("cli/picker", 1330),
     ("cli/settings", 880),
-    ("cli/src", 760),
-    ("cli/terminal", 2100),
+    ("cli/src", 770),
+    ("cli/terminal", 2110),
     ("crates/answer/src", 1850),
     ("crates/base/src", 890),
     ("crates/chats/db", 4510),
