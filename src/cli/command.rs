@@ -1,12 +1,14 @@
 //! What the arguments of a command say of it, and what it runs with.
 
-use std::sync::Arc;
+use std::{io::Write, sync::Arc};
 
 use super::{
     clients::ParseServe,
-    engine_config::{PlaceArgs, WrongProvider},
-    environment::{Environment, Terminal},
     error::Result,
+    settings::{
+        engine_config::{PlaceArgs, WrongProvider},
+        environment::Environment,
+    },
 };
 use verbatim_engine::{Config, Engine};
 
@@ -20,7 +22,7 @@ pub(super) trait CommandArgs {
     }
 
     /// Takes from the settings what the flags leave open, and sets up the engine for the command.
-    fn take(&mut self, _config: &mut Config, _environment: &Environment) {}
+    fn configure(&mut self, _config: &mut Config, _environment: &Environment) {}
 
     /// Runs the command; returns the exit code.
     fn run(&self, call: Invocation<'_>) -> Result<u8>;
@@ -73,4 +75,10 @@ pub(super) struct Invocation<'a> {
     pub(super) no_provider: Option<WrongProvider>,
     pub(super) parse_serve: ParseServe,
     pub(super) terminal: Terminal<'a>,
+}
+
+/// Where a command writes its output, and what it knows of its surroundings.
+pub(super) struct Terminal<'a> {
+    pub(super) environment: &'a Environment,
+    pub(super) out: &'a mut dyn Write,
 }

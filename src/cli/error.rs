@@ -2,14 +2,18 @@
 
 use std::{io, path::PathBuf};
 
+use clap::error::ErrorKind;
+
 use super::{
-    connect::error::Error as ConnectError,
-    engine_config::{NoHome, WrongLogin, WrongProvider, WrongShare},
-    import::error::Error as ImportError,
-    settings_file,
+    commands::{connect::error::Error as ConnectError, import::error::Error as ImportError},
+    settings::{
+        engine_config::{NoHome, WrongLogin, WrongProvider, WrongShare},
+        settings_file,
+    },
 };
 use verbatim_answer::{hint::Explained, json_lines};
-use verbatim_engine as engine;
+use verbatim_base::map_faults;
+use verbatim_engine::{self as engine, Engine};
 use verbatim_server::{http, mcp, tools};
 use verbatim_text::shell::quoted;
 
@@ -33,6 +37,20 @@ fn explained(error: &engine::Error) -> String {
         _ if error.is_not_found() => error.reason(),
         _ => says.to_string(),
     }
+}
+
+/// Returns the error for a wrong command line.
+pub(super) fn usage(message: String) -> Error {
+    Error::Usage(clap::Error::raw(ErrorKind::ValueValidation, format!("{message}\n")))
+}
+
+/// Returns an error if what was printed may be torn.
+pub(super) fn refuse_torn(engine: &Engine) -> Result<()> {
+    if map_faults::count() > 0 {
+        let folder = engine.config().index_folder();
+        return Err(engine::Error::Torn { folder }.into());
+    }
+    Ok(())
 }
 
 impl From<json_lines::Error> for Error {

@@ -2,7 +2,7 @@
 
 use clap::{Arg, Command};
 
-use super::{environment::Environment, wrap::wrapped};
+use super::{settings::environment::Environment, terminal::wrap::wrapped};
 
 /// The width of help if the output is not a terminal, and the maximum width on a terminal.
 const WIDTH: usize = 100;

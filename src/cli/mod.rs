@@ -1,94 +1,48 @@
-//! The command line. Each command has a file.
+//! The command line: reads the arguments and the environment of the process, and runs a command.
 
-mod archives;
-mod arguments;
-mod background;
 pub mod clients;
 mod command;
-mod completions;
-mod connect;
-mod demo;
-mod doctor;
-mod echo;
-mod engine_config;
-mod environment;
+mod commands;
 mod error;
-mod exclude;
-mod export;
-mod filters;
-mod forget;
-mod found;
-mod groups;
 mod help;
-mod hints;
-mod import;
-mod indexing;
-mod interrupt;
-mod list;
-mod listen;
-mod look;
-mod markdown;
-mod matching;
-mod notes;
-mod open;
-mod output;
-mod pager;
-mod patterns;
 #[cfg(feature = "picker")]
 mod picker;
-mod program;
-mod progress;
-mod ranked;
-mod reindex;
-mod search;
-mod serve;
 mod settings;
-mod settings_file;
-mod settings_report;
-mod show;
-mod stats;
-mod status;
+mod terminal;
 mod tips;
-mod token;
-mod waiting;
-mod watch;
-mod web;
-mod wrap;
 
-use std::{ffi::OsString, io::Write, sync::Arc};
+use std::{
+    env,
+    ffi::OsString,
+    io::{self, BufWriter, Write},
+    process::ExitCode,
+    sync::Arc,
+};
 
+use anstream::AutoStream;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, error::ErrorKind};
 
 use self::{
-    command::{CommandArgs, Facts, Invocation, OutputForm, Reads},
-    engine_config::{PlaceArgs, WrongProvider},
-    environment::Terminal,
-    output::{FOUND, NOTHING, TROUBLE, TerminalWriter},
-    pager::Paged,
-    waiting::{EndsWaiting, Waiting},
-    wrap::Wrapped,
+    command::{CommandArgs, Facts, Invocation, OutputForm, Reads, Terminal},
+    commands::{
+        completions, connect, demo, doctor, export, forget, import, indexing, interactive, list,
+        open, reindex, search, serve, show, stats, status, transcripts, watch, web,
+    },
+    error::refuse_torn,
+    settings::engine_config::{self, PlaceArgs, WrongProvider},
+    terminal::{
+        output::{FOUND, TROUBLE, TerminalWriter, complain, write_usage},
+        pager::Paged,
+        waiting::{EndsWaiting, Waiting},
+        wrap::{Wrapped, shortened},
+    },
 };
 pub use self::{
-    environment::Environment,
     error::{Error, Result},
-    program::run_program,
+    settings::environment::Environment,
 };
-use verbatim_answer::clock;
 use verbatim_base::map_faults;
 use verbatim_engine::{self as engine, Config, Engine};
-
-/// The output of the program without a command and without a terminal.
-const EXAMPLES: &str = "\
-Verbatim finds what was said in your AI chats, exactly.
-
-  verbatim demo                     try it on a small sample
-  verbatim import                   bring in the exports in your downloads
-  verbatim search \"borrow checker\"  find the messages that contain a text
-  verbatim search TEXT --mode both  rank messages by words and meaning
-  verbatim list                     list the conversations
-  verbatim show 6650a1b2            print a conversation
-  verbatim connect                  let AI clients search your chats
-";
 
 /// Find what was said in your AI chats, exactly
 ///
@@ -179,6 +133,54 @@ impl ParsedCommand {
     }
 }
 
+/// Runs the program `verbatim` with the arguments, the environment and the streams of this process.
+/// Returns the exit code as in grep: 0 if something was found, 1 if nothing was found, 2 for
+/// errors.
+pub fn run_program() -> ExitCode {
+    match run_command() {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => report(&error),
+    }
+}
+
+fn run_command() -> anyhow::Result<u8> {
+    map_faults::survive();
+    #[cfg(debug_assertions)]
+    if let Some(number) = env::var("VERBATIM_FAILPOINT").ok().and_then(|text| text.parse().ok()) {
+        verbatim_base::failpoint::arm(number);
+    }
+    let environment = Environment::of_process()?;
+    if completions::answer(command, env::args_os(), &environment)? {
+        return Ok(FOUND);
+    }
+    // This stream does not choose colours; it only converts them for old Windows consoles.
+    let mut out = BufWriter::new(AutoStream::always(io::stdout()));
+    let code = run(env::args_os(), &environment, &mut out)?;
+    out.flush()?;
+    Ok(code)
+}
+
+/// Prints an error to standard error, except that a closed pipe is not an error.
+fn report(error: &anyhow::Error) -> ExitCode {
+    let broken = error.chain().any(|cause| {
+        let error = cause.downcast_ref::<io::Error>();
+        error.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+    });
+    if broken {
+        return ExitCode::SUCCESS;
+    }
+    match error.downcast_ref::<Error>() {
+        Some(Error::Usage(usage)) => write_usage(usage),
+        Some(error @ Error::Engine(engine::Error::NoDatabase { .. })) => {
+            let environment = Environment::of_process().unwrap_or_default();
+            let user = engine_config::user_prefix(&environment);
+            complain(&shortened(&error.to_string(), user.as_deref()));
+        }
+        _ => complain(&error.to_string()),
+    }
+    ExitCode::from(TROUBLE)
+}
+
 /// Runs the command in `arguments`, which begin with the program's name; returns the exit code.
 pub fn run(
     arguments: impl IntoIterator<Item = OsString>,
@@ -237,18 +239,20 @@ fn execute_on_terminal(
 
 fn execute(parsed: ParsedCommand, environment: &Environment, out: &mut dyn Write) -> Result<u8> {
     let ParsedCommand { places, command } = parsed;
-    let Some((mut args, facts)) = command else { return pick(&places, environment, out) };
+    let Some((mut args, facts)) = command else {
+        return interactive::run(&places, environment, out);
+    };
     if facts.reads != Reads::Nothing {
         engine_config::check_home(&places, environment)?;
     }
     let mut config = engine_config::config(&places, environment);
     let no_provider = choose_model(&mut config, args.model(), facts.makes_vectors, environment)?;
     config.cluster_login = engine_config::cluster_login(environment)?;
-    args.take(&mut config, environment);
+    args.configure(&mut config, environment);
     engine::prepare_home(&config, facts.writes);
     let engine = Arc::new(Engine::new(config));
     if matches!(facts.reads, Reads::EverySource | Reads::EverySourceExactly) {
-        archives::sync_for_reading(&engine, environment);
+        transcripts::sync_for_reading(&engine, environment);
     }
     if facts.reads == Reads::EverySourceExactly {
         indexing::index_in_passing(&engine, environment);
@@ -268,15 +272,6 @@ fn execute(parsed: ParsedCommand, environment: &Environment, out: &mut dyn Write
         refuse_torn(&engine)?;
     }
     Ok(code)
-}
-
-/// Returns an error if what was printed may be torn.
-fn refuse_torn(engine: &Engine) -> Result<()> {
-    if map_faults::count() > 0 {
-        let folder = engine.config().index_folder();
-        return Err(engine::Error::Torn { folder }.into());
-    }
-    Ok(())
 }
 
 /// Sets the model of vectors and their share. Returns why the model is unknown, if it is and the command does
@@ -300,90 +295,6 @@ fn choose_model(
         Err(error) if makes_vectors => Err(error.into()),
         Err(error) => Ok(Some(error)),
     }
-}
-
-/// Opens the picker; without a terminal, prints example commands.
-fn pick(places: &PlaceArgs, environment: &Environment, out: &mut dyn Write) -> Result<u8> {
-    if !environment.full_screen {
-        // A script that gives no command is wrong, so standard output stays empty and the exit code is 2.
-        let alone = match environment.dumb {
-            true => "This terminal cannot show the search screen",
-            false => "On a terminal, `verbatim` searches as you type",
-        };
-        anstream::eprintln!("{EXAMPLES}{alone}; `verbatim --help` says more.");
-        return Ok(TROUBLE);
-    }
-    #[cfg(feature = "picker")]
-    return search_as_typed(places, environment, out);
-    #[cfg(not(feature = "picker"))]
-    Err(Error::NotBuilt { what: "the full-screen search", feature: "picker" })
-}
-
-#[cfg(feature = "picker")]
-fn search_as_typed(
-    places: &PlaceArgs,
-    environment: &Environment,
-    out: &mut dyn Write,
-) -> Result<u8> {
-    use std::cell::Cell;
-
-    use pager::{FoundPlace, Landing, PagedAtFound};
-    use picker::Picked;
-
-    engine_config::check_home(places, environment)?;
-    let mut config = engine_config::config(places, environment);
-    config.embeddings = engine_config::embeddings(None, environment)?;
-    config.vector_share = engine_config::vector_share(environment)?;
-    config.cluster_login = engine_config::cluster_login(environment)?;
-    engine::prepare_home(&config, false);
-    let engine = Arc::new(Engine::new(config));
-    archives::sync_for_reading(&engine, environment);
-    let no_chats = || {
-        output::complain(notes::NO_CHATS);
-        Ok(NOTHING)
-    };
-    let Some(mut picker) = picker::start(&engine, environment)? else {
-        return no_chats();
-    };
-    loop {
-        let (word, marks) = match picker.run()? {
-            Picked::NoChats => return no_chats(),
-            Picked::Nothing => return Ok(FOUND),
-            Picked::Resume(command) => {
-                writeln!(out, "{command}")?;
-                return Ok(FOUND);
-            }
-            Picked::Show { word, marks } => (word, marks),
-        };
-        let mark = |text: &str| marks.spans(text, show::MOST_MARKS);
-        let place = Cell::new(FoundPlace::default());
-        let found = Landing { mark: &mark, place: &place };
-        let Some(paged) = Paged::that_waits(out, environment) else {
-            // The picker would hide the answer, and its end lets Ctrl-C end the program.
-            drop(picker);
-            return show_picked(&word, found, &engine, Terminal { environment, out });
-        };
-        let mut paged = PagedAtFound::new(paged, &found, picker.size());
-        let terminal = Terminal { environment, out: &mut TerminalWriter::new(&mut paged) };
-        let code = show_picked(&word, found, &engine, terminal);
-        let has_waited = paged.finish()?;
-        let code = code?;
-        if !has_waited {
-            return Ok(code);
-        }
-    }
-}
-
-#[cfg(feature = "picker")]
-fn show_picked(
-    word: &str,
-    found: pager::Landing<'_>,
-    engine: &Engine,
-    terminal: Terminal<'_>,
-) -> Result<u8> {
-    let code = show::run(&show::Args::of(word), engine, terminal, Some(found))?;
-    refuse_torn(engine)?;
-    Ok(code)
 }
 
 /// Parses the arguments with which a client starts the program; `None` if the command is not `serve`.

@@ -63,7 +63,12 @@ const HABITS: [Habit; 3] = [
 /// The most lines of code of each room, without comments and tests. Whoever raises a limit says in the commit what
 /// for; a limit of which a tenth is free, and more than 20 lines, is lowered.
 const ROOMS: &[(&str, usize)] = &[
-    ("cli", 11650),
+    ("cli/clients", 940),
+    ("cli/commands", 5760),
+    ("cli/picker", 1330),
+    ("cli/settings", 880),
+    ("cli/src", 770),
+    ("cli/terminal", 2110),
     ("crates/answer/src", 1850),
     ("crates/base/src", 890),
     ("crates/chats/db", 4510),
@@ -216,8 +221,14 @@ fn rooms_grow_only_by_decision() {
     let mut rooms: BTreeMap<String, usize> = BTreeMap::new();
     for file in &Tree::read().files {
         let inner = file.path.strip_prefix(file.package()).expect("a file of its package");
-        let folder = inner.strip_prefix("src/").expect("a source").split_once('/');
-        let room = format!("{}{}", file.package(), folder.map_or("src", |(folder, _)| folder));
+        let inner = inner.strip_prefix("src/").expect("a source");
+        // The program is a folder whose rooms are the folders in it.
+        let outer = if inner.starts_with("cli/") { "cli/" } else { "" };
+        let inner = &inner[outer.len()..];
+        let room = match inner.split_once('/') {
+            Some((folder, _)) => format!("{}{outer}{folder}", file.package()),
+            None => format!("{}{outer}src", file.package()),
+        };
         let lines = file.code.lines().filter(|line| !line.trim().is_empty()).count();
         *rooms.entry(room).or_default() += lines;
     }

@@ -7,14 +7,14 @@ use std::{
 
 use serde_json::Value;
 
-use super::super::{
-    engine_config::PlaceArgs,
-    environment::Environment,
-    settings_file::{DB, HOME, Setting},
-};
 use super::{
     AiClient, BY_ADDRESS, Fault, OFF, SERVER, Server, Syntax, can_start, can_start_from_desktop,
     is_named_verbatim, known_clients, probe, project_clients, servers,
+};
+use crate::cli::settings::{
+    engine_config::PlaceArgs,
+    environment::Environment,
+    settings_file::{DB, HOME, Setting},
 };
 use verbatim_base::model::{Instant, Stop};
 use verbatim_engine::{Config, Engine, Finding, Scope, SourceKind, StoreAddress};

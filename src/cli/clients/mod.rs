@@ -18,7 +18,7 @@ pub(super) use self::{
     examine::{ParseServe, examine},
     probe::probe,
 };
-use super::environment::Environment;
+use super::settings::environment::Environment;
 
 pub(super) const SERVER: &str = "verbatim";
 

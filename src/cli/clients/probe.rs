@@ -11,10 +11,8 @@ use std::{
 
 use serde_json::{Value, json};
 
-use super::{
-    super::environment::{Environment, variable_names},
-    Server, is_named_verbatim,
-};
+use super::{Server, is_named_verbatim};
+use crate::cli::settings::environment::{Environment, variable_names};
 
 /// How long a server may take to start and to answer.
 const MAX_WAIT: Duration = Duration::from_secs(20);

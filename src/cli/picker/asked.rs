@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::super::environment::Environment;
+use crate::cli::settings::environment::Environment;
 use verbatim_answer::{
     asked::{Asked, TypedFilter, typed_filters},
     filters::FilterError,
@@ -36,7 +36,7 @@ pub(super) struct TypedSearch {
 
 impl TypedText {
     /// Returns the way in which the text is searched.
-    pub(super) fn way(&self) -> &'static str {
+    pub(super) fn mode_name(&self) -> &'static str {
         if self.is_ranked { "best by words and meaning" } else { "exact" }
     }
 

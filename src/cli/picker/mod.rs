@@ -21,18 +21,18 @@ use crossterm::event;
 
 use self::{
     asked::{PickerContext, TypedText},
-    screen::{Screen, give_back},
+    screen::{Screen, restore},
     search::{PickerFinding, PickerTarget, Preview, Worker},
     state::{Action, Picker},
     view::PickerView,
 };
 use super::{
-    environment::Environment,
+    commands::open,
     error::{Error, Result},
-    found::conversation,
-    open,
-    output::harmless,
+    settings::environment::Environment,
+    terminal::output::harmless,
 };
+use verbatim_answer::conversation::conversation;
 pub(super) use verbatim_answer::marks::Marks;
 use verbatim_base::model::Stop;
 use verbatim_engine::{self as engine, Engine};
@@ -131,7 +131,7 @@ impl Loop<'_> {
     /// the picker goes on where it was.
     pub(super) fn run(&mut self) -> Result<Picked> {
         let picked = self.screen.enter().and_then(|()| self.pick());
-        give_back();
+        restore();
         picked.map_err(Error::Terminal)
     }
 
@@ -152,7 +152,7 @@ impl Loop<'_> {
             let mut patience = if self.is_waiting() { BUSY } else { IDLE };
             while self.screen.poll(patience)? {
                 let action = self.picker.handle(&event::read()?);
-                if let Some(picked) = self.act(action)? {
+                if let Some(picked) = self.perform(action)? {
                     return Ok(picked);
                 }
                 self.is_changed = true;
@@ -185,7 +185,7 @@ impl Loop<'_> {
                         return Ok(Some(Picked::NoChats));
                     }
                     let action = self.picker.show_results(results);
-                    if let Some(picked) = self.act(action)? {
+                    if let Some(picked) = self.perform(action)? {
                         return Ok(Some(picked));
                     }
                 }
@@ -213,7 +213,7 @@ impl Loop<'_> {
     }
 
     /// Performs the action of a key. Returns the picker's result if the action ends the picker.
-    fn act(&mut self, action: Option<Action>) -> io::Result<Option<Picked>> {
+    fn perform(&mut self, action: Option<Action>) -> io::Result<Option<Picked>> {
         let Some(action) = action else { return Ok(None) };
         if action == Action::Leave {
             return Ok(Some(Picked::Nothing));

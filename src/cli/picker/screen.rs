@@ -43,7 +43,7 @@ impl Screen {
         HOOK.call_once(|| {
             let before = panic::take_hook();
             panic::set_hook(Box::new(move |info| {
-                give_back();
+                restore();
                 before(info);
             }));
         });
@@ -90,7 +90,7 @@ impl Screen {
     pub(super) fn poll(&self, patience: Duration) -> io::Result<bool> {
         let polled = wait(patience);
         #[cfg(unix)]
-        self.signals.obey()?;
+        self.signals.end_on_signal()?;
         match polled {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(false),
             polled => polled,
@@ -138,12 +138,12 @@ fn wait(patience: Duration) -> io::Result<bool> {
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        give_back();
+        restore();
     }
 }
 
 /// Restores the normal screen if it was taken. Errors are ignored, because the terminal may be closed.
-pub(super) fn give_back() {
+pub(super) fn restore() {
     if IS_TAKEN.swap(false, Ordering::SeqCst) {
         let _ = execute!(io::stdout(), DisableBracketedPaste, LeaveAlternateScreen, Show);
         let _ = disable_raw_mode();
@@ -191,11 +191,11 @@ mod signals {
         }
 
         /// Restores the screen and ends the program if a signal arrived.
-        pub(super) fn obey(&self) -> io::Result<()> {
+        pub(super) fn end_on_signal(&self) -> io::Result<()> {
             match self.came.load(Ordering::SeqCst) {
                 0 => Ok(()),
                 signal => {
-                    super::give_back();
+                    super::restore();
                     low_level::emulate_default_handler(signal as i32)
                 }
             }

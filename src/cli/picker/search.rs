@@ -7,20 +7,19 @@ use std::{
     thread,
 };
 
-use super::{
-    super::{
-        error::Result,
-        found::{
-            Context, FoundHit, Key, MessageKey, Page, UNTITLED, conversations, facts, listed,
-            title_line,
-        },
-        look::{self, Look},
+use super::asked::{PickerContext, TypedSearch, TypedText};
+use crate::cli::{
+    error::Result,
+    terminal::{
+        hit_lines::{HitLine, Page, facts},
+        layout::{self, LineLayout},
         output::{harmless, role},
     },
-    asked::{PickerContext, TypedSearch, TypedText},
 };
 use verbatim_answer::{
+    conversation::{MessageKey, UNTITLED, conversations, listed, title_line},
     exact::{ExactSearch, Grouping, NothingFound},
+    json_lines::Context,
     marks::Marks,
     notes::{Audience, line},
     nothing::{no_answer, sentence},
@@ -33,7 +32,8 @@ use verbatim_base::{
     model::{Hit, Request, Stop},
 };
 use verbatim_engine::{
-    Count, Engine, ListOptions, Make, Messages, Mode, Note, Scope, StoreAddress,
+    ConversationKey as Key, Count, Engine, ListOptions, Make, Messages, Mode, Note, Scope,
+    StoreAddress,
 };
 use verbatim_text::{
     excerpt::{self, Piece, Room, characters},
@@ -189,16 +189,16 @@ pub(super) fn search(
         Ok(Err(problem)) => problem,
         Err(panic) => format!("the search failed: {panic}"),
     };
-    let problem = Some(clean(problem.trim_end()).replace('\n', " "));
+    let problem = Some(without_controls(problem.trim_end()).replace('\n', " "));
     send(PickerFinding::Found(Results { problem, ..Results::default() }));
 }
 
 impl PickerContext {
     fn page(&self) -> Page<'_> {
-        let look = Look { columns: LINE, is_cut: true, colours: false, links: false };
+        let layout = LineLayout { columns: LINE, is_cut: true, colours: false, links: false };
         Page {
             engine: &self.engine,
-            look,
+            layout,
             clock: self.environment.clock(),
             context: Context::default(),
         }
@@ -224,7 +224,8 @@ impl OngoingSearch<'_> {
             self.find(&typed.asked.request(), &typed.scope, &mut results)?;
         }
         results.problem = results.problem.or_else(|| self.unreadable());
-        results.problem = results.problem.map(|problem| clean(&problem).replace('\n', " "));
+        results.problem =
+            results.problem.map(|problem| without_controls(&problem).replace('\n', " "));
         let is_exact = !results.is_list && !results.is_ranked;
         if is_exact && results.conversations.is_empty() {
             return self.read_otherwise(typed, results, send);
@@ -278,11 +279,11 @@ impl OngoingSearch<'_> {
         let engine = self.page.engine;
         let search = ExactSearch::new(engine, request.clone(), scope.clone(), self.stop)?;
         let make: Make<'_, _> = &|kind, hit: Hit<'_>| {
-            Some(FoundHit::of(kind, &hit, self.page.look, (&search.marks, MOST_MARKS)))
+            Some(HitLine::new(kind, &hit, self.page.layout, (&search.marks, MOST_MARKS)))
         };
         let mut grouping = Grouping::default();
         let mut seen = 0;
-        let searched = search.each(None, make.into(), &mut |found: FoundHit| {
+        let searched = search.each(None, make.into(), &mut |found: HitLine| {
             seen += 1;
             let shown = grouping.messages().max(grouping.conversations.len());
             results.is_cut = shown == MOST_SHOWN || seen > MOST_SEEN;
@@ -347,9 +348,9 @@ impl OngoingSearch<'_> {
         for one in ranking.items {
             let hit = Hit { content: one.passage.into(), ..one.hit };
             let marks = (&ranking.marks, MOST_MARKS);
-            let mut found = FoundHit::of(one.source, &hit, self.page.look, marks);
+            let mut found = HitLine::new(one.source, &hit, self.page.layout, marks);
             // A ranked message is shown even if only its title has words of the question.
-            found.text.get_or_insert_with(|| look::excerpt(&hit.content, &[], LINE));
+            found.text.get_or_insert_with(|| layout::excerpt(&hit.content, &[], LINE));
             add(&mut grouping, found, one.is_far);
         }
         self.describe(grouping, results);
@@ -390,8 +391,8 @@ impl OngoingSearch<'_> {
     }
 }
 
-fn add(grouping: &mut Grouping<FoundMessage>, found: FoundHit, is_far: bool) {
-    let FoundHit { key, message, title, role, text } = found;
+fn add(grouping: &mut Grouping<FoundMessage>, found: HitLine, is_far: bool) {
+    let HitLine { key, message, title, role, text } = found;
     let place = grouping.add(key, (title, message.time()), text.is_none());
     if let Some(text) = text {
         let message = FoundMessage { key: message, number: None, role, text, is_far };
@@ -453,7 +454,7 @@ impl PreviewMessage {
         let spans = marks.spans(shown, MOST_MARKS);
         let mut text = part.framed(excerpt::pieces(shown, 0..shown.len(), &spans, false));
         for piece in &mut text {
-            piece.text = clean(&piece.text);
+            piece.text = without_controls(&piece.text);
         }
         let time = hit.time.and_then(|time| page.clock.minute(time));
         let time = time.map_or_else(String::new, |time| format!(" · {time}"));
@@ -463,7 +464,7 @@ impl PreviewMessage {
 }
 
 /// Returns a text without control characters other than line breaks.
-fn clean(text: &str) -> String {
+fn without_controls(text: &str) -> String {
     harmless(&text.replace("\r\n", "\n").replace(['\t', '\r'], " "))
 }
 
@@ -514,7 +515,8 @@ impl<Q> Drop for Worker<Q> {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::super::environment::Environment, *};
+    use super::*;
+    use crate::cli::settings::environment::Environment;
     use crate::test_export::TestExport;
 
     fn context(config: &verbatim_engine::Config) -> PickerContext {
@@ -529,7 +531,7 @@ mod tests {
     }
 
     /// Returns the last results of a search.
-    fn found_as(context: &PickerContext, asked: &TypedText) -> Results {
+    fn results_of(context: &PickerContext, asked: &TypedText) -> Results {
         let found = answers(context, asked, &Stop::never()).into_iter().rev();
         let mut found = found.filter_map(|answer| match answer {
             PickerFinding::Found(results) => Some(results),
@@ -539,7 +541,7 @@ mod tests {
     }
 
     fn found(context: &PickerContext, text: &str) -> Results {
-        found_as(context, &TypedText { typed: text.to_owned(), ..TypedText::default() })
+        results_of(context, &TypedText { typed: text.to_owned(), ..TypedText::default() })
     }
 
     /// Returns the text of pieces, with the matches in brackets.
@@ -689,7 +691,7 @@ mod tests {
         let context = context(export.engine.config());
         let typed = "turtles of the reef".to_owned();
         let asked = TypedText { typed, is_ranked: true };
-        let far: Vec<bool> = found_as(&context, &asked)
+        let far: Vec<bool> = results_of(&context, &asked)
             .conversations
             .iter()
             .map(|it| it.facts[0].starts_with("further away, "))
@@ -703,7 +705,7 @@ mod tests {
         let context = context(export.engine.config());
         assert_eq!(found(&context, "sun").counted().messages, 3);
         let asked = TypedText { typed: "which sun".to_owned(), is_ranked: true };
-        let ranked = found_as(&context, &asked);
+        let ranked = results_of(&context, &asked);
         assert!(ranked.is_ranked && ranked.conversations[0].key.1 == "0", "{ranked:?}");
         assert_eq!(ranked.conversations[0].messages[0].number, Some(1));
     }

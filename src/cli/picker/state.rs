@@ -4,10 +4,10 @@ use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use tui_input::{Input, InputRequest, backend::crossterm::to_input_request};
 
 use super::{
-    super::output::harmless,
     asked::TypedText,
     search::{PickerTarget, Preview, Results},
 };
+use crate::cli::terminal::output::harmless;
 use verbatim_engine::Count;
 
 #[derive(Debug, Default)]
@@ -85,10 +85,10 @@ impl Picker {
             }
             KeyCode::Esc => return Some(Action::Leave),
             KeyCode::Char('c') if is_control => return Some(Action::Leave),
-            KeyCode::Enter => return self.at_target(Action::Show),
-            KeyCode::Char('o') if is_control => return self.at_target(Action::Open),
-            KeyCode::Char('r') if is_control => return self.at_target(Action::Resume),
-            KeyCode::Char('y') if is_control => return self.at_target(Action::Copy),
+            KeyCode::Enter => return self.action_on_choice(Action::Show),
+            KeyCode::Char('o') if is_control => return self.action_on_choice(Action::Open),
+            KeyCode::Char('r') if is_control => return self.action_on_choice(Action::Resume),
+            KeyCode::Char('y') if is_control => return self.action_on_choice(Action::Copy),
             KeyCode::Char('n') if is_control => self.choose(1),
             KeyCode::Char('p') if is_control => self.choose(-1),
             KeyCode::Tab => self.pages_read += 1,
@@ -134,7 +134,7 @@ impl Picker {
 
     /// Returns the action if a row is chosen. During a search, the action waits, because the user
     /// wants to apply the action to the new results.
-    fn at_target(&mut self, action: Action) -> Option<Action> {
+    fn action_on_choice(&mut self, action: Action) -> Option<Action> {
         if self.is_searching {
             self.waiting = Some(action);
             return None;
@@ -182,7 +182,7 @@ impl Picker {
         self.show_preview(Preview::default());
         self.needs_preview = true;
         // Enter waits for the last results of the text.
-        self.waiting.take().and_then(|action| self.at_target(action))
+        self.waiting.take().and_then(|action| self.action_on_choice(action))
     }
 
     /// Returns whether a row can be chosen. The heading above messages cannot.
@@ -305,9 +305,9 @@ mod tests {
     fn keys_change_the_search_and_list_the_keys() {
         let mut picker = Picker::default();
         assert_eq!(control(&mut picker, 't'), Some(Action::Search));
-        assert_eq!(picker.last_asked().way(), "best by words and meaning");
+        assert_eq!(picker.last_asked().mode_name(), "best by words and meaning");
         control(&mut picker, 't');
-        assert_eq!(picker.last_asked().way(), "exact");
+        assert_eq!(picker.last_asked().mode_name(), "exact");
         for key in [KeyCode::Esc, KeyCode::Enter, KeyCode::F(1)] {
             assert_eq!((plain(&mut picker, KeyCode::F(1)), picker.lists_keys), (None, true));
             assert_eq!((plain(&mut picker, key), picker.lists_keys), (None, false));

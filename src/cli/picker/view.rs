@@ -10,12 +10,12 @@ use ratatui_widgets::paragraph::{Paragraph, Wrap};
 use unicode_width::UnicodeWidthStr;
 
 use super::{
-    super::{
-        look::{LEAST_TITLE, Look, around_match, fitted, width},
-        output::{counted, grouped},
-    },
     search::{FoundConversation, FoundMessage, PreviewMessage},
     state::{ListRow, Picker},
+};
+use crate::cli::terminal::{
+    layout::{LEAST_TITLE, LineLayout, around_match, fitted, width},
+    output::{counted, grouped},
 };
 use verbatim_engine::{Count, filters::ALL};
 use verbatim_text::excerpt::Piece;
@@ -121,7 +121,7 @@ impl PickerView {
 
     /// Returns the line below the typed text: what was found, how the text is searched, and the filters.
     fn rule(self, picker: &Picker, columns: u16) -> Line<'static> {
-        let facts = [count_of(picker), picker.last_asked().way().to_owned()];
+        let facts = [count_of(picker), picker.last_asked().mode_name().to_owned()];
         let facts: Vec<String> =
             facts.into_iter().chain(picker.results.filters.iter().cloned()).collect();
         let line = format!("── {} ", facts.join(" · "));
@@ -185,8 +185,8 @@ impl PickerView {
 
     fn message(self, message: &FoundMessage, columns: usize) -> Line<'static> {
         let number = message.number.map_or_else(|| "?".to_owned(), |number| number.to_string());
-        let look = Look { columns, is_cut: true, colours: false, links: false };
-        let start = look.start_of_message(&number, &message.role);
+        let layout = LineLayout { columns, is_cut: true, colours: false, links: false };
+        let start = layout.start_of_message(&number, &message.role);
         let text = around_match(&message.text, columns.saturating_sub(start.width()));
         let mut spans = vec![Span::styled(start, self.dim)];
         spans.extend(self.marked(&text, Style::new()));
@@ -329,13 +329,12 @@ mod tests {
 
     use super::{
         super::{
-            super::environment::Environment,
             asked::PickerContext,
             search::{self, PickerFinding},
         },
         *,
     };
-    use crate::test_export::TestExport;
+    use crate::{cli::settings::environment::Environment, test_export::TestExport};
     use verbatim_base::model::Stop;
     use verbatim_engine::Engine;
 

@@ -1,0 +1,122 @@
+//! The command `verbatim completions`.
+
+use std::{
+    collections::HashSet,
+    ffi::{OsStr, OsString},
+    io::Write,
+    sync::OnceLock,
+    time::Duration,
+};
+
+use clap_complete::{CompleteEnv, CompletionCandidate, env::Shells};
+
+use crate::cli::{
+    command::{CommandArgs, Facts, Invocation, OutputForm, Reads},
+    error::{Error, Result},
+    settings::{
+        engine_config,
+        environment::{COMPLETED_SHELL, Environment},
+    },
+    terminal::output::FOUND,
+};
+use verbatim_base::model::Stop;
+use verbatim_engine::Engine;
+use verbatim_text::shell::quoted;
+
+/// The shell that requests completions. Its name is kept, because the variable is removed early.
+static SHELL: OnceLock<OsString> = OnceLock::new();
+
+const PROGRAM: &str = "verbatim";
+
+const MAX_CANDIDATES: usize = 100;
+
+const MAX_WAIT: Duration = Duration::from_millis(700);
+
+/// The maximum number of characters of a title that a shell shows beside an id.
+const MAX_TITLE: usize = 60;
+
+/// Print the completions for a shell
+///
+///     source <(verbatim completions bash)                # in ~/.bashrc
+///     source <(verbatim completions zsh)                 # in ~/.zshrc
+///     verbatim completions fish | source                 # in ~/.config/fish/config.fish
+///     eval (verbatim completions elvish | slurp)         # in ~/.elvish/rc.elv
+///     verbatim completions powershell | Out-String | Invoke-Expression    # in $PROFILE
+///
+/// Commands, flags and their values are completed, and the ids and titles of conversations.
+#[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Args {
+    /// The shell
+    #[arg(value_parser = ["bash", "zsh", "fish", "powershell", "elvish"])]
+    shell: String,
+}
+
+impl CommandArgs for Args {
+    fn facts(&self) -> Facts {
+        Facts {
+            reads: Reads::Nothing,
+            writes: false,
+            takes_db: false,
+            makes_vectors: false,
+            may_be_torn: false,
+            waits_for: None,
+            form: OutputForm::AsItIs,
+        }
+    }
+
+    fn run(&self, call: Invocation<'_>) -> Result<u8> {
+        print(self, call.terminal.out)
+    }
+}
+
+fn print(args: &Args, out: &mut dyn Write) -> Result<u8> {
+    let shells = Shells::builtins();
+    let shell = shells.completer(&args.shell).expect("clap has every shell of the argument");
+    let mut script = Vec::new();
+    shell.write_registration(COMPLETED_SHELL, PROGRAM, PROGRAM, PROGRAM, &mut script)?;
+    out.write_all(&script)?;
+    Ok(FOUND)
+}
+
+/// Answers a shell that requests completions. Returns whether a shell requested them.
+pub(crate) fn answer(
+    command: fn() -> clap::Command,
+    arguments: impl IntoIterator<Item = OsString>,
+    environment: &Environment,
+) -> Result<bool> {
+    SHELL.get_or_init(|| environment.variable(COMPLETED_SHELL).unwrap_or_default().to_owned());
+    let completions = CompleteEnv::with_factory(command).var(COMPLETED_SHELL).bin(PROGRAM);
+    completions.try_complete(arguments, Some(&environment.working_folder)).map_err(Error::Usage)
+}
+
+pub(crate) fn conversations(typed: &OsStr) -> Vec<CompletionCandidate> {
+    let typed = typed.to_string_lossy().to_lowercase();
+    let Ok(environment) = Environment::of_process() else { return Vec::new() };
+    let Ok(environment) = environment.with_settings() else { return Vec::new() };
+    let engine =
+        Engine::new(engine_config::config(&engine_config::PlaceArgs::default(), &environment));
+    let stop = Stop::never().within(MAX_WAIT);
+    // These shells insert a candidate without quoting it, and a title may hold any character. The
+    // other shells quote candidates themselves.
+    let shell = SHELL.get().and_then(|shell| shell.to_str());
+    let word = |title: String| match shell {
+        Some("bash") => quoted(&title),
+        Some("powershell") => format!("'{}'", title.replace('\'', "''")),
+        _ => title,
+    };
+    let begins = |text: &str| text.to_lowercase().starts_with(&typed);
+    let headings = engine.find(&stop).headings(&|id, title| begins(id) || begins(title));
+    let candidates = headings.unwrap_or_default().into_iter().map(|heading| {
+        let title: String =
+            heading.title.chars().filter(|c| !c.is_control()).take(MAX_TITLE).collect();
+        match begins(&heading.id) || heading.title.contains(char::is_control) {
+            true => CompletionCandidate::new(word(heading.id)).help(Some(title.into())),
+            false => CompletionCandidate::new(word(heading.title)).help(Some(heading.id.into())),
+        }
+    });
+    // Several conversations may have the same title.
+    let mut known = HashSet::new();
+    let is_new = |it: &CompletionCandidate| known.insert(it.get_value().to_owned());
+    candidates.filter(is_new).take(MAX_CANDIDATES).collect()
+}

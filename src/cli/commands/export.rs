@@ -1,0 +1,444 @@
+//! `verbatim export`: conversations as Markdown files.
+
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    fmt::Write as _,
+    fs,
+    io::{self, BufRead, BufReader, Read, Seek},
+    path::{Path, PathBuf},
+};
+
+use sha2::{Digest, Sha256};
+use unicode_normalization::UnicodeNormalization;
+
+use super::{filters::FilterArgs, show};
+use crate::cli::{
+    command::{CommandArgs, Facts, Invocation, OutputForm, Reads, Terminal},
+    error::{Error, Result},
+    terminal::{
+        notes,
+        output::{FOUND, NOTHING, complain, counted, plural},
+        progress::Step,
+    },
+};
+use verbatim_answer::{
+    clock::Clock,
+    conversation::{file_name, provenance},
+    markdown::add_message,
+};
+use verbatim_base::{
+    model::{Provenance, Stop},
+    private::{self, FileLock},
+};
+use verbatim_engine::{About, Attachment, AttachmentFiles, Engine, ListOptions, Session};
+use verbatim_text::{date, snippet};
+
+/// The number of conversations whose services are looked up in one step.
+const PART: usize = 500;
+
+const MAX_ID: usize = 8;
+
+/// The maximum number of bytes read of a file to find its conversation.
+const MAX_START: u64 = 4 << 10;
+
+const MAX_ENDING: usize = 8;
+
+const ATTACHMENTS: &str = "attachments";
+
+/// The file with the hashes of the written files, in the exported folder.
+const RECORD: &str = ".verbatim-export.json";
+
+const LOCK: &str = ".verbatim-export.lock";
+
+/// The number of attempts to take the lock, 10 ms apart, before the wait is told.
+const ATTEMPTS: u32 = 50;
+
+const NO_YEAR: &str = "undated";
+
+/// Write conversations as Markdown files
+///
+///     verbatim export ~/Notes/chats
+///     verbatim export ~/Notes/work --project parser --since 2025-01
+///
+/// Writes a file for each conversation into a folder for each year: its text in Markdown below a front
+/// matter that Obsidian and others read. Filters choose conversations; each is written whole. Run it
+/// again to bring the files up to date: a file whose conversation changed is written over, the others
+/// stay as they are. Files that you edited stay too, and files that no export wrote. The pictures and
+/// attachments that the import kept go to a folder `attachments` beside them, and each message links to
+/// its own.
+#[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Args {
+    /// The folder; it is created if it does not exist
+    #[arg(value_name = "FOLDER")]
+    target: PathBuf,
+    #[command(flatten)]
+    filters: FilterArgs,
+}
+
+impl CommandArgs for Args {
+    fn facts(&self) -> Facts {
+        Facts {
+            reads: Reads::EverySource,
+            writes: false,
+            takes_db: true,
+            makes_vectors: false,
+            may_be_torn: true,
+            waits_for: Some("looking up conversations"),
+            form: OutputForm::AsItIs,
+        }
+    }
+
+    fn run(&self, call: Invocation<'_>) -> Result<u8> {
+        run(self, call.engine, call.terminal)
+    }
+}
+
+fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Result<u8> {
+    let Terminal { environment, out } = terminal;
+    let stop = Stop::never();
+    let clock = environment.clock();
+    let (scope, unknown) = args.filters.scope(engine, clock, &stop)?;
+    notes::print(&unknown);
+    let listed = engine.all_sources().list(&scope, 0..usize::MAX, ListOptions::BRIEF, &stop)?;
+    notes::print(&listed.notes);
+    let failed = |path: &Path, source| Error::Export { path: path.to_owned(), source };
+    private::create_dir_all(&args.target).map_err(|error| failed(&args.target, error))?;
+    // Two exports into one folder run one after the other, because the second needs the record that
+    // the first writes.
+    let lock = args.target.join(LOCK);
+    let _lock =
+        match FileLock::try_acquire(&lock, ATTEMPTS).map_err(|error| failed(&lock, error))? {
+            Some(taken) => taken,
+            None => {
+                complain(&format!("waiting for another export into {}", args.target.display()));
+                FileLock::wait(&lock).map_err(|error| failed(&lock, error))?
+            }
+        };
+    let mut files = ExportedFiles::open(&args.target);
+    let step = Step::begin(environment, "Exporting");
+    let [mut written, mut unchanged, mut kept] = [0_u64; 3];
+    let mut attachments = 0;
+    let kept_files = AttachmentFiles::from_config(engine.config());
+    let mut done = 0;
+    for part in listed.abouts.chunks(PART) {
+        let services = provenance(engine, part, &stop)?;
+        for about in part {
+            done += 1;
+            step.count(done, listed.abouts.len());
+            let Some(session) = engine.find(&stop).session(about.source, &about.id, false)? else {
+                continue;
+            };
+            let path = files.path_for(about, clock);
+            let attached = show::attachments(engine, about.source, &about.id);
+            let mut links = links(&attached, about);
+            let mut copied = Ok(());
+            links.retain(|Link { attachment, place, .. }| match kept_files.open(attachment) {
+                Ok(mut content) if copied.is_ok() => {
+                    let target = path.with_file_name(place);
+                    let done = files.copy(&mut content, &target, attachment.bytes);
+                    copied = done.map_err(|error| failed(&target, error));
+                    true
+                }
+                Ok(_) => false,
+                Err(error) => {
+                    complain(&error.to_string());
+                    false
+                }
+            });
+            copied?;
+            attachments += links.len();
+            let of_service = services.get(&(about.source, about.id.clone()));
+            let text = markdown(&session, &links, of_service, clock);
+            let text = text.expect("a text can be written");
+            match files
+                .write(&path, &about.id, text.as_bytes())
+                .map_err(|error| failed(&path, error))?
+            {
+                ExportedFile::Written => written += 1,
+                ExportedFile::Unchanged => unchanged += 1,
+                ExportedFile::Kept => kept += 1,
+            }
+        }
+    }
+    step.clear();
+    files.save_record().map_err(|error| failed(&args.target.join(RECORD), error))?;
+    let all = written + unchanged + kept;
+    if let Some(first) = files.kept.first() {
+        let (all, first) = (counted(files.kept.len(), "file"), first.display());
+        complain(&format!(
+            "kept as now: {all} that no export wrote, or that changed after the last export, such as {first}; \
+             move it away to have it written"
+        ));
+    }
+    let folder = args.target.display();
+    let plural = plural(all);
+    writeln!(
+        out,
+        "{all} conversation{plural} in {folder}: {written} written, {unchanged} unchanged"
+    )?;
+    if attachments > 0 {
+        writeln!(out, "{} with them", counted(attachments, "attachment"))?;
+    }
+    Ok(if all > 0 { FOUND } else { NOTHING })
+}
+
+struct Link<'a> {
+    attachment: &'a Attachment,
+    name: String,
+    /// The path relative to the folder of the conversation's file, with `/` between its parts.
+    place: String,
+}
+
+/// Returns links to the attachments of a conversation. Their file names are unique and valid on
+/// every system.
+fn links<'a>(attachments: &'a [Attachment], about: &About) -> Vec<Link<'a>> {
+    let mut given = HashSet::new();
+    let link = |attachment: &'a Attachment| {
+        let (stem, ending) = name_of(attachment);
+        let numbered = |number: usize| match number {
+            1 => format!("{stem}.{ending}"),
+            _ => format!("{stem} {number}.{ending}"),
+        };
+        let is_free = |name: &String| !given.contains(&name.to_lowercase());
+        let name = (1..).map(numbered).find(is_free).expect("numbers do not end");
+        given.insert(name.to_lowercase());
+        let place = format!("{ATTACHMENTS}/{}/{name}", file_name(&about.id));
+        Link { attachment, name, place }
+    };
+    attachments.iter().map(link).collect()
+}
+
+/// Returns the file name of an attachment and its extension. The extension comes from the name in
+/// the export, or else from the media type.
+fn name_of(attachment: &Attachment) -> (String, String) {
+    let name = Path::new(&attachment.name);
+    let stem = name.file_stem().map(|stem| stem.to_string_lossy()).unwrap_or_default();
+    let given = name.extension().map(|ending| ending.to_string_lossy()).unwrap_or_default();
+    let is_plain = !given.is_empty()
+        && given.len() <= MAX_ENDING
+        && given.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    let by_type = attachment.extension();
+    match &*given {
+        // Claude.ai exports only the text of such a document.
+        "pdf" | "docx" | "xlsx" | "pptx" if by_type == "txt" => {
+            (file_name(&attachment.name), "txt".into())
+        }
+        given if is_plain && given != "dat" => (file_name(&stem), given.to_owned()),
+        _ => (file_name(&stem), by_type.to_owned()),
+    }
+}
+
+/// Returns whether two files of the same length have the same content.
+fn is_same(one: &mut fs::File, other: &mut fs::File) -> io::Result<bool> {
+    let (mut one, mut other) = (BufReader::new(one), BufReader::new(other));
+    loop {
+        let (a, b) = (one.fill_buf()?, other.fill_buf()?);
+        let length = a.len().min(b.len());
+        if a[..length] != b[..length] {
+            return Ok(false);
+        }
+        if length == 0 {
+            return Ok(true);
+        }
+        one.consume(length);
+        other.consume(length);
+    }
+}
+
+enum ExportedFile {
+    Written,
+    Unchanged,
+    /// The file stays as it is, because no export wrote it as it is now.
+    Kept,
+}
+
+struct ExportedFiles {
+    folder: PathBuf,
+    /// The hashes of the files as exports wrote them, by path relative to the folder.
+    written: BTreeMap<String, String>,
+    /// The files of earlier exports. The key is a file's first lines, which contain the conversation's id.
+    before: HashMap<String, PathBuf>,
+    /// The paths that this export has used, as [`same_name`] returns them.
+    given: HashSet<String>,
+    kept: Vec<PathBuf>,
+}
+
+impl ExportedFiles {
+    fn open(folder: &Path) -> ExportedFiles {
+        let entries = |folder: &Path| fs::read_dir(folder).into_iter().flatten().flatten();
+        // Only folders of years are read, so files that the user moved elsewhere stay as they are.
+        let is_year = |name: &str| {
+            name == NO_YEAR || name.len() == 4 && name.bytes().all(|byte| byte.is_ascii_digit())
+        };
+        let years = entries(folder).filter(|year| year.file_name().to_str().is_some_and(is_year));
+        let files = years
+            .flat_map(|year| entries(&year.path()).map(|file| file.path()).collect::<Vec<_>>())
+            .filter(|file| file.to_str().is_some_and(|name| name.ends_with(").md")));
+        let before = files.filter_map(|file| Some((first_lines(&file)?, file))).collect();
+        let record = fs::read(folder.join(RECORD)).unwrap_or_default();
+        let written = serde_json::from_slice(&record).unwrap_or_default();
+        let (folder, given, kept) = (folder.to_owned(), HashSet::new(), Vec::new());
+        ExportedFiles { folder, written, before, given, kept }
+    }
+
+    fn relative(&self, path: &Path) -> String {
+        path.strip_prefix(&self.folder).unwrap_or(path).to_string_lossy().into_owned()
+    }
+
+    /// Returns whether a file is missing, or is as an export wrote it. If not, notes that the file is kept.
+    fn may_write(&mut self, path: &Path) -> bool {
+        let is_missing = || {
+            fs::symlink_metadata(path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+        };
+        let known = self.written.get(&self.relative(path));
+        let is_ours =
+            || fs::File::open(path).and_then(hash_of).is_ok_and(|now| Some(&now) == known);
+        let may_write = is_missing() || is_ours();
+        if !may_write {
+            self.kept.push(path.to_owned());
+        }
+        may_write
+    }
+
+    /// Copies `length` bytes of content to a file, unless the file has this content already, or no export
+    /// wrote it.
+    fn copy(&mut self, content: &mut fs::File, target: &Path, length: u64) -> io::Result<()> {
+        let name = self.relative(target);
+        let is_same = fs::metadata(target).is_ok_and(|there| there.len() == length)
+            && is_same(content, &mut fs::File::open(target)?)?;
+        if is_same && self.written.contains_key(&name) {
+            return Ok(());
+        }
+        content.rewind()?;
+        if !is_same {
+            if !self.may_write(target) {
+                return Ok(());
+            }
+            if let Some(folder) = target.parent() {
+                private::create_dir_all(folder)?;
+            }
+            io::copy(content, &mut private::replace_file(target)?)?;
+            content.rewind()?;
+        }
+        self.written.insert(name, hash_of(content)?);
+        Ok(())
+    }
+
+    fn save_record(&self) -> io::Result<()> {
+        if self.written.is_empty() {
+            return Ok(());
+        }
+        let record = serde_json::to_vec_pretty(&self.written)?;
+        private::write(&self.folder.join(RECORD), &record)
+    }
+
+    /// Returns the path of a conversation's file: `YEAR/DATE title (id).md`.
+    fn path_for(&mut self, about: &About, clock: Clock) -> PathBuf {
+        let day = about.begun.or(about.last).and_then(|time| clock.minute(time));
+        let day = day.as_deref().and_then(|minute| minute.split(' ').next());
+        let year = day.and_then(|day| day.split('-').next()).unwrap_or(NO_YEAR);
+        let short = snippet::cut(&about.id, MAX_ID).unwrap_or(&about.id);
+        let named = |id: &str| {
+            let start = day.map(|day| format!("{day} ")).unwrap_or_default();
+            let name = format!("{start}{} ({id}).md", file_name(&about.title));
+            self.folder.join(year).join(name)
+        };
+        // Two short ids can be equal: ids of conversations that one agent started have the same
+        // beginning, and characters that file names cannot hold are removed.
+        let whole = file_name(&about.id);
+        let numbered = (2..).map(|number| named(&format!("{whole} {number}")));
+        let mut paths = [named(&file_name(short)), named(&whole)].into_iter().chain(numbered);
+        let path = paths.find(|path| self.given.insert(same_name(path)));
+        path.expect("numbers do not end")
+    }
+
+    /// Writes a file, unless another program or the user wrote the file that is there. If the title changed,
+    /// removes the conversation's file with the old name.
+    fn write(&mut self, path: &Path, id: &str, text: &[u8]) -> io::Result<ExportedFile> {
+        if fs::read(path).is_ok_and(|now| now == text) {
+            self.written.insert(self.relative(path), hash_of(text)?);
+            return Ok(ExportedFile::Unchanged);
+        }
+        let before = self.before.get(&id_lines(id));
+        let before = before.filter(|before| !self.given.contains(&same_name(before))).cloned();
+        if !before.iter().map(PathBuf::as_path).chain([path]).all(|file| self.may_write(file)) {
+            return Ok(ExportedFile::Kept);
+        }
+        if let Some(folder) = path.parent() {
+            private::create_dir_all(folder)?;
+        }
+        // The old file is removed first, because on some file systems both names can be the same file.
+        if let Some(before) = before {
+            fs::remove_file(&before)?;
+            self.written.remove(&self.relative(&before));
+        }
+        private::write(path, text)?;
+        self.written.insert(self.relative(path), hash_of(text)?);
+        Ok(ExportedFile::Written)
+    }
+}
+
+fn hash_of(content: impl Read) -> io::Result<String> {
+    let (mut content, mut hash) = (BufReader::new(content), Sha256::new());
+    while let part @ [_, ..] = content.fill_buf()? {
+        hash.update(part);
+        let length = part.len();
+        content.consume(length);
+    }
+    Ok(hash.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// Returns a path in the form in which paths are compared, because some file systems ignore the case of
+/// letters and how they are composed.
+fn same_name(path: &Path) -> String {
+    path.to_string_lossy().nfc().flat_map(char::to_lowercase).collect()
+}
+
+/// Returns the first lines of a conversation's file, which contain the id. A JSON string is valid YAML.
+fn id_lines(id: &str) -> String {
+    format!("---\nid: {}\n", serde_json::Value::from(id))
+}
+
+fn first_lines(file: &Path) -> Option<String> {
+    let start = fs::File::open(file).ok()?.take(MAX_START);
+    let mut lines = BufReader::new(start).lines().map_while(Result::ok);
+    Some(format!("{}\n{}\n", lines.next()?, lines.next()?))
+}
+
+fn markdown(
+    session: &Session,
+    links: &[Link<'_>],
+    of_service: Option<&Provenance>,
+    clock: Clock,
+) -> Result<String, std::fmt::Error> {
+    let about = &session.about;
+    let quoted = |text: &str| serde_json::Value::from(text).to_string();
+    let mut text = id_lines(&about.id);
+    writeln!(text, "title: {}", quoted(&about.title))?;
+    let service = of_service.map(|it| it.service.as_str()).filter(|service| !service.is_empty());
+    writeln!(text, "service: {}", quoted(service.unwrap_or(about.source.name())))?;
+    if let Some(link) = of_service.and_then(|it| it.link.as_deref()) {
+        writeln!(text, "url: {}", quoted(link))?;
+    }
+    if let Some(project) = &about.project {
+        writeln!(text, "project: {}", quoted(project))?;
+    }
+    for (key, time) in [("created", about.begun), ("updated", about.last)] {
+        if let Some(time) = time.and_then(date::to_iso) {
+            writeln!(text, "{key}: {time}")?;
+        }
+    }
+    writeln!(text, "messages: {}\n---", session.turns())?;
+    for turn in 0..session.turns() {
+        let message = session.message(turn);
+        add_message(&mut text, session.line(turn), &message, "", clock);
+        let (conversation, id) = (&message.conversation_id, &message.message_id);
+        for link in links.iter().filter(|link| link.attachment.is_of(conversation, id)) {
+            let is_picture = link.attachment.media_type.starts_with("image/");
+            let mark = if is_picture { "!" } else { "" };
+            writeln!(text, "\n{mark}[{}](<{}>)", link.name, link.place)?;
+        }
+    }
+    Ok(text)
+}

@@ -1,0 +1,138 @@
+//! The filters that several commands take, as flags. `verbatim_answer::filters` says what they mean.
+
+use clap::{
+    Arg, ArgAction, ArgMatches, Command, FromArgMatches, builder::NonEmptyStringValueParser,
+};
+use clap_complete::{ArgValueCandidates, CompletionCandidate};
+
+use crate::cli::error::{Result, usage};
+use verbatim_answer::{
+    clock::Clock,
+    filters::{self, FilterError, SINCE, UNTIL, WITHIN},
+};
+use verbatim_base::model::Stop;
+use verbatim_engine::{
+    Engine, Note, Scope,
+    filters::{ALL, NameFilter},
+};
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct FilterArgs {
+    given: filters::Filters,
+}
+
+/// The filters that are not by name.
+#[derive(Clone, Debug, Default, clap::Args)]
+struct OtherFilters {
+    /// Only messages with this role: user, assistant, tool, system (repeatable)
+    #[arg(long, value_name = "ROLE", add = ArgValueCandidates::new(|| {
+        ["user", "assistant", "tool", "system"].map(CompletionCandidate::new).into()
+    }))]
+    role: Vec<String>,
+    /// Only from this day or moment on: 7d, yesterday, "last week", 2025-01-31
+    ///
+    /// Also 1h, 30min, 3months, "2 years ago", monday, "this month", nov, "3 nov 2025", 2026-W40, 2025,
+    /// 2025-01 and 2025-01-31T14:30. A period, such as a week, begins here, and ends with --until.
+    #[arg(long, value_name = "DATE")]
+    since: Option<String>,
+    /// Only up to the end of this day or period, or up to this moment
+    #[arg(long, hide_short_help = true, value_name = "DATE")]
+    until: Option<String>,
+}
+
+/// Returns the flag of a filter by name.
+fn flag(filter: &'static NameFilter) -> Arg {
+    let values = filter.values;
+    let candidates = move || values().into_iter().map(CompletionCandidate::new).collect();
+    let flag = Arg::new(filter.name)
+        .long(filter.name)
+        .value_name(filter.value)
+        .value_parser(NonEmptyStringValueParser::new())
+        .action(ArgAction::Append)
+        .hide_short_help(!filter.is_common)
+        .help(filter.help)
+        .add(ArgValueCandidates::new(candidates));
+    let flag = filter.alias.into_iter().fold(flag, |flag, alias| flag.alias(alias));
+    match filter.more_help {
+        "" => flag,
+        more => flag.long_help(format!("{}\n\n{more}", filter.help)),
+    }
+}
+
+/// Returns the ids of the flags that narrow a search without words.
+pub(crate) fn ids() -> impl Iterator<Item = &'static str> {
+    ALL.into_iter().map(|filter| filter.name).chain(["within", filters::BY_ROLE, SINCE, UNTIL])
+}
+
+impl clap::Args for FilterArgs {
+    fn augment_args(command: Command) -> Command {
+        let command = ALL.into_iter().fold(command, |command, filter| command.arg(flag(filter)));
+        OtherFilters::augment_args(command)
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        FilterArgs::augment_args(command)
+    }
+}
+
+impl FromArgMatches for FilterArgs {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<FilterArgs, clap::Error> {
+        let mut filters = FilterArgs::default();
+        filters.update_from_arg_matches(matches)?;
+        Ok(filters)
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        for filter in ALL {
+            for value in matches.get_many::<String>(filter.name).into_iter().flatten() {
+                self.given.add(filter.name, value);
+            }
+        }
+        let OtherFilters { role, since, until } = OtherFilters::from_arg_matches(matches)?;
+        self.given.roles = role;
+        self.given.since = since;
+        self.given.until = until;
+        Ok(())
+    }
+}
+
+impl FilterArgs {
+    /// Returns these filters, for these conversations only.
+    pub(super) fn within(&self, conversations: &[String]) -> filters::Filters {
+        filters::Filters { within: conversations.to_vec(), ..self.given.clone() }
+    }
+
+    /// Returns whether the answer can include transcripts of coding agents.
+    pub(super) fn takes_transcripts(&self) -> bool {
+        self.given.takes_transcripts()
+    }
+
+    /// Returns the scope of the filters, and notes about sources that they leave out.
+    pub(super) fn scope(
+        &self,
+        engine: &Engine,
+        clock: Clock,
+        stop: &Stop,
+    ) -> Result<(Scope, Vec<Note>)> {
+        scope(&self.given, engine, clock, stop)
+    }
+}
+
+/// Returns the scope of filters that are flags, and notes about sources that they leave out.
+pub(crate) fn scope(
+    filters: &filters::Filters,
+    engine: &Engine,
+    clock: Clock,
+    stop: &Stop,
+) -> Result<(Scope, Vec<Note>)> {
+    filters.scope(engine, clock, stop).map_err(|error| match error {
+        FilterError::Engine(error) => error.into(),
+        FilterError::Date { filter, reason } => {
+            usage(format!("invalid value for '--{filter} <DATE>': {reason}"))
+        }
+        FilterError::OneMessage { conversation } => usage(format!(
+            "--{WITHIN} takes a conversation, not one message: --{WITHIN} {conversation}"
+        )),
+        error => usage(error.to_string()),
+    })
+}

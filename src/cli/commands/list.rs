@@ -1,0 +1,206 @@
+//! The command `verbatim list`.
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+use unicode_width::UnicodeWidthStr;
+
+use super::filters::FilterArgs;
+use crate::cli::{
+    command::{CommandArgs, Facts, Invocation, OutputForm, Reads, Terminal},
+    error::Result,
+    settings::values,
+    terminal::{
+        hit_lines::place,
+        layout::LineLayout,
+        notes,
+        output::{FOUND, NOTHING, complain, grouped, harmless, json_line},
+    },
+};
+use verbatim_answer::{
+    clock::Clock,
+    conversation::{ConversationJson, DescribedConversation, listed, title_line},
+};
+use verbatim_base::model::Stop;
+use verbatim_engine::{About, Engine, ListOptions, Scope};
+
+/// The maximum width of the column of ids; longer ids are not aligned.
+const LONGEST_ID: usize = 16;
+
+/// The length of the id of another conversation in a line.
+const SHORT_ID: usize = 8;
+
+/// How many conversations are read and printed at a time. The first part is small, so that it is printed
+/// before the slower work that prepares the rest of a long list.
+const FIRST_PART: usize = 50;
+const PART: usize = 500;
+
+const MOST_LISTED: usize = 50;
+
+/// List conversations, the most recently active first
+///
+/// Prints a line for each: id, time of the last activity, number of messages, title and service.
+///
+///     verbatim list --since 7d --service claude-code
+#[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    filters: FilterArgs,
+    /// List the least recently active first
+    #[arg(long)]
+    oldest: bool,
+    /// Print at most this many, 0 for all [default: 50]
+    #[arg(short = 'n', long, value_name = "COUNT", value_parser = values::parse_count)]
+    limit: Option<usize>,
+    /// Print one JSON object per conversation
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+impl CommandArgs for Args {
+    fn facts(&self) -> Facts {
+        let form = if self.json { OutputForm::AsItIs } else { OutputForm::Pages };
+        Facts {
+            reads: Reads::EverySource,
+            writes: false,
+            takes_db: true,
+            makes_vectors: false,
+            may_be_torn: true,
+            waits_for: Some("looking up conversations"),
+            form,
+        }
+    }
+
+    fn run(&self, call: Invocation<'_>) -> Result<u8> {
+        run(self, call.engine, call.terminal)
+    }
+}
+
+fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Result<u8> {
+    let Terminal { environment, out } = terminal;
+    let stop = Stop::never();
+    let clock = environment.clock();
+    let (scope, notes) = args.filters.scope(engine, clock, &stop)?;
+    notes::print(&notes);
+    let limit = match args.limit {
+        Some(0) => usize::MAX,
+        limit => limit.unwrap_or(MOST_LISTED),
+    };
+    let options = ListOptions { oldest_first: args.oldest, ..ListOptions::BRIEF };
+    let page = engine.all_sources().undescribed(&scope, 0..limit, options, &stop)?;
+    notes::print(&page.notes);
+    let short = engine.find(&stop).short_ids(&page.ids())?;
+    let id = short.iter().map(|id| id.width()).max().unwrap_or(0).min(LONGEST_ID);
+    let columns = ListColumns { layout: LineLayout::of(environment), clock, id };
+    let mut start = 0;
+    while start < short.len() {
+        let size = if start == 0 { FIRST_PART } else { PART };
+        let part = start..short.len().min(start + size);
+        if start == FIRST_PART {
+            out.flush()?;
+        }
+        start = part.end;
+        let abouts = page.abouts(part.clone(), !args.json);
+        let conversations = listed(engine, &abouts, &short[part], &stop)?;
+        for (about, conversation) in abouts.iter().zip(&conversations) {
+            match args.json {
+                true => write_json(out, engine, about, (clock, conversation))?,
+                false => write_text(out, about, conversation, &columns)?,
+            }
+        }
+    }
+    let has_chats = !short.is_empty() || !notes::has_no_chats(engine, &stop)?;
+    if short.is_empty() && page.notes.is_empty() {
+        complain(if !has_chats {
+            notes::NO_CHATS
+        } else if scope != Scope::default() {
+            "no conversation found; without filters, `verbatim list` shows all"
+        } else {
+            "no conversation found; those that the setting `exclude` names are left out"
+        });
+    }
+    let more = page.total.saturating_sub(short.len());
+    if more > 0 {
+        let shown = grouped(short.len() as u64);
+        let text =
+            format!("{shown} of {} conversations; `-n 0` shows all", grouped(page.total as u64));
+        match environment.terminal && !args.json {
+            true => writeln!(out, "{}", columns.layout.note(&text))?,
+            // Who gives a limit knows that there may be more.
+            false if args.limit.is_none() => {
+                out.flush()?;
+                complain(&text);
+            }
+            false => {}
+        }
+    }
+    // An empty list is an answer, but not if a filter names nothing or a source could not be read.
+    let is_answer = has_chats && notes.is_empty() && page.notes.is_empty();
+    Ok(if short.is_empty() && !is_answer { NOTHING } else { FOUND })
+}
+
+struct ListColumns {
+    layout: LineLayout,
+    clock: Clock,
+    id: usize,
+}
+
+fn write_text(
+    out: &mut dyn Write,
+    about: &About,
+    conversation: &DescribedConversation,
+    columns: &ListColumns,
+) -> io::Result<()> {
+    let ListColumns { layout, clock, .. } = *columns;
+    let id = harmless(&conversation.short_id);
+    let title = harmless(&title_line(&about.title));
+    let mut place = place(conversation);
+    if let Some(earlier) = &about.continues {
+        let earlier: String = earlier.chars().take(SHORT_ID).collect();
+        place += &format!(" · continues {}", harmless(&earlier));
+    }
+    layout.entry(
+        out,
+        (&id, conversation.link(), columns.id.saturating_sub(id.width())),
+        [&clock.words(about.last), &grouped(about.turns)],
+        (&title, &place),
+    )
+}
+
+fn write_json(
+    out: &mut dyn Write,
+    engine: &Engine,
+    about: &About,
+    (clock, conversation): (Clock, &DescribedConversation),
+) -> io::Result<()> {
+    #[derive(Serialize)]
+    struct JsonConversation<'a> {
+        id: &'a str,
+        title: &'a str,
+        messages: u32,
+        begun: Option<String>,
+        last: Option<String>,
+        session: Option<&'a str>,
+        path: String,
+        summary: &'a str,
+        gone: Option<String>,
+        continues: Option<&'a str>,
+        #[serde(flatten)]
+        origin: ConversationJson<'a>,
+    }
+    let conversation = JsonConversation {
+        id: &about.id,
+        title: &about.title,
+        messages: about.turns,
+        begun: about.begun.and_then(|time| clock.iso(time)),
+        last: about.last.and_then(|time| clock.iso(time)),
+        session: about.session.as_deref(),
+        path: engine.find(&Stop::never()).path_of(about),
+        summary: &about.summary,
+        gone: about.gone.and_then(|time| clock.iso(time)),
+        continues: about.continues.as_deref(),
+        origin: conversation.json(),
+    };
+    json_line(out, &conversation)
+}

@@ -1,0 +1,219 @@
+//! `verbatim open` and `verbatim resume`: return to a conversation's page on its site, or to its session.
+
+use std::{
+    io::{self, Write},
+    path::Path,
+    process::Command,
+};
+
+use clap_complete::ArgValueCompleter;
+use serde::Serialize;
+
+use super::completions;
+use crate::cli::{
+    command::{CommandArgs, Facts, Invocation, OutputForm, Reads, Terminal},
+    error::{Error, Result},
+    terminal::{
+        hit_lines::place,
+        output::{FOUND, NOTHING, TROUBLE, complain, harmless, json_line},
+        waiting,
+    },
+};
+use verbatim_answer::{
+    clock::Clock,
+    conversation::{ConversationJson, DescribedConversation, conversation, target},
+    resume::ResumeCommand,
+};
+use verbatim_base::model::Stop;
+use verbatim_engine::{About, Engine};
+
+/// Open a conversation on its service's site, in the browser
+///
+///     verbatim open 6650a1b2
+///     verbatim open "borrow checker" --print
+#[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct OpenArgs {
+    /// The conversation: the beginning of its id, its title or a part of it; ID:NUMBER as search prints it
+    ///
+    /// Several words are one title.
+    #[arg(required = true, add = ArgValueCompleter::new(completions::conversations))]
+    conversation: Vec<String>,
+    /// Print the address and do not open it
+    #[arg(long)]
+    print: bool,
+    /// Print one JSON object: id, source, url
+    #[arg(long)]
+    json: bool,
+}
+
+/// Print the command that resumes a coding agent's session
+///
+///     verbatim resume bb32e6fc
+///     verbatim resume bb32e6fc --run
+#[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct ResumeArgs {
+    /// The conversation: the beginning of its id, its title or a part of it; ID:NUMBER as search prints it
+    ///
+    /// Several words are one title.
+    #[arg(required = true, add = ArgValueCompleter::new(completions::conversations))]
+    conversation: Vec<String>,
+    /// Start the agent now
+    #[arg(long, conflicts_with = "json")]
+    run: bool,
+    /// Print one JSON object: id, source, session, folder, command
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct JsonOpened<'a> {
+    id: &'a str,
+    #[serde(flatten)]
+    origin: ConversationJson<'a>,
+    #[serde(flatten)]
+    resumed: Option<JsonResumed<'a>>,
+}
+
+#[derive(Serialize)]
+struct JsonResumed<'a> {
+    session: Option<&'a str>,
+    command: Option<String>,
+}
+
+impl CommandArgs for OpenArgs {
+    fn facts(&self) -> Facts {
+        Facts {
+            reads: Reads::EverySource,
+            writes: false,
+            takes_db: true,
+            makes_vectors: false,
+            may_be_torn: false,
+            waits_for: Some("looking up conversations"),
+            form: OutputForm::AsItIs,
+        }
+    }
+
+    fn run(&self, call: Invocation<'_>) -> Result<u8> {
+        open(self, call.engine, call.terminal.out)
+    }
+}
+
+fn open(args: &OpenArgs, engine: &Engine, out: &mut dyn Write) -> Result<u8> {
+    let (about, found) = find(engine, &args.conversation)?;
+    if args.json {
+        json_line(out, &JsonOpened { id: &about.id, origin: found.json(), resumed: None })?;
+    }
+    let Some(link) = found.link() else {
+        let advice = match found.resume() {
+            Some(_) => format!("; try `verbatim resume {}`", found.short_id),
+            None => String::new(),
+        };
+        let (id, place) = (&found.short_id, place(&found));
+        complain(&format!("{id} ({place}) has no address on the web{advice}"));
+        return Ok(NOTHING);
+    };
+    if !args.json {
+        writeln!(out, "{}", harmless(link))?;
+    }
+    if !args.print && is_web(link) {
+        browse(link)?;
+    }
+    Ok(FOUND)
+}
+
+/// Returns whether a link is a web address. Other links from an export must not be opened.
+pub(crate) fn is_web(link: &str) -> bool {
+    ["https://", "http://"].iter().any(|start| link.starts_with(start))
+}
+
+pub(crate) fn browse(link: &str) -> Result<()> {
+    // The error of the crate `open` is replaced, because it names a command that the user did not type.
+    let reason = || io::Error::other("none could be started; open the address yourself");
+    let failed = |_| Error::Start { what: format!("a browser for {link}"), source: reason() };
+    open::that_detached(link).map_err(failed)
+}
+
+impl CommandArgs for ResumeArgs {
+    fn facts(&self) -> Facts {
+        Facts {
+            reads: Reads::EverySource,
+            writes: false,
+            takes_db: true,
+            makes_vectors: false,
+            may_be_torn: false,
+            waits_for: Some("looking up conversations"),
+            form: OutputForm::AsItIs,
+        }
+    }
+
+    fn run(&self, call: Invocation<'_>) -> Result<u8> {
+        let Terminal { environment, out } = call.terminal;
+        resume(self, call.engine, environment.clock(), out)
+    }
+}
+
+fn resume(args: &ResumeArgs, engine: &Engine, clock: Clock, out: &mut dyn Write) -> Result<u8> {
+    let (about, found) = find(engine, &args.conversation)?;
+    if args.json {
+        let resumed = found.resume();
+        let resumed = JsonResumed {
+            session: resumed.as_ref().map(|session| session.words[2]),
+            command: resumed.as_ref().map(ToString::to_string),
+        };
+        let (id, origin) = (&about.id, found.json());
+        json_line(out, &JsonOpened { id, origin, resumed: Some(resumed) })?;
+    }
+    let Some(session) = found.resume() else {
+        let (id, place) = (&found.short_id, place(&found));
+        if let Some(gone) = found.gone() {
+            let since = clock.words(Some(gone));
+            complain(&format!(
+                "{id} ({place}) cannot be resumed: the file of its transcript is gone or was cut \
+                 (noticed: {since}); `verbatim show {id}` prints what was kept"
+            ));
+            return Ok(NOTHING);
+        }
+        complain(&format!("{id} ({place}) is not a coding agent's session that can be resumed"));
+        return Ok(NOTHING);
+    };
+    if args.json {
+        return Ok(FOUND);
+    }
+    if !args.run {
+        writeln!(out, "{}", harmless(&session.to_string()))?;
+        return Ok(FOUND);
+    }
+    let ResumeCommand { folder, words } = &session;
+    // The agent looks a session up by the folder that it is started in.
+    if let Some(folder) = folder.filter(|folder| !Path::new(folder).is_dir()) {
+        let agent = ResumeCommand { folder: None, words: session.words };
+        complain(&format!(
+            "the session's folder is gone: {folder}; nothing was started. Make the folder again, then: \
+             `{session}`; or start the agent in another folder: `{agent}`"
+        ));
+        return Ok(TROUBLE);
+    }
+    // On Windows the agents are scripts, and only a shell can find scripts by name.
+    let mut command = Command::new(if cfg!(windows) { "cmd" } else { words[0] });
+    if cfg!(windows) {
+        command.arg("/C").arg(words[0]);
+    }
+    command.args(&words[1..]);
+    if let Some(folder) = folder {
+        command.current_dir(folder);
+    }
+    let failed = |source| Error::Start { what: words[0].to_owned(), source };
+    // The terminal belongs to the agent now.
+    waiting::clear();
+    let status = command.status().map_err(failed)?;
+    Ok(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(NOTHING))
+}
+
+fn find(engine: &Engine, words: &[String]) -> Result<(About, DescribedConversation)> {
+    let stop = Stop::never();
+    let (about, _) = target(engine, &words.join(" "), &stop)?;
+    let found = conversation(engine, (about.source, about.id.clone()), &stop)?;
+    Ok((about, found))
+}

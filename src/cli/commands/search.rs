@@ -1,0 +1,475 @@
+//! The command `verbatim search`.
+
+mod conversations;
+mod patterns;
+mod ranked;
+
+use std::{
+    io::{self, Write},
+    ops::ControlFlow,
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
+
+use clap::{ValueEnum, error::ErrorKind};
+use clap_complete::ArgValueCompleter;
+
+use self::{
+    conversations::{ListForm, MatchingConversations},
+    patterns::{Patterns, hint},
+};
+use super::{
+    completions::conversations,
+    filters::{self, FilterArgs},
+};
+use crate::cli::{
+    command::{CommandArgs, Facts, Invocation, OutputForm, Reads, Terminal},
+    error::{Error, Result},
+    settings::{
+        engine_config::{PlaceArgs, passed_over_note},
+        values,
+    },
+    terminal::{
+        hit_groups::HitGroups,
+        hit_lines::{HitLine, Page},
+        layout::{Color, LineLayout},
+        notes,
+        output::{FOUND, NOTHING, complain, counted, grouped},
+    },
+};
+use verbatim_answer::{
+    asked::{Asked, AskedError, MOST_RANKED},
+    exact::{ExactSearch, NothingFound},
+    json_lines::{Context, JsonLines, WrittenLines, json_line},
+};
+use verbatim_base::model::{Hit, Request, Stop};
+use verbatim_engine::{
+    Count, Engine, Make, Mode, Scope, SearchPlan, Searched, SourceKind, StoreAddress,
+};
+
+/// The maximum number of highlighted matches in a message.
+const MOST_SPANS: usize = 100;
+
+/// The number of messages up to which a cluster's are counted beyond the limit.
+const MOST_COUNTED_IN_CLUSTER: usize = 1_000;
+
+/// The number of messages of an example.
+const FEW: usize = 3;
+
+/// The number of other searches that are proposed if nothing was found.
+const MOST_READINGS: usize = 3;
+
+/// Find a piece of text in your chats
+///
+/// Prints the conversations with a message or a title that contains the words, one after the other.
+/// Letters match in any case, unless the words have a capital letter (-i, -s). Conversations with the
+/// newest match come first. `verbatim show ID:NUMBER` shows a message.
+/// With --mode words, vector or both, the words are a question. The messages that answer it best come
+/// first. They contain its "quoted" texts exactly, and none of its -words.
+/// The exit code is grep's: 0 if something was found, 1 if nothing, 2 for trouble.
+///
+///     verbatim search borrow checker --since 30d
+///     verbatim search -e 'timeout after \d+ ?ms' --not staging
+///     verbatim search "how did we fix the login?" --mode both --project shop
+#[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    patterns: Patterns,
+    /// exact, or the best by words, by meaning (vector) or by both
+    ///
+    /// exact: messages that contain the words (text, as in the MCP tool `search`, is the same); words: the
+    /// best by words; vector: the best by meaning; both: the best by words and meaning.
+    #[arg(long, value_name = "MODE", default_value = "exact", hide_possible_values = true)]
+    mode: SearchMode,
+    #[command(flatten)]
+    filters: FilterArgs,
+    /// Only this conversation: its id, title or link (repeatable)
+    #[arg(long = "in", value_name = "CONVERSATION", add = ArgValueCompleter::new(conversations))]
+    within: Vec<String>,
+    /// Print at most this many messages, and as many titles, 0 for all [default: 50]
+    #[arg(short = 'n', long, value_name = "COUNT", value_parser = values::parse_count)]
+    limit: Option<usize>,
+    /// Print the oldest messages first, not the newest
+    #[arg(long, hide_short_help = true)]
+    oldest: bool,
+    /// Print this many messages of the conversation before and after each match
+    #[arg(short = 'C', long, value_name = "COUNT", default_value_t = 0, value_parser = values::parse_count)]
+    context: usize,
+    /// Print this many messages before each match
+    #[arg(short = 'B', long, hide_short_help = true, value_name = "COUNT", value_parser = values::parse_count)]
+    before_context: Option<usize>,
+    /// Print this many messages after each match
+    #[arg(short = 'A', long, hide_short_help = true, value_name = "COUNT", value_parser = values::parse_count)]
+    after_context: Option<usize>,
+    /// Print one JSON object per message: message_id, conversation_id, title, role, time, content,
+    /// position, source, service, project, branch, folder, model, url, number, title_only; with
+    /// -C also context
+    #[arg(long)]
+    json: bool,
+    /// Print only the conversations, one line each with its number of matches; -n counts them
+    #[arg(short = 'l', long, hide_short_help = true, conflicts_with = "count")]
+    conversations: bool,
+    /// Print only the ids of the conversations, each followed by a zero byte, for xargs -0
+    #[arg(short = '0', long, hide_short_help = true, conflicts_with_all = ["json", "count"])]
+    null: bool,
+    /// Print only how many messages match, of all sources and without a limit; titles are counted apart
+    #[arg(short = 'c', long, hide_short_help = true)]
+    count: bool,
+    /// Print nothing; the exit code says whether something was found
+    #[arg(short = 'q', long, hide_short_help = true)]
+    quiet: bool,
+    /// Colour the output
+    #[arg(long, hide_short_help = true, value_name = "WHEN", default_value = "auto")]
+    color: Color,
+}
+
+impl Args {
+    /// Returns what is asked for, without the filters by name.
+    fn asked(&self) -> Result<Asked> {
+        let mode = match self.mode {
+            SearchMode::Exact => None,
+            SearchMode::Words => Some(Mode::Text),
+            SearchMode::Vector => Some(Mode::Vector),
+            SearchMode::Both => Some(Mode::Both),
+        };
+        let (oldest_first, limit) = (self.oldest, self.limit);
+        let filters = self.filters.within(&self.within);
+        let asked = Asked { mode, filters, oldest_first, limit, ..self.patterns.asked() };
+        asked.check().map_err(refused)?;
+        for (is_given, option) in
+            [(self.count, "count"), (self.conversations, "conversations"), (self.null, "null")]
+        {
+            if is_given && mode.is_some() {
+                return Err(refused(AskedError::NotRanked { option }));
+            }
+        }
+        Ok(asked)
+    }
+
+    fn ranks(&self) -> bool {
+        self.mode != SearchMode::Exact
+    }
+
+    fn context(&self) -> Context {
+        let or_both = |count: Option<usize>| count.unwrap_or(self.context);
+        Context { before: or_both(self.before_context), after: or_both(self.after_context) }
+    }
+
+    /// Returns whether the messages around each match are shown.
+    fn has_context(&self) -> bool {
+        !self.context().is_empty()
+    }
+
+    /// Returns whether the answer is for a person and may be long.
+    fn is_paged(&self) -> bool {
+        !(self.json || self.count || self.null || self.quiet)
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum SearchMode {
+    // `text` is the name in the MCP tool `search`.
+    #[value(alias = "text")]
+    Exact,
+    Words,
+    Vector,
+    Both,
+}
+
+impl CommandArgs for Args {
+    fn facts(&self) -> Facts {
+        let reads = match (self.filters.takes_transcripts(), self.ranks()) {
+            (false, _) => Reads::Home,
+            (true, true) => Reads::EverySource,
+            (true, false) => Reads::EverySourceExactly,
+        };
+        let form = if self.is_paged() { OutputForm::Pages } else { OutputForm::AsItIs };
+        Facts {
+            reads,
+            writes: false,
+            takes_db: true,
+            makes_vectors: true,
+            may_be_torn: self.ranks() || self.has_context(),
+            waits_for: Some("searching"),
+            form,
+        }
+    }
+
+    fn run(&self, call: Invocation<'_>) -> Result<u8> {
+        run(self, call.places, call.engine, call.terminal)
+    }
+}
+
+fn run(args: &Args, places: &PlaceArgs, engine: &Engine, terminal: Terminal<'_>) -> Result<u8> {
+    let Terminal { environment, out } = terminal;
+    let stop = Stop::never();
+    let asked = args.asked()?;
+    let clock = environment.clock();
+    let (scope, notes) = filters::scope(&asked.filters, engine, clock, &stop)?;
+    notes::print(&notes);
+    let passed_over = passed_over_note(engine.config());
+    if let Some(note) = passed_over.as_ref().filter(|_| environment.progress) {
+        complain(note);
+    }
+    let layout = args.color.applied(LineLayout::of(environment));
+    let page = Page { engine, layout, clock, context: args.context() };
+    if let Some(mode) = asked.mode {
+        let has_limit = args.limit.is_some_and(|limit| (1..=MOST_RANKED).contains(&limit));
+        let form = ranked::Form { json: args.json, quiet: args.quiet, has_limit };
+        return ranked::run(
+            &asked.question(mode, scope),
+            form,
+            page,
+            Terminal { environment, out },
+        );
+    }
+    let search = Exact::of(&asked, page, scope, &stop)?;
+    let count = if args.quiet {
+        usize::from(search.search.finds()?)
+    } else if args.count {
+        search.count(args.json, environment.terminal, out)?
+    } else if args.conversations || args.null {
+        let form = ListForm { json: args.json, null: args.null };
+        search.conversations(form, out)?
+    } else if args.json {
+        search.json(out)?
+    } else {
+        search.grouped(environment.terminal, out)?
+    };
+    if count > 0 {
+        return Ok(FOUND);
+    }
+    if args.quiet {
+        return Ok(NOTHING);
+    }
+    complain(&places.in_commands(&search.nothing()?));
+    if let Some(note) = passed_over.filter(|_| !environment.progress) {
+        complain(&note);
+    }
+    Ok(NOTHING)
+}
+
+/// Prints a few messages with a text.
+pub(super) fn show_few(text: &str, engine: &Engine, terminal: Terminal<'_>) -> Result<()> {
+    let Terminal { environment, out } = terminal;
+    let asked = Asked { limit: Some(FEW), ..Asked::of(text) };
+    let (layout, context) = (LineLayout::of(environment), Context::default());
+    let page = Page { engine, layout, clock: environment.clock(), context };
+    Exact::of(&asked, page, Scope::default(), &Stop::never())?
+        .grouped(environment.terminal, out)?;
+    Ok(())
+}
+
+/// Returns the error of a question that cannot be asked, with the flags of this command.
+fn refused(error: AskedError) -> Error {
+    let message = match error {
+        AskedError::NotRanked { option } => {
+            let flag = if option == "regex" { "regexp" } else { option };
+            format!("--{flag} is for exact search; leave out --mode or --{flag}")
+        }
+        error => error.to_string(),
+    };
+    Error::Usage(clap::Error::raw(ErrorKind::ArgumentConflict, format!("{message}\n")))
+}
+
+struct Exact<'a> {
+    page: Page<'a>,
+    asked: &'a Asked,
+    search: ExactSearch<'a>,
+    /// The maximum number of messages to show.
+    limit: usize,
+}
+
+impl<'a> Exact<'a> {
+    fn of(asked: &'a Asked, page: Page<'a>, scope: Scope, stop: &Stop) -> Result<Exact<'a>> {
+        let search = asked.search(page.engine, scope, stop)?;
+        Ok(Exact { page, asked, search, limit: asked.most().unwrap_or(usize::MAX) })
+    }
+
+    /// Searches, and prints the notes.
+    fn all<T: Send>(
+        &self,
+        limit: Option<usize>,
+        make: Make<'_, T>,
+        show: &mut dyn FnMut(T) -> ControlFlow<()>,
+    ) -> Result<Searched> {
+        let searched = self.search.each(limit, make.into(), show)?;
+        notes::print(&searched.notes);
+        Ok(searched)
+    }
+
+    fn count(&self, is_json: bool, is_terminal: bool, out: &mut dyn Write) -> Result<usize> {
+        let (count, notes) = self.search.count()?;
+        notes::print(&notes);
+        let Count { messages, conversations, titles } = count;
+        let (of_messages, of_conversations, of_titles) = (
+            counted(messages, "message"),
+            counted(conversations, "conversation"),
+            counted(titles, "conversation"),
+        );
+        match (is_json, is_terminal) {
+            (true, _) => json_line(out, &count)?,
+            // As grep does, so that scripts can compare it.
+            (false, false) => writeln!(out, "{messages}")?,
+            (false, true) => {
+                writeln!(out, "{of_messages} in {of_conversations}")?;
+                if titles > 0 {
+                    writeln!(out, "{of_titles} by title")?;
+                }
+            }
+        }
+        Ok(messages + titles)
+    }
+
+    /// Writes the conversations that match, in the order of their first matches.
+    fn conversations(&self, form: ListForm, out: &mut dyn Write) -> Result<usize> {
+        let mut found = MatchingConversations::default();
+        let render = |kind: SourceKind, hit: Hit<'_>| {
+            Some(MatchingConversations::render(&self.search, kind, &hit))
+        };
+        self.all(None, &render, &mut |one| {
+            found.add(one);
+            ControlFlow::Continue(())
+        })?;
+        let count = found.write(self.limit, form, self.page, out)?;
+        self.write_cut_note(count < found.len(), out)?;
+        Ok(count)
+    }
+
+    fn json(&self, out: &mut dyn Write) -> Result<usize> {
+        let stop = Stop::never();
+        let Page { engine, clock, context, .. } = self.page;
+        let mut lines = JsonLines { engine, clock, context, stop: &stop, out };
+        let WrittenLines { count, is_cut, notes } = lines.exact(&self.search, self.asked.most())?;
+        notes::print(&notes);
+        self.write_cut_note(is_cut, out)?;
+        Ok(count)
+    }
+
+    /// Returns the limit for each source; `None` if titles can match, because each title is shown only once.
+    fn limit_of_source(&self) -> Option<usize> {
+        let Request { text, or, and, .. } = &self.search.request;
+        let has_text = !text.is_empty() || !or.is_empty() || !and.is_empty();
+        self.asked.most().filter(|_| !has_text)
+    }
+
+    fn grouped(&self, is_terminal: bool, out: &mut dyn Write) -> Result<usize> {
+        let marks = (&self.search.marks, MOST_SPANS);
+        let mark = |text: &str| self.search.marks.spans(text, MOST_SPANS);
+        let mut groups = HitGroups::new(self.limit);
+        let is_full = AtomicBool::new(false);
+        let mut outcome = Ok(());
+        let most = self.most_counted();
+        // Of all hits, the first ones are written while the search looks for the others.
+        let writes_begun = self.limit == usize::MAX && !self.search.oldest_first;
+        let mut show = |found: HitLine| {
+            let time = found.message.time();
+            let taken = groups.add(found).and_then(|()| match writes_begun {
+                true => groups.write_begun(time, &self.page, &mark, out),
+                false => Ok(()),
+            });
+            if let Err(error) = taken {
+                outcome = Err(error);
+                return ControlFlow::Break(());
+            }
+            if !groups.is_full() {
+                return ControlFlow::Continue(());
+            }
+            is_full.store(true, Ordering::Relaxed);
+            match is_terminal && groups.messages() < most {
+                true => ControlFlow::Continue(()),
+                false => {
+                    groups.is_cut = true;
+                    ControlFlow::Break(())
+                }
+            }
+        };
+        let render = |kind, hit: Hit<'_>| {
+            // What is beyond the limit is only counted.
+            Some(match is_full.load(Ordering::Relaxed) {
+                false => HitLine::new(kind, &hit, self.page.layout, marks),
+                true => {
+                    let is_title_only = self.search.is_title_only(&hit);
+                    HitLine::counted(kind, &hit, is_title_only)
+                }
+            })
+        };
+        let searched = self.all(self.limit_of_source(), &render, &mut show)?;
+        outcome?;
+        let is_cut = groups.is_cut;
+        let count = groups.write(&self.page, &mark, out)?;
+        if is_terminal && count > 0 {
+            let text = format!("{}{}", groups.totals(), self.searched(&searched)?);
+            writeln!(out, "{}", self.page.layout.note(&text))?;
+        }
+        self.write_cut_note(!is_terminal && is_cut, out)?;
+        Ok(count)
+    }
+
+    /// Returns the number of messages up to which they are counted beyond the limit. A cluster sends each
+    /// message that it counts.
+    fn most_counted(&self) -> usize {
+        match self.page.engine.config().db {
+            Some(StoreAddress::Cluster(_)) => MOST_COUNTED_IN_CLUSTER,
+            _ => usize::MAX,
+        }
+    }
+
+    /// Writes a line below the messages if the default limit may have left out messages.
+    fn write_cut_note(&self, is_cut: bool, out: &mut dyn Write) -> io::Result<()> {
+        if is_cut && self.asked.limit.is_none() {
+            out.flush()?;
+            let limit = self.limit;
+            complain(&format!(
+                "the first {limit} are shown, and there may be more; `-n 0` shows all"
+            ));
+        }
+        Ok(())
+    }
+
+    /// Returns the number of searched messages and the time; empty if SQLite searched, or with filters.
+    fn searched(&self, searched: &Searched) -> Result<String> {
+        let mut took = Duration::ZERO;
+        for plan in &searched.plans {
+            match plan {
+                SearchPlan::ByIndex { trace, .. } => took = took.max(trace.lookup + trace.search),
+                SearchPlan::ByCluster { took: one, .. } => took = took.max(*one),
+                SearchPlan::ByLike { .. } => return Ok(String::new()),
+            }
+        }
+        if self.search.has_filters() {
+            return Ok(String::new());
+        }
+        let (messages, _) = self.page.engine.size(&Stop::never())?;
+        let took = took.as_secs_f64() * 1e3;
+        Ok(format!(" (of {} searched in {took:.1} ms)", grouped(messages)))
+    }
+
+    /// Returns the sentence that nothing was found, with the number of searched messages and other searches
+    /// that find something.
+    fn nothing(&self) -> Result<String> {
+        let engine = self.page.engine;
+        let (messages, conversations) = engine.size(&Stop::never())?;
+        if notes::is_without_chats(engine, messages) {
+            return Ok(notes::NO_CHATS.to_owned());
+        }
+        let NothingFound { sentence, readings, has_nearest } = self.search.nothing(MOST_READINGS);
+        let none = match self.search.has_filters() {
+            true => sentence,
+            false => {
+                let messages = counted(messages as usize, "message");
+                let conversations = counted(conversations, "conversation");
+                format!("{sentence} ({messages} in {conversations} looked at)")
+            }
+        };
+        let hints: Vec<String> =
+            readings.iter().map(|reading| hint(reading, &self.asked.filters)).collect();
+        Ok(match &hints[..] {
+            [] if has_nearest => format!("{none}; --mode both finds the nearest by meaning"),
+            [] => none,
+            [hint] => format!("{none}; {hint}"),
+            hints => format!("{none}\n  {}", hints.join("\n  ")),
+        })
+    }
+}

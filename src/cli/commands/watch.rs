@@ -1,0 +1,152 @@
+//! The command `verbatim watch`.
+
+use std::{
+    sync::{Arc, mpsc},
+    thread,
+    time::Duration,
+};
+
+use chrono::Local;
+
+use crate::cli::{
+    command::{CommandArgs, Facts, Invocation, OutputForm, Reads, Terminal},
+    error::{Error, Result},
+    terminal::{
+        echo,
+        output::{FOUND, complain, counted, harmless},
+    },
+};
+use verbatim_engine::{Engine, Source, SourceKind, StoreAddress, UpkeepEvent};
+use verbatim_server::watch;
+
+/// The maximum time that the program waits for a refresh to stop and clean up before it ends.
+const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(5);
+
+/// Keep the indexes current until you stop it
+///
+/// Follows the databases and refreshes their indexes; prints a line for each refresh. A server does
+/// this by itself; use this command for searches in the terminal. Ctrl-C ends it.
+///
+///     verbatim watch
+#[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Args {}
+
+/// An event that wakes the loop of `verbatim watch`.
+enum Wake {
+    Event(watch::Event),
+    Interrupted,
+}
+
+impl CommandArgs for Args {
+    fn facts(&self) -> Facts {
+        Facts {
+            reads: Reads::Nothing,
+            writes: true,
+            takes_db: true,
+            makes_vectors: true,
+            may_be_torn: false,
+            waits_for: None,
+            form: OutputForm::AsItIs,
+        }
+    }
+
+    fn run(&self, call: Invocation<'_>) -> Result<u8> {
+        run(call.engine, call.terminal)
+    }
+}
+
+fn run(engine: &Arc<Engine>, terminal: Terminal<'_>) -> Result<u8> {
+    let Terminal { environment, out } = terminal;
+    if environment.progress {
+        complain(&format!("following {}; Ctrl-C ends it", followed(engine)));
+    }
+    if matches!(engine.config().db, Some(StoreAddress::Cluster(_))) {
+        complain("the cluster keeps its own index; only transcripts are followed");
+    }
+    let (sender, messages) = mpsc::channel();
+    let interrupt = sender.clone();
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_io().build().map_err(Error::Watch)?;
+    thread::spawn(move || {
+        drop(runtime.block_on(interrupted()));
+        drop(interrupt.send(Wake::Interrupted));
+    });
+    let send = move |event| drop(sender.send(Wake::Event(event)));
+    let watch = watch::start(Arc::clone(engine), send).map_err(Error::Watch)?;
+    let write = || -> std::io::Result<()> {
+        for message in messages {
+            let Wake::Event(event) = message else { break };
+            let event = harmless(&event_text(&event));
+            writeln!(out, "{} {event}", Local::now().format("%H:%M:%S"))?;
+            out.flush()?;
+        }
+        Ok(())
+    };
+    let written = write();
+    watch.end(SHUTDOWN_PATIENCE);
+    written?;
+    Ok(FOUND)
+}
+
+fn followed(engine: &Engine) -> String {
+    let is_database = |source: &Source| source.kind != SourceKind::Archive;
+    let databases = engine.sources().into_iter().filter(is_database).count();
+    let has_transcripts = engine.config().archives.iter().any(|folder| folder.is_dir());
+    match (databases, has_transcripts) {
+        (0, false) => "the home folder, which has no chats yet".to_owned(),
+        (0, true) => "the transcripts".to_owned(),
+        (_, false) => counted(databases, "database"),
+        (_, true) => format!("{} and the transcripts", counted(databases, "database")),
+    }
+}
+
+/// Waits until the user or the system asks the program to end.
+pub(super) async fn interrupted() -> std::io::Result<()> {
+    echo::take_ctrl_c();
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        let mut end = signal(SignalKind::terminate())?;
+        tokio::select! {
+            _ = end.recv() => Ok(()),
+            result = tokio::signal::ctrl_c() => result,
+        }
+    }
+    #[cfg(not(unix))]
+    tokio::signal::ctrl_c().await
+}
+
+/// Returns the text of an event for a log, with a command that helps if there is one.
+pub(super) fn event_text(event: &watch::Event) -> String {
+    match event {
+        watch::Event::Index(UpkeepEvent::NotImported { .. }) => {
+            format!("{event}; `verbatim import` reads it")
+        }
+        event => event.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_export::TestExport;
+    use verbatim_engine::Config;
+
+    #[test]
+    fn only_what_is_there_is_said_to_be_followed() {
+        let with = |config: &Config, archives| {
+            followed(&Engine::new(Config { archives, ..config.clone() }))
+        };
+        let export = TestExport::indexed(&["red"]);
+        let config = export.engine.config();
+        let folder = tempfile::tempdir().unwrap();
+        let empty = Config { home: folder.path().to_owned(), ..Config::default() };
+        let there = || vec![folder.path().to_owned()];
+        assert_eq!(with(config, Vec::new()), "1 database");
+        assert_eq!(with(config, vec!["nowhere".into()]), "1 database");
+        assert_eq!(with(config, there()), "1 database and the transcripts");
+        assert_eq!(with(&empty, there()), "the transcripts");
+        assert_eq!(with(&empty, Vec::new()), "the home folder, which has no chats yet");
+    }
+}

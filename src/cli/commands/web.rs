@@ -1,0 +1,91 @@
+//! The command `verbatim web`.
+
+use std::sync::Arc;
+
+use super::{
+    exclusions,
+    http_listener::{ADDRESS, ListenAt, token_of},
+    serve,
+};
+use crate::cli::{
+    command::{CommandArgs, Facts, Invocation, OutputForm, Reads, Terminal},
+    error::Result,
+    settings::environment::Environment,
+    terminal::output::{FOUND, complain},
+};
+use verbatim_engine::{Config, Engine};
+use verbatim_server::http::search::searches_of;
+
+/// Search and read your chats in the browser
+///
+///     verbatim web
+///     verbatim web 9000 --no-open
+///
+/// Starts a server on this computer and opens its page. The address that it prints holds the token
+/// that lets your browser in; other users of the computer cannot open the page. AI clients reach the
+/// same server at /mcp. Ctrl-C ends it.
+#[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Args {
+    /// Listen here: a port, a host, or both [default: 127.0.0.1:8377]
+    #[arg(value_name = "ADDRESS")]
+    address: Option<String>,
+    /// Only print the address, and do not open it
+    #[arg(long)]
+    no_open: bool,
+    /// Options of the server that have no flags here, so that only the settings set them.
+    #[arg(skip)]
+    serving: serve::Args,
+}
+
+impl CommandArgs for Args {
+    fn facts(&self) -> Facts {
+        Facts {
+            reads: Reads::Nothing,
+            writes: true,
+            takes_db: true,
+            makes_vectors: true,
+            may_be_torn: false,
+            waits_for: None,
+            form: OutputForm::AsItIs,
+        }
+    }
+
+    fn configure(&mut self, config: &mut Config, environment: &Environment) {
+        self.serving.configure(config, environment);
+    }
+
+    fn run(&self, call: Invocation<'_>) -> Result<u8> {
+        run(self, call.engine, call.terminal)
+    }
+}
+
+fn run(args: &Args, engine: &Arc<Engine>, terminal: Terminal<'_>) -> Result<u8> {
+    let Terminal { environment, out } = terminal;
+    exclusions::follow(engine, environment);
+    let (mut options, offer) = serve::select_tools(&args.serving, engine, environment)?;
+    let address = args.address.as_deref();
+    // If the default port is taken, the server uses another port, and the browser opens that address.
+    let places =
+        ListenAt { address: address.or(Some(ADDRESS)), socket: None, may_move: address.is_none() };
+    let page = serve::page(engine, environment)?;
+    let config = engine.config();
+    let server = args.serving.admission.server(&places, Some(page), config, environment)?;
+    let server = server.with_search(searches_of(engine, environment.local_time));
+    let Some(address) = server.url() else { return Ok(FOUND) };
+    // Other users can see the browser's command line, so the address that is opened must not have the token.
+    let (mut printed, mut opened) = (address.clone(), address);
+    if let Some(code) = server.login_code()? {
+        let token = token_of(None, config, environment)?;
+        printed = format!("{printed}/#token={}", token.as_str());
+        opened = format!("{opened}/#token={code}");
+    }
+    writeln!(out, "{printed}")?;
+    out.flush()?;
+    // The error of the crate `open` is not printed, because it contains the address with the login code.
+    if !args.no_open && open::that_detached(&opened).is_err() {
+        complain("no browser could be started; open the address above");
+    }
+    options.page_url = server.url();
+    serve::over_http(server, engine, (options, offer))
+}

@@ -1,0 +1,101 @@
+//! The messages of an answer, in the form that a terminal shows.
+
+use std::ops::Range;
+
+use super::{
+    layout::{LineLayout, Piece, beginning, excerpt},
+    output::{harmless, role},
+};
+use verbatim_answer::{
+    clock::Clock,
+    conversation::{DescribedConversation, MessageKey, UNTITLED},
+    json_lines::Context,
+    marks::Marks,
+};
+use verbatim_base::model::{Hit, Instant};
+use verbatim_engine::{ConversationKey as Key, Engine, SourceKind};
+use verbatim_text::snippet;
+
+/// The settings for showing an answer.
+#[derive(Clone, Copy)]
+pub(crate) struct Page<'a> {
+    pub(crate) engine: &'a Engine,
+    pub(crate) layout: LineLayout,
+    pub(crate) clock: Clock,
+    pub(crate) context: Context,
+}
+
+/// A matching message, or a conversation with a matching title.
+pub(crate) struct HitLine {
+    pub(crate) key: Key,
+    pub(crate) message: MessageKey,
+    pub(crate) title: Vec<Piece>,
+    pub(crate) role: String,
+    /// The text around the match; `None` if only the title matches.
+    pub(crate) text: Option<Vec<Piece>>,
+}
+
+impl HitLine {
+    /// Makes the form of a hit that is counted, and not displayed.
+    pub(crate) fn counted(kind: SourceKind, hit: &Hit<'_>, is_title_only: bool) -> HitLine {
+        HitLine {
+            key: (kind, hit.conversation_id.clone().into_owned()),
+            message: MessageKey::of(hit),
+            title: Vec::new(),
+            role: String::new(),
+            text: (!is_title_only).then(Vec::new),
+        }
+    }
+
+    /// Makes the displayed form of a hit, with at most `most` marks in a text.
+    pub(crate) fn new(
+        kind: SourceKind,
+        hit: &Hit<'_>,
+        layout: LineLayout,
+        (marks, most): (&Marks, usize),
+    ) -> HitLine {
+        let title = title(hit, |text| marks.spans(text, most), layout);
+        let spans = marks.spans(&hit.content, most);
+        let is_title_only = spans.is_empty() && marks.has_only_title(&hit.content, &hit.title);
+        HitLine {
+            key: (kind, hit.conversation_id.clone().into_owned()),
+            message: MessageKey::of(hit),
+            title,
+            role: role(hit),
+            text: (!is_title_only)
+                .then(|| excerpt(&hit.content, &spans, layout.columns_of_message())),
+        }
+    }
+}
+
+/// Returns the service with the project and the branch, for a terminal.
+pub(crate) fn place(conversation: &DescribedConversation) -> String {
+    harmless(&conversation.service_and_project())
+}
+
+/// Returns the service, the time and the id for the heading of a conversation.
+pub(crate) fn facts(
+    conversation: &DescribedConversation,
+    page: &Page<'_>,
+    time: Option<Instant>,
+) -> [String; 3] {
+    // The match may be a message without a time.
+    let time = time.or_else(|| conversation.last());
+    [place(conversation), page.clock.words(time), harmless(&conversation.short_id)]
+}
+
+/// Returns the title of a conversation on one line, with marked matches.
+fn title(
+    hit: &Hit<'_>,
+    mark: impl Fn(&str) -> Vec<Range<usize>>,
+    layout: LineLayout,
+) -> Vec<Piece> {
+    match snippet::trim(&hit.title) {
+        "" => vec![Piece::plain(UNTITLED)],
+        // The length in bytes is enough if nothing is cut: no text has more columns than bytes.
+        title => {
+            let columns = if layout.is_cut { layout.columns } else { title.len() + 2 };
+            beginning(title, &mark(title), columns)
+        }
+    }
+}

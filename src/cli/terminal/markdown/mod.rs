@@ -1,0 +1,435 @@
+//! Markdown for a terminal: headings, lists, quotes, tables and code, wrapped to the terminal's width.
+//!
+//! A message must not control the terminal, so every piece of its text passes through `harmless`.
+
+mod code;
+mod table;
+mod text;
+
+use std::{
+    io::{self, Write},
+    mem,
+    rc::Rc,
+};
+
+use anstyle::{AnsiColor, Effects, Style};
+use pulldown_cmark::{Event, HeadingLevel, Tag, TagEnd};
+use unicode_width::UnicodeWidthStr;
+
+use self::{
+    table::Table,
+    text::{Mark, StyledText},
+};
+use super::{
+    layout::{DIM, LineLayout},
+    output::harmless,
+    wrap::LongWords,
+};
+use verbatim_server::markdown::{language_of, parser};
+use verbatim_text::parts::{self, Artifact, CALL, Part};
+
+pub(crate) use self::code::CodeHighlighter;
+
+/// The longest message in bytes that is rendered. A longer message is written as plain text.
+pub(crate) const MOST_RENDERED: usize = 256 << 10;
+
+/// The maximum width of text: longer lines are hard to read.
+const WIDEST: usize = 100;
+
+/// The minimum width of text, even inside deep lists and quotes.
+const NARROWEST: usize = 20;
+
+/// The maximum depth at which lists and quotes are indented.
+const MOST_PREFIXES: usize = 8;
+
+const QUOTE: &str = "│ ";
+const CODE: Style = AnsiColor::Cyan.on_default();
+
+pub(crate) fn write(
+    out: &mut dyn Write,
+    parts: Vec<Part<'_>>,
+    layout: LineLayout,
+    highlighter: &CodeHighlighter,
+    mark: Mark<'_>,
+) -> io::Result<()> {
+    let mut is_aside = None;
+    for part in parts {
+        if is_aside.is_some() {
+            writeln!(out)?;
+        }
+        let is_answer = matches!(part, Part::Text(_) | Part::Artifact(_));
+        if is_answer && is_aside == Some(true) {
+            writeln!(out, "{}\n", layout.styled(DIM, parts::ANSWER))?;
+        }
+        is_aside = Some(!is_answer);
+        let mut page = MarkdownWriter::new(out, layout, highlighter, mark);
+        match part {
+            Part::Text(text) => page.markdown(text)?,
+            Part::Thinking(text) | Part::ThinkingAndAnswer(text) => {
+                page.line(&layout.styled(DIM, parts::THINKING))?;
+                page.markdown(text)?;
+            }
+            Part::Artifact(artifact) => page.artifact(&artifact)?,
+            // The arguments and the results of tools are not Markdown.
+            Part::Call(tool, text) => {
+                let gap = if text.is_empty() { "" } else { "\n" };
+                write_plain(out, &format!("{CALL}{tool}]{gap}{text}"), layout, mark)?;
+            }
+            Part::Output(text) => {
+                write_plain(out, &format!("{}\n{text}", parts::RESULT), layout, mark)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Writes a text that is not Markdown, wrapped at words, with matches marked.
+pub(crate) fn write_plain(
+    out: &mut dyn Write,
+    text: &str,
+    layout: LineLayout,
+    mark: Mark<'_>,
+) -> io::Result<()> {
+    let mut page = StyledText::default();
+    page.push(text, Style::new());
+    let marks = mark(page.plain());
+    let lines = page.wrapped(layout.wrap_columns().unwrap_or(usize::MAX), LongWords::Whole);
+    let mut lines = lines.into_iter().filter(|_| !text.is_empty());
+    lines.try_for_each(|line| writeln!(out, "{}", page.styled(line, &marks, layout)))
+}
+
+struct Prefix {
+    /// The text before the first line; `None` after the first line was written.
+    first: Option<String>,
+    rest: String,
+    style: Style,
+}
+
+/// A code block.
+struct CodeBlock {
+    language: String,
+    code: String,
+}
+
+struct OpenLink {
+    /// The offset of its beginning in the text.
+    from: usize,
+    address: Rc<str>,
+}
+
+struct MarkdownWriter<'a> {
+    out: &'a mut dyn Write,
+    layout: LineLayout,
+    highlighter: &'a CodeHighlighter,
+    mark: Mark<'a>,
+    text: StyledText,
+    /// The open code block.
+    code: Option<CodeBlock>,
+    table: Table,
+    prefixes: Vec<Prefix>,
+    /// The next number of each open list; `None` for a list with bullets.
+    lists: Vec<Option<u64>>,
+    links: Vec<OpenLink>,
+    styles: Vec<Style>,
+    /// Whether a blank line comes before the next block. There is none at the beginning of a
+    /// message, a list item or a quote.
+    is_after_block: bool,
+}
+
+impl<'a> MarkdownWriter<'a> {
+    fn new(
+        out: &'a mut dyn Write,
+        layout: LineLayout,
+        highlighter: &'a CodeHighlighter,
+        mark: Mark<'a>,
+    ) -> MarkdownWriter<'a> {
+        MarkdownWriter {
+            out,
+            layout,
+            highlighter,
+            mark,
+            text: StyledText::default(),
+            code: None,
+            table: Table::default(),
+            prefixes: Vec::new(),
+            lists: Vec::new(),
+            links: Vec::new(),
+            styles: Vec::new(),
+            is_after_block: false,
+        }
+    }
+
+    fn markdown(&mut self, text: &str) -> io::Result<()> {
+        for event in parser(text) {
+            self.event(event)?;
+        }
+        self.flush()
+    }
+
+    fn artifact(&mut self, artifact: &Artifact<'_>) -> io::Result<()> {
+        let (title, language) = (artifact.title(), artifact.language());
+        self.push(if title.is_empty() { "Artifact" } else { title }, Style::new().bold());
+        self.push(&format!(" {language}"), DIM);
+        if language == "markdown" {
+            self.flush()?;
+            return self.markdown(artifact.content);
+        }
+        self.begin_block()?;
+        self.write_code(&CodeBlock {
+            language: language.to_owned(),
+            code: artifact.content.to_owned(),
+        })
+    }
+
+    fn event(&mut self, event: Event<'_>) -> io::Result<()> {
+        match event {
+            Event::Start(tag) => self.start(tag)?,
+            Event::End(tag) => self.end(tag)?,
+            Event::Text(text) => match &mut self.code {
+                Some(block) => block.code.push_str(&text),
+                None => self.push(&text, Style::new()),
+            },
+            Event::Code(code) if self.layout.colours => self.push(&code, CODE),
+            Event::Code(code) => self.push(&format!("`{code}`"), Style::new()),
+            Event::Html(html) | Event::InlineHtml(html) => match html.trim() {
+                "<br>" | "<br/>" | "<br />" => self.push("\n", Style::new()),
+                _ => self.push(&html, DIM),
+            },
+            Event::SoftBreak | Event::HardBreak => self.push("\n", Style::new()),
+            Event::Rule => {
+                self.begin_block()?;
+                let rule = "─".repeat(self.columns());
+                self.line(&self.layout.styled(DIM, &rule))?;
+            }
+            Event::TaskListMarker(is_done) => {
+                self.push(if is_done { "[x] " } else { "[ ] " }, Style::new());
+            }
+            // The parser reads no footnotes and no formulas.
+            Event::FootnoteReference(_) | Event::InlineMath(_) | Event::DisplayMath(_) => {}
+        }
+        Ok(())
+    }
+
+    fn start(&mut self, tag: Tag<'_>) -> io::Result<()> {
+        if let Some(emphasis) = Emphasis::of(tag.to_end()) {
+            self.mark_emphasis(&emphasis);
+            self.styles.push(emphasis.style);
+            return Ok(());
+        }
+        match tag {
+            Tag::Heading { level, .. } => {
+                self.begin_block()?;
+                if !self.layout.colours {
+                    self.push(&format!("{} ", "#".repeat(level as usize)), Style::new());
+                }
+                let style = Style::new().bold();
+                self.styles.push(if level <= HeadingLevel::H2 { style.underline() } else { style });
+            }
+            Tag::BlockQuote(_) => {
+                self.begin_block()?;
+                self.open(Prefix { first: None, rest: QUOTE.to_owned(), style: DIM });
+            }
+            Tag::CodeBlock(kind) => {
+                self.begin_block()?;
+                self.code = Some(CodeBlock { language: language_of(&kind), code: String::new() });
+            }
+            Tag::List(first) => {
+                // A list inside a list follows without a blank line.
+                if self.lists.is_empty() {
+                    self.begin_block()?;
+                }
+                self.flush()?;
+                self.lists.push(first);
+            }
+            Tag::Item => {
+                self.flush()?;
+                let first = match self.lists.last_mut() {
+                    Some(Some(number)) => {
+                        *number += 1;
+                        format!("{}. ", *number - 1)
+                    }
+                    _ => "• ".to_owned(),
+                };
+                let rest = " ".repeat(first.width());
+                self.open(Prefix { first: Some(first), rest, style: DIM });
+            }
+            Tag::Paragraph | Tag::HtmlBlock => self.begin_block()?,
+            Tag::Link { dest_url, .. } => self.begin_link(&dest_url),
+            Tag::Image { dest_url, .. } => {
+                self.begin_link(&dest_url);
+                self.push("[image: ", DIM);
+            }
+            Tag::Table(alignments) => {
+                self.begin_block()?;
+                self.table = Table { alignments, rows: Vec::new() };
+            }
+            Tag::TableHead | Tag::TableRow => self.table.rows.push(Vec::new()),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, tag: TagEnd) -> io::Result<()> {
+        if let Some(emphasis) = Emphasis::of(tag) {
+            self.styles.pop();
+            self.mark_emphasis(&emphasis);
+            return Ok(());
+        }
+        match tag {
+            TagEnd::Heading(_) => {
+                self.flush()?;
+                self.styles.pop();
+            }
+            TagEnd::BlockQuote(_) | TagEnd::Item => {
+                self.flush()?;
+                // An empty item has no text, so its bullet is written here.
+                if self.prefixes.last().is_some_and(|prefix| prefix.first.is_some()) {
+                    self.line("")?;
+                }
+                self.prefixes.pop();
+            }
+            TagEnd::List(_) => {
+                self.flush()?;
+                self.lists.pop();
+            }
+            TagEnd::CodeBlock => {
+                if let Some(block) = self.code.take() {
+                    self.write_code(&block)?;
+                }
+            }
+            TagEnd::Paragraph | TagEnd::HtmlBlock => self.flush()?,
+            TagEnd::Link => self.end_link(),
+            TagEnd::Image => {
+                self.push("]", DIM);
+                self.end_link();
+            }
+            TagEnd::TableCell => {
+                let cell = mem::take(&mut self.text);
+                if let Some(row) = self.table.rows.last_mut() {
+                    row.push(cell);
+                }
+            }
+            TagEnd::Table => {
+                let table = mem::take(&mut self.table);
+                for line in table.lines(self.columns(), self.layout, self.mark) {
+                    self.line(&line)?;
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, text: &str, style: Style) {
+        let mut effects = style.get_effects();
+        self.styles.iter().for_each(|style| effects |= style.get_effects());
+        if !self.links.is_empty() {
+            effects |= Effects::UNDERLINE;
+        }
+        // An image gets the address of the link around it.
+        let link = self.links.first().map(|link| Rc::clone(&link.address));
+        self.text.push_linked(text, style.effects(effects), link);
+    }
+
+    /// Without colours, the Markdown characters are written instead of a style.
+    fn mark_emphasis(&mut self, emphasis: &Emphasis) {
+        if !self.layout.colours {
+            self.push(emphasis.written, Style::new());
+        }
+    }
+
+    fn begin_link(&mut self, address: &str) {
+        self.links.push(OpenLink { from: self.text.plain().len(), address: address.into() });
+    }
+
+    /// Ends a link. If the terminal does not support links, writes the address after the text.
+    fn end_link(&mut self) {
+        let Some(OpenLink { from, address }) = self.links.pop() else { return };
+        if !self.layout.links && self.text.plain()[from..] != *address && !address.is_empty() {
+            let style = if self.layout.colours { DIM } else { Style::new() };
+            self.push(&format!(" ({address})"), style);
+        }
+    }
+
+    fn open(&mut self, mut prefix: Prefix) {
+        if self.prefixes.len() >= MOST_PREFIXES {
+            (prefix.first, prefix.rest) = (None, String::new());
+        }
+        self.prefixes.push(prefix);
+        self.is_after_block = false;
+    }
+
+    /// Writes the collected text, and a blank line before the next block.
+    fn begin_block(&mut self) -> io::Result<()> {
+        self.flush()?;
+        if self.is_after_block {
+            self.line("")?;
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let text = mem::take(&mut self.text);
+        if text.is_blank() {
+            return Ok(());
+        }
+        let marks = (self.mark)(text.plain());
+        for line in text.wrapped(self.columns(), LongWords::Broken) {
+            let line = text.styled(line, &marks, self.layout);
+            self.line(&line)?;
+        }
+        Ok(())
+    }
+
+    fn columns(&self) -> usize {
+        let taken: usize = self.prefixes.iter().map(|prefix| prefix.rest.width()).sum();
+        self.layout.columns.min(WIDEST).saturating_sub(taken).max(NARROWEST)
+    }
+
+    fn line(&mut self, text: &str) -> io::Result<()> {
+        let mut start = String::new();
+        for prefix in &mut self.prefixes {
+            let first = prefix.first.take();
+            let begins = first.as_ref().unwrap_or(&prefix.rest);
+            start.push_str(&self.layout.styled(prefix.style, begins));
+        }
+        self.is_after_block = true;
+        match text.is_empty() && self.prefixes.iter().all(|prefix| prefix.rest.trim().is_empty()) {
+            true if start.trim().is_empty() => writeln!(self.out),
+            _ => writeln!(self.out, "{start}{text}"),
+        }
+    }
+
+    fn write_code(&mut self, block: &CodeBlock) -> io::Result<()> {
+        let code = harmless(&block.code).replace('\t', "    ");
+        for line in self.highlighter.highlighted(&code, &block.language, self.layout.colours) {
+            let marks = (self.mark)(line.plain());
+            let shown = line.styled(0..line.plain().len(), &marks, self.layout);
+            let indent = if shown.is_empty() { "" } else { "    " };
+            self.line(&format!("{indent}{shown}"))?;
+        }
+        Ok(())
+    }
+}
+
+/// A style of words.
+struct Emphasis {
+    style: Style,
+    /// The characters in Markdown.
+    written: &'static str,
+}
+
+impl Emphasis {
+    fn of(tag: TagEnd) -> Option<Emphasis> {
+        let (style, written) = match tag {
+            TagEnd::Emphasis => (Style::new().italic(), "*"),
+            TagEnd::Strong => (Style::new().bold(), "**"),
+            TagEnd::Strikethrough => (Style::new().strikethrough(), "~~"),
+            _ => return None,
+        };
+        Some(Emphasis { style, written })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,28 @@
+//! The engine's notes on standard error.
+
+use super::output::complain;
+use crate::cli::error::Result;
+use verbatim_answer::notes::{Audience, line};
+use verbatim_base::model::Stop;
+use verbatim_engine::{Engine, Note};
+
+/// The message of commands that read chats if there are none.
+pub(crate) const NO_CHATS: &str = "there are no chats; `verbatim import` brings in the exports of \
+     ChatGPT and Claude in your downloads; `verbatim demo` shows a sample";
+
+/// Returns whether no source has a message, excluded messages included.
+pub(crate) fn has_no_chats(engine: &Engine, stop: &Stop) -> Result<bool> {
+    Ok(is_without_chats(engine, engine.size(stop)?.0))
+}
+
+/// Returns the same for a number of messages of all sources.
+pub(crate) fn is_without_chats(engine: &Engine, messages: u64) -> bool {
+    messages == 0 && engine.config().exclude.is_empty()
+}
+
+/// Writes notes to standard error, one line each.
+pub(crate) fn print<'n>(notes: impl IntoIterator<Item = &'n Note>) {
+    for note in notes {
+        complain(&line(note, Audience::Person));
+    }
+}

@@ -1,0 +1,219 @@
+//! The output and the exit codes of commands.
+
+use std::io::{self, Write};
+
+use unicode_width::UnicodeWidthStr;
+
+use super::{waiting, wrap::wrapped};
+use verbatim_base::model::Hit;
+use verbatim_text::terminal::is_deceptive;
+
+pub(crate) use verbatim_answer::json_lines::{JsonHit, json_line};
+pub(crate) use verbatim_text::{
+    amount::{counted, grouped},
+    terminal::harmless,
+};
+
+/// The exit code if something was found or done.
+pub(crate) const FOUND: u8 = 0;
+
+/// The exit code if nothing was found.
+pub(crate) const NOTHING: u8 = 1;
+
+/// The exit code for errors, as in grep.
+pub(crate) const TROUBLE: u8 = 2;
+
+/// The beginning of clap's errors. Here every error begins with the name of the program.
+const CLAP_PREFIX: &str = "error:";
+
+/// Writes a message to standard error; a failure to write is ignored.
+pub(crate) fn complain(message: &str) {
+    waiting::clear();
+    write_error(&format!("verbatim: {}", harmless(message)), error_columns());
+}
+
+/// Writes an error of the command line. Lines that are too long for the terminal lose their colours.
+pub(crate) fn write_usage(usage: &clap::Error) {
+    let columns = error_columns();
+    let named = |text: &str| text.replacen(CLAP_PREFIX, "verbatim:", 1);
+    let text = named(&usage.to_string());
+    let is_wide = |columns: usize| text.lines().any(|line| line.width() > columns);
+    if columns.is_some_and(is_wide) {
+        write_error(&text, columns);
+    } else {
+        let _ = write!(anstream::stderr(), "{}", named(&usage.render().ansi().to_string()));
+    }
+}
+
+fn error_columns() -> Option<usize> {
+    terminal_size::terminal_size_of(io::stderr()).map(|(width, _)| width.0.into())
+}
+
+fn write_error(text: &str, columns: Option<usize>) {
+    let lines: Vec<String> = text.lines().map(|line| wrapped(line, columns, 2)).collect();
+    let _ = writeln!(io::stderr(), "{}", lines.join("\n"));
+}
+
+/// A writer for a terminal. It escapes deceptive characters and those from U+007F to U+009F as in
+/// JSON. Characters below U+0020 stay, because colours and line breaks need them. In the text of
+/// messages, [`harmless`] replaces these characters, and JSON escapes them.
+pub(crate) struct TerminalWriter<'a> {
+    out: &'a mut dyn Write,
+    /// The first bytes of a character that is not complete yet.
+    begun: Vec<u8>,
+}
+
+impl TerminalWriter<'_> {
+    pub(crate) fn new(out: &mut dyn Write) -> TerminalWriter<'_> {
+        TerminalWriter { out, begun: Vec::new() }
+    }
+}
+
+impl Write for TerminalWriter<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut given = std::mem::take(&mut self.begun);
+        given.extend_from_slice(bytes);
+        let mut rest = &given[..];
+        while !rest.is_empty() {
+            let (text, invalid) = match std::str::from_utf8(rest) {
+                Ok(text) => (text, Some(0)),
+                Err(error) => {
+                    let valid = std::str::from_utf8(&rest[..error.valid_up_to()]);
+                    (valid.expect("it was just found valid"), error.error_len())
+                }
+            };
+            let mut plain = 0;
+            for (at, c) in text.char_indices() {
+                if is_deceptive(c) || ('\u{7F}'..='\u{9F}').contains(&c) {
+                    self.out.write_all(&text.as_bytes()[plain..at])?;
+                    for unit in c.encode_utf16(&mut [0; 2]) {
+                        write!(self.out, "\\u{unit:04x}")?;
+                    }
+                    plain = at + c.len_utf8();
+                }
+            }
+            self.out.write_all(&text.as_bytes()[plain..])?;
+            rest = &rest[text.len()..];
+            match invalid {
+                Some(0) => {}
+                Some(length) => {
+                    self.out.write_all("\u{FFFD}".as_bytes())?;
+                    rest = &rest[length..];
+                }
+                None => {
+                    self.begun = rest.to_vec();
+                    break;
+                }
+            }
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+/// Returns `""` for 1 and `"s"` for any other number.
+pub(crate) fn plural(count: u64) -> &'static str {
+    if count == 1 { "" } else { "s" }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TerminalAnswer {
+    Yes,
+    No,
+    /// A number of a list, from 1 on.
+    Number(usize),
+}
+
+/// Asks a question on standard error; an empty line means yes.
+pub(crate) fn confirm(question: &str) -> io::Result<bool> {
+    Ok(confirm_or_number(question, 0)? == TerminalAnswer::Yes)
+}
+
+/// Does the same as [`confirm`], but a number up to `count` is an answer too.
+pub(crate) fn confirm_or_number(question: &str, count: usize) -> io::Result<TerminalAnswer> {
+    ask(&format!("{question} [Y/n]"), TerminalAnswer::Yes, count, &mut io::stdin().lock())
+}
+
+/// Asks on standard error before an action that cannot be undone; an empty line means no.
+pub(crate) fn confirm_deletion(question: &str) -> io::Result<bool> {
+    let answer = ask(&format!("{question} [y/N]"), TerminalAnswer::No, 0, &mut io::stdin().lock())?;
+    Ok(answer == TerminalAnswer::Yes)
+}
+
+/// Asks until there is an answer. `usual` is the answer of an empty line.
+fn ask(
+    question: &str,
+    usual: TerminalAnswer,
+    count: usize,
+    input: &mut dyn io::BufRead,
+) -> io::Result<TerminalAnswer> {
+    waiting::clear();
+    let mut log = io::stderr();
+    loop {
+        write!(log, "{question} ")?;
+        log.flush()?;
+        let mut line = String::new();
+        // The end of the input is not an answer, so it does not mean yes.
+        if input.read_line(&mut line)? == 0 {
+            writeln!(log)?;
+            return Ok(TerminalAnswer::No);
+        }
+        match line.trim().to_lowercase().as_str() {
+            "" => return Ok(usual),
+            "y" | "yes" => return Ok(TerminalAnswer::Yes),
+            "n" | "no" => return Ok(TerminalAnswer::No),
+            word => match word.parse() {
+                Ok(number) if (1..=count).contains(&number) => {
+                    return Ok(TerminalAnswer::Number(number));
+                }
+                _ if count > 0 => writeln!(log, "Type y, n, or the number of the one you want.")?,
+                _ => writeln!(log, "Type y or n.")?,
+            },
+        }
+    }
+}
+
+pub(crate) fn role(hit: &Hit) -> String {
+    if hit.role.is_empty() { "unknown".to_owned() } else { harmless(&hit.role) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_question_is_asked_until_it_is_answered() {
+        for (typed, expected) in [
+            ("\n", TerminalAnswer::Yes),
+            ("maybe\n\u{1b}\n3\nNo\n", TerminalAnswer::No),
+            (" YES \n", TerminalAnswer::Yes),
+            ("0\n2\n", TerminalAnswer::Number(2)),
+            ("perhaps", TerminalAnswer::No),
+        ] {
+            let answer =
+                ask("Import both?", TerminalAnswer::Yes, 2, &mut typed.as_bytes()).unwrap();
+            assert_eq!(answer, expected, "{typed:?}");
+        }
+    }
+
+    #[test]
+    fn no_character_that_controls_a_terminal_reaches_it() {
+        let text = "a\u{202E}b\u{9b}31m\u{7f}\u{2066}京\u{200f}\u{061c}\u{1b}[1mé\n";
+        let expected = "a\\u202eb\\u009b31m\\u007f\\u2066京\\u200f\\u061c\u{1b}[1mé\n";
+        for size in 1..text.len() {
+            let mut out = Vec::new();
+            let mut writer = TerminalWriter::new(&mut out);
+            for bytes in text.as_bytes().chunks(size) {
+                writer.write_all(bytes).unwrap();
+            }
+            assert_eq!(String::from_utf8(out).unwrap(), expected, "{size} bytes at once");
+        }
+        let mut out = Vec::new();
+        TerminalWriter::new(&mut out).write_all(b"\x9b31m\xff.").unwrap();
+        assert_eq!(String::from_utf8(out).unwrap(), "\u{FFFD}31m\u{FFFD}.");
+        assert_eq!(harmless("\u{202E}\u{1b}\u{7f}\ta"), "\u{FFFD}\u{FFFD}\u{FFFD}\ta");
+    }
+}
