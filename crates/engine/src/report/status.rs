@@ -9,11 +9,10 @@ use std::{
 use serde::{Serialize, Serializer, ser::Error as _};
 
 use crate::{
-    config::Config,
+    config::{Config, StoreAddress},
     decisions::forgotten::Forgotten,
     error::Result,
     source::{FallbackReason, Scope, Source, SourceKind, Sources, size_of},
-    store_address::StoreAddress,
     upkeep::{encode::Encoded, maintainer, transcripts},
 };
 use verbatim_base::model::{Instant, Origin, Stop};

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use crate::{
     Engine,
-    count::Count,
     rank::{Match, Mode, Question, Ranking},
+    search::count::Count,
     source::{Note, Scope},
 };
 use verbatim_base::model::{Matching, Request, Stop};

@@ -13,16 +13,15 @@ use std::{
 
 use crate::{
     attachments::AttachmentStore,
+    config::{StoreAddress, may_write},
+    conversation::lookup::SHORT_ID,
     decisions::{
         Decisions,
         flags::Flags,
         forgotten::{Forgotten, ForgottenId},
     },
     error::{Error, Result},
-    import::may_write,
-    lookup::SHORT_ID,
     source::{SourceKind, Sources, wipe_indexes},
-    store_address::StoreAddress,
     upkeep::{Upkeep, enrich, transcripts},
 };
 use verbatim_base::model::Stop;
