@@ -360,7 +360,7 @@ impl ImportReading<'_> {
             Err(ReadError::Stopped) => report.stopped = true,
         }
         if let Some(attachments) = attachments {
-            attachments.finish(&mut export, &|| tell(&|now| now.source.files += 1));
+            attachments.store_pending(&mut export, &|| tell(&|now| now.source.files += 1));
             report.stopped |= stop.requested();
         }
         Ok((is_whole, counts))
