@@ -8,15 +8,9 @@ use verbatim_engine::{Engine, QueryReading, Scope};
 /// words, it says that the words were read as one text.
 pub fn sentence(request: &Request, readings: &[QueryReading], is_filtered: bool) -> String {
     let within = if is_filtered { " within these filters" } else { "" };
-    format!("{}{}{within}", none_has(request), as_one_text(readings))
-}
-
-/// Returns words for a text that was read as one, if its words are found in another way.
-fn as_one_text(readings: &[QueryReading]) -> &'static str {
-    match readings.iter().any(|reading| reading.kind.is_of_words()) {
-        true => " as one text",
-        false => "",
-    }
+    let has_words = readings.iter().any(|reading| reading.is_of_words(request));
+    let as_one = if has_words { " as one text" } else { "" };
+    format!("{}{as_one}{within}", none_has(request))
 }
 
 /// Returns whether a search by meaning finds messages near to the texts of a request.

@@ -1,5 +1,6 @@
-//! Says what another reading of a search finds.
+//! Says what other readings of a search find. [`ReadingKind`] lists them.
 
+use verbatim_base::model::Request;
 use verbatim_engine::{QueryReading, ReadingKind};
 use verbatim_text::amount::counted;
 
@@ -20,23 +21,34 @@ pub fn described(reading: &QueryReading, quote: impl Fn(&str) -> String) -> Stri
         ReadingKind::AnyScope => "without the filters".to_owned(),
         ReadingKind::AnyCase => "in any letter case".to_owned(),
         ReadingKind::AnyAccents => "with other accents or width".to_owned(),
-        ReadingKind::Unquoted => "without the quotation marks".to_owned(),
         ReadingKind::Expression => "as a regular expression".to_owned(),
-        ReadingKind::Either => format!("{has} one of the texts"),
-        ReadingKind::AllWords => {
+        ReadingKind::Nearest => format!("{has} {}", texts()),
+        ReadingKind::Words if !request.or.is_empty() => format!("{has} one of the texts"),
+        ReadingKind::Words if !request.not.is_empty() => {
+            let not: Vec<String> = request.not.iter().map(|text| quote(text)).collect();
+            format!("{has} {} without {}", texts(), not.join(" or "))
+        }
+        ReadingKind::Words if request.and.is_empty() => "without the quotation marks".to_owned(),
+        ReadingKind::Words => {
             let is_phrase = |text: &String| text.contains(char::is_whitespace);
             let has_phrase = std::iter::once(&request.text).chain(&request.and).any(is_phrase);
             let what = if has_phrase { "texts" } else { "words" };
             let all = if request.and.len() == 1 { "both" } else { "all the" };
             format!("{has} {all} {what}")
         }
-        ReadingKind::Without => {
-            let not: Vec<String> = request.not.iter().map(|text| quote(text)).collect();
-            format!("{has} {} without {}", texts(), not.join(" or "))
-        }
-        ReadingKind::AllWordsButOne | ReadingKind::Part | ReadingKind::Spelling => {
-            format!("{has} {}", texts())
-        }
     };
     format!("{found} {how}")
+}
+
+/// Returns how a text is read, for the head of the results of a reading: `all the words, in any order`.
+pub fn way(kind: ReadingKind, text: &str) -> &'static str {
+    let request = kind.request(&Request { text: text.to_owned(), ..Request::default() });
+    match (kind, request) {
+        (ReadingKind::AnyAccents, _) => "with any accents and width",
+        (ReadingKind::Expression, _) => "as a regular expression",
+        (_, Some(request)) if !request.or.is_empty() => "one of the texts beside OR",
+        (_, Some(request)) if !request.not.is_empty() => "without the words after a minus",
+        (_, Some(request)) if request.and.is_empty() => "without the quotation marks",
+        _ => "all the words, in any order",
+    }
 }

@@ -3,15 +3,18 @@
 //! Rooms, each using only those below it:
 //!
 //! - `report`: status, doctor and statistics
+//! - `import`: imports exports, with all that follows an import
+//! - `search`: exact search in all sources, its counts, and other readings of a text that is found nowhere
+//! - `conversation`: finds, describes and forgets a conversation
 //! - `memory`: recorded threads, and the passages that are recalled for their turns
 //! - `rank`: ranked search over all sources
-//! - `upkeep`: keeps indexes, terms, vectors and the transcript store current
-//! - `source`: sources, and the trait [`Reader`] through which they are read; with `scoring`, the scores of
-//!   their messages, `summary`, the summaries and made titles of their conversations, and `filters`, the filters
-//!   of conversations by name, a file for each
+//! - `upkeep`: keeps the home folder private, and indexes, terms, vectors and the transcript store current
+//! - `source`: sources, and the trait [`Reader`] through which they are read; the summaries and made titles of
+//!   their conversations; with `scoring`, the scores of their messages, and `filters`, the filters of
+//!   conversations by name, a file for each
 //! - `attachments`: the files of imported messages
 //! - `decisions`: which conversations are not stored, and which are not shown
-//! - `config`, `error`: paths and options, and all errors
+//! - `config`: paths, options and addresses of stores; `error`: all errors
 //!
 //! It uses every crate below it, and is the only one that joins them. `verbatim-answer` and the faces
 //! (`verbatim-server`, the program) use this crate and plain functions over text.
@@ -31,27 +34,17 @@
 
 mod attachments;
 mod config;
-mod count;
+mod conversation;
 mod decisions;
-mod describe;
 mod error;
-mod exact;
-mod facets;
 pub mod filters;
-mod forget;
-mod home;
 pub mod import;
-mod import_and_index;
-mod lookup;
 mod memory;
 mod rank;
-mod readings;
 mod report;
 pub mod scoring;
+mod search;
 mod source;
-mod stamp;
-mod store_address;
-mod summary;
 mod upkeep;
 
 use std::{
@@ -64,12 +57,14 @@ use verbatim_base::model::{Hit, Instant, Request, Stop};
 
 use source::Sources;
 
-pub use config::Config;
+pub use config::{Config, StoreAddress};
+pub use conversation::{
+    describe::{ConversationKey, Described},
+    forget::{ForgetProgress, Forgettable, Forgetter},
+    lookup::{ConversationHeading, Lookup, address_of, id_at},
+};
 pub use error::{Error, Result};
-pub use home::{TOKEN_FILE, prepare_home};
-pub use import_and_index::{ImportOptions, ImportOutcome, ImportStep};
-pub use lookup::{ConversationHeading, Lookup};
-pub use lookup::{address_of, id_at};
+pub use import::import_and_index::{ImportOptions, ImportOutcome, ImportStep};
 pub use memory::{database::Memory, recall::Recalled, threads::Recorded};
 pub use rank::Ranker;
 pub use rank::{ConversationMatch, Fields, Match, Mode, Question, Ranking};
@@ -100,27 +95,26 @@ pub use upkeep::{
     Upkeep,
     enrich::Enriched,
     events::UpkeepEvent,
+    home::{TOKEN_FILE, prepare_home},
     maintainer::Maintainer,
     refresh::{Progress, Reindex, Reindexed},
     transcripts::{ArchiveProgress, ArchiveReport},
 };
 
 pub use attachments::{Attachment, AttachmentCounts, MAX_ALL, MAX_FILE};
-pub use count::Count;
 pub use decisions::flags::{Flag, Flags, count as count_of, in_both};
 pub use decisions::{Decisions, exclusions::Exclusions};
-pub use describe::{ConversationKey, Described};
-pub use exact::{Make, Render, Searched};
-pub use facets::{Choice, Facets};
 pub use filters::Narrowing;
-pub use forget::{ForgetProgress, Forgettable, Forgetter};
-pub use readings::{QueryReading, ReadingKind};
+pub use search::{
+    count::Count,
+    exact::{Make, Render, Searched},
+    facets::{Choice, Facets},
+    readings::{QueryReading, ReadingKind},
+};
 pub use source::{
     AttachmentFiles, ChosenIds, ConversationIds, Description, IndexState, ListOptions, Note, Place,
-    Places,
+    Places, summary::SAVED,
 };
-pub use store_address::StoreAddress;
-pub use summary::SAVED;
 // What the interface of this crate names, from the crates below.
 pub use verbatim_chats::{
     db::{
@@ -243,7 +237,7 @@ impl Engine {
         stop: &Stop,
         progress: &dyn Fn(ImportStep<'_>),
     ) -> Result<ImportOutcome, import::Error> {
-        import_and_index::import_and_index(&self.sources, exports, options, stop, progress)
+        import::import_and_index::import_and_index(&self.sources, exports, options, stop, progress)
     }
 
     /// Returns the work that keeps indexes and the transcript store current.

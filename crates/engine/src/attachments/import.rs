@@ -127,19 +127,19 @@ impl<'a> AttachmentImport<'a> {
 
     /// Stores the files of all added conversations, which are in this export. Calls `progress` for each
     /// file.
-    pub(crate) fn finish(&mut self, export: &mut Export, progress: &dyn Fn()) {
+    pub(crate) fn store_pending(&mut self, export: &mut Export, progress: &dyn Fn()) {
         let mut source = ExportFiles { export, known: HashMap::new() };
         for pending in std::mem::take(&mut self.pending) {
             if self.is_broken {
                 return;
             }
-            if let Err(error) = self.finish_one(pending, &mut source, progress) {
+            if let Err(error) = self.store_files(pending, &mut source, progress) {
                 self.leave_out("", LeftOut::Failed(error));
             }
         }
     }
 
-    fn finish_one(
+    fn store_files(
         &mut self,
         Pending { conversation, files }: Pending,
         source: &mut ExportFiles<'_>,

@@ -78,37 +78,33 @@ impl Exclusions {
     ///
     /// The error says which pattern is invalid, and why.
     pub fn parse(patterns: &[String]) -> Result<Exclusions, String> {
-        let (mut projects, mut folders) = (Vec::new(), Vec::new());
+        let mut projects = Vec::new();
+        let mut folders = Vec::new();
         for given in patterns {
-            let failed = |why: String| format!("has {given:?}, which {why}");
             let pattern = slashed(given);
             if !pattern.contains('/') {
-                projects.push(format!("{}$", expression(&pattern).map_err(failed)?));
+                projects.push(format!("{}$", expression(&pattern, given)?));
                 continue;
             }
             if !is_whole(&pattern) {
-                return Err(failed(
-                    "is neither a name nor a whole path: name a project without a slash, or let \
-                     the path begin with / or ~/; **/ at the beginning means any folder"
-                        .to_owned(),
+                return Err(format!(
+                    "has {given:?}, which is neither a name nor a whole path: name a project without a slash, or \
+                     let the path begin with / or ~/; **/ at the beginning means any folder"
                 ));
             }
             let pattern = pattern.trim_end_matches('/');
             // Stored paths have no symbolic links, so the pattern is also matched with its links resolved.
             for pattern in [Some(pattern.to_owned()), linked(pattern)].into_iter().flatten() {
-                folders.push(format!("{}(?:/.*)?$", expression(&pattern).map_err(failed)?));
+                folders.push(format!("{}(?:/.*)?$", expression(&pattern, given)?));
             }
         }
-        let set = |expressions: Vec<String>| {
-            RegexSet::new(expressions).map_err(|error| format!("is too large: {error}"))
-        };
         Ok(Exclusions { projects: set(projects)?, folders: set(folders)? })
     }
 
     /// Compiles the valid patterns and ignores the invalid ones.
     pub(crate) fn known(patterns: &[String]) -> Exclusions {
-        let is_one = |pattern: &&String| Exclusions::parse(std::slice::from_ref(*pattern)).is_ok();
-        let patterns: Vec<String> = patterns.iter().filter(is_one).cloned().collect();
+        let mut patterns = patterns.to_vec();
+        patterns.retain(|pattern| Exclusions::parse(std::slice::from_ref(pattern)).is_ok());
         Exclusions::parse(&patterns).unwrap_or_default()
     }
 
@@ -119,12 +115,17 @@ impl Exclusions {
     /// Returns whether conversations of an origin are excluded: by one of their projects or working
     /// folders, or by the folder of their transcript.
     pub(crate) fn excludes(&self, origin: &Origin) -> bool {
-        let is_match = |set: &RegexSet, text: &str| {
-            !set.is_empty() && !text.is_empty() && set.is_match(normal(&slashed(text)).as_bytes())
-        };
         projects(origin).any(|project| is_match(&self.projects, project))
             || origin.folders().chain(origin.file.as_deref()).any(|it| is_match(&self.folders, it))
     }
+}
+
+fn set(expressions: Vec<String>) -> Result<RegexSet, String> {
+    RegexSet::new(expressions).map_err(|error| format!("is too large: {error}"))
+}
+
+fn is_match(set: &RegexSet, text: &str) -> bool {
+    !set.is_empty() && !text.is_empty() && set.is_match(normal(&slashed(text)).as_bytes())
 }
 
 /// Returns the projects of a conversation: that of its first working folder, and those of the later ones.
@@ -133,17 +134,18 @@ pub(crate) fn projects(origin: &Origin) -> impl Iterator<Item = &str> {
     origin.project.as_deref().into_iter().chain(later).filter(|project| !project.is_empty())
 }
 
-/// Returns the regular expression of a glob, without `$`. The error says what is wrong with the glob.
-fn expression(pattern: &str) -> Result<String, String> {
+/// Returns the regular expression of a glob, without `$`. The error says what is wrong with the glob, as `given`
+/// by the user.
+fn expression(pattern: &str, given: &str) -> Result<String, String> {
     let pattern = normal(pattern);
     let in_brackets = pattern.split('[').skip(1).filter_map(|rest| rest.split_once(']'));
     if in_brackets.into_iter().any(|(letters, _)| !letters.is_ascii()) {
-        return Err(
-            "has letters in brackets that are not ASCII: write {a,b} instead of [ab]".into()
-        );
+        return Err(format!(
+            "has {given:?}, which has letters in brackets that are not ASCII: write {{a,b}} instead of [ab]"
+        ));
     }
     let glob = GlobBuilder::new(&pattern).literal_separator(true).backslash_escape(false).build();
-    let glob = glob.map_err(|error| format!("is no pattern: {error}"))?;
+    let glob = glob.map_err(|error| format!("has {given:?}, which is no pattern: {error}"))?;
     let expression = glob.regex().replace(ANY_BYTE, ANY_CHARACTER);
     Ok(format!("(?s){}", expression.strip_suffix('$').unwrap_or(&expression)))
 }

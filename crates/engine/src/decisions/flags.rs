@@ -8,18 +8,12 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use super::list_file::ListFile;
+use super::list::{self, Decision};
 use crate::{
     config::Config,
     error::Result,
     source::{ConversationIds, SourceKind},
 };
-
-/// The common beginning of the names of the flags file and its lock, both in the home folder.
-pub(crate) const FLAGS: &str = "flags.";
-
-const LIST: ListFile =
-    ListFile { name: "flags.jsonl", what: "the stars and the hidden conversations" };
 
 /// A flag that a person can set for a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,7 +34,7 @@ pub struct Flags {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct FlagLine {
+pub(crate) struct FlagLine {
     /// The name of the kind of source.
     source: String,
     id: String,
@@ -50,11 +44,20 @@ struct FlagLine {
     hidden: bool,
 }
 
+impl Decision for FlagLine {
+    const LIST: &'static str = "flags";
+    const CONTENT: &'static str = "the stars and the hidden conversations";
+
+    fn is_made(&self) -> bool {
+        self.starred || self.hidden
+    }
+}
+
 impl Flags {
     /// Reads the flags from the home folder. Fails if the file cannot be read.
     pub fn read(config: &Config) -> Result<Flags> {
         let mut flags: [ConversationIds; 2] = Default::default();
-        for line in LIST.read::<FlagLine>(&config.home)? {
+        for line in list::read::<FlagLine>(config)? {
             let kind = SourceKind::ALL.into_iter().find(|kind| kind.name() == line.source);
             let Some(kind) = kind else { continue };
             for (ids, has) in flags.iter_mut().zip([line.starred, line.hidden]) {
@@ -69,7 +72,7 @@ impl Flags {
 
     /// Returns a number that changes when the flags change.
     pub fn stamp(config: &Config) -> u32 {
-        crc32fast::hash(&std::fs::read(config.home.join(LIST.name)).unwrap_or_default())
+        crc32fast::hash(&std::fs::read(list::path::<FlagLine>(config)).unwrap_or_default())
     }
 
     pub(crate) fn with(&self, flag: Flag) -> &Arc<ConversationIds> {
@@ -91,7 +94,7 @@ impl Flags {
         (kind, id): (SourceKind, &str),
         is_set: bool,
     ) -> Result<()> {
-        change(config, |lines| {
+        list::change(config, |lines: &mut Vec<FlagLine>| {
             let known = lines.iter().position(|it| it.source == kind.name() && it.id == id);
             let at = known.unwrap_or_else(|| {
                 let (source, id) = (kind.name().to_owned(), id.to_owned());
@@ -108,20 +111,14 @@ impl Flags {
     /// Removes the flags of forgotten conversations, so that their ids are gone too.
     pub(crate) fn forget(config: &Config, ids: &[String]) -> Result<()> {
         let ids: HashSet<&str> = ids.iter().map(String::as_str).collect();
-        let lines: Vec<FlagLine> = LIST.read(&config.home)?;
+        let lines: Vec<FlagLine> = list::read(config)?;
         if !lines.iter().any(|line| ids.contains(&*line.id)) {
             return Ok(());
         }
-        change(config, |lines| lines.retain(|line| !ids.contains(&*line.id)))
+        list::change(config, |lines: &mut Vec<FlagLine>| {
+            lines.retain(|line| !ids.contains(&*line.id));
+        })
     }
-}
-
-/// Changes the flags file while its lock is held.
-fn change(config: &Config, change: impl FnOnce(&mut Vec<FlagLine>)) -> Result<()> {
-    LIST.change(&config.home, |all| {
-        change(all);
-        all.retain(|line: &FlagLine| line.starred || line.hidden);
-    })
 }
 
 /// Returns the number of ids in all sources.
@@ -131,11 +128,13 @@ pub fn count(ids: &ConversationIds) -> usize {
 
 /// Returns the ids that both sets have for the same source.
 pub fn in_both(one: &ConversationIds, other: &ConversationIds) -> ConversationIds {
-    let of = |(kind, ids): (&SourceKind, &HashSet<String>)| {
-        let other = other.get(kind)?;
-        Some((*kind, ids.intersection(other).cloned().collect()))
-    };
-    one.iter().filter_map(of).collect::<HashMap<_, _>>()
+    let mut both = HashMap::new();
+    for (kind, ids) in one {
+        if let Some(other) = other.get(kind) {
+            both.insert(*kind, ids.intersection(other).cloned().collect());
+        }
+    }
+    both
 }
 
 #[cfg(test)]
@@ -160,8 +159,8 @@ mod tests {
         assert!(has(Flag::Hidden, archive) && !has(Flag::Starred, archive));
         Flags::forget(&config, &["a".to_owned()]).unwrap();
         assert_eq!(Flags::read(&config).unwrap(), Flags::default());
-        assert_eq!(fs::read(config.home.join(LIST.name)).unwrap(), b"");
-        fs::write(config.home.join(LIST.name), "no JSON").unwrap();
+        assert_eq!(fs::read(list::path::<FlagLine>(&config)).unwrap(), b"");
+        fs::write(list::path::<FlagLine>(&config), "no JSON").unwrap();
         assert!(Flags::read(&config).unwrap_err().to_string().contains("flags.jsonl"));
     }
 }

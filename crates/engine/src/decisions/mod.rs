@@ -7,40 +7,40 @@
 //! | hidden     | the user, on the page                    | id                | not in the results of the page    |
 //! | superseded | the program: another copy is newer       | id                | this copy is in no answer         |
 //!
-//! All together are *left out*. [`Decisions`] says what is not stored, to imports and to the transcript store.
+//! The decisions about ids are two lists in the home folder; `list` reads and writes both. All together are *left out*. [`Decisions`] says what is not stored, to imports and to the transcript store.
 //! `source::visible` applies the others to answers.
 
 pub(crate) mod exclusions;
 pub(crate) mod flags;
 pub(crate) mod forgotten;
-mod list_file;
+pub(crate) mod list;
 pub(crate) mod superseded;
 
 use crate::{config::Config, error::Result};
 use exclusions::Exclusions;
-use forgotten::Forgotten;
+use forgotten::ForgottenId;
 use verbatim_base::model::Origin;
 
 /// The decisions of the user about which conversations are not stored.
 #[derive(Clone, Debug, Default)]
 pub struct Decisions {
     exclusions: Exclusions,
-    forgotten: Forgotten,
+    forgotten: Vec<ForgottenId>,
 }
 
 impl Decisions {
     /// Returns the current exclusions and forgotten conversations.
     pub fn of(config: &Config) -> Result<Decisions> {
         let exclusions = Exclusions::known(&config.exclude);
-        Ok(Decisions { exclusions, forgotten: Forgotten::of(config)? })
+        Ok(Decisions { exclusions, forgotten: list::read(config)? })
     }
 
-    pub(crate) fn forgotten(&self) -> &Forgotten {
+    pub(crate) fn forgotten(&self) -> &[ForgottenId] {
         &self.forgotten
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.exclusions.is_empty() && self.forgotten.0.is_empty()
+        self.exclusions.is_empty() && self.forgotten.is_empty()
     }
 
     /// Returns whether a conversation of a service is not stored.
@@ -49,12 +49,12 @@ impl Decisions {
     }
 
     pub(crate) fn is_forgotten(&self, id: &str, service: &str) -> bool {
-        self.forgotten.has(id, service)
+        self.forgotten.iter().any(|known| known.matches(id, service))
     }
 
     /// Returns whether an id is in the list of forgotten ones.
     pub(crate) fn lists(&self, id: &str) -> bool {
-        self.forgotten.0.iter().any(|known| known.id == id)
+        self.forgotten.iter().any(|known| known.id == id)
     }
 
     /// Returns whether the user excludes conversations of an origin.

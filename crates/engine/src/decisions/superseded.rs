@@ -52,9 +52,10 @@ impl SupersededIds {
         config: &Config,
         stop: &Stop,
     ) -> Option<Superseded> {
-        let seen = |path: PathBuf| db::state(&path).ok().map(|state| (path, state));
         let of = [Some(seen(store)?), export.and_then(seen)];
-        if let Some(known) = lock(&self.0).as_ref().filter(|known| known.of == of) {
+        if let Some(known) = &*lock(&self.0)
+            && known.of == of
+        {
             return Some(known.superseded.clone());
         }
         // The lock is not held here, so that other questions do not wait while the databases are read.
@@ -65,28 +66,43 @@ impl SupersededIds {
     }
 }
 
+fn seen(path: PathBuf) -> Seen {
+    let state = db::state(&path).ok()?;
+    Some((path, state))
+}
+
 impl KnownSuperseded {
     fn read(of: [Seen; 2], config: &Config, stop: &Stop) -> Option<KnownSuperseded> {
-        let transcripts = |of: &Seen| match of {
-            Some((path, _)) => db::read(path, stop, db::last_changes),
-            None => Ok(HashMap::new()),
-        };
-        let (store, export) = (transcripts(&of[0]).ok()?, transcripts(&of[1]).ok()?);
+        let [store, export] = &of;
+        let mut exported = HashMap::new();
+        if let Some((path, _)) = export {
+            exported = db::read(path, stop, db::last_changes).ok()?;
+        }
+        let mut stored = HashMap::new();
+        if let Some((path, _)) = store {
+            stored = db::read(path, stop, db::last_changes).ok()?;
+        }
         let roots = config.archive_roots();
-        let [mut elsewhere, mut in_store, mut in_export] = [(); 3].map(|()| HashSet::new());
-        for (id, (file, last)) in store {
+        let mut elsewhere = HashSet::new();
+        let mut in_store = HashSet::new();
+        let mut in_export = HashSet::new();
+        for (id, (file, last)) in stored {
             if !roots.iter().any(|root| Path::new(&file).starts_with(root)) {
                 elsewhere.insert(id.clone());
                 in_store.insert(id);
                 continue;
             }
-            match export.get(&id) {
+            match exported.get(&id) {
                 Some((_, imported)) if *imported > last => drop(in_store.insert(id)),
                 Some(_) => drop(in_export.insert(id)),
                 None => {}
             }
         }
-        let [elsewhere, in_store, in_export] = [elsewhere, in_store, in_export].map(Arc::new);
-        Some(KnownSuperseded { of, superseded: Superseded { elsewhere, in_store, in_export } })
+        let superseded = Superseded {
+            elsewhere: Arc::new(elsewhere),
+            in_store: Arc::new(in_store),
+            in_export: Arc::new(in_export),
+        };
+        Some(KnownSuperseded { of, superseded })
     }
 }

@@ -1,10 +1,8 @@
 //! `service`: the service, the agent or the source of a conversation.
 
 use super::name_filter::{FilterBy, NameFilter};
-use crate::{
-    import::FORMATS,
-    source::{SourceKind, is_part, same_name},
-};
+use crate::source::{SourceKind, is_part, same_name};
+use verbatim_chats::import::FORMATS;
 
 pub(super) const FILTER: NameFilter = NameFilter {
     name: "service",

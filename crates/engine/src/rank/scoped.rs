@@ -9,8 +9,8 @@ use std::{
 use super::{question::Fields, ranker::Ranker};
 use crate::{
     error::Result,
+    source::summary::SAVED,
     source::{Scope, Source, SourceKind},
-    summary::SAVED,
 };
 
 /// The ids of the conversations that contain every concept, by source.

@@ -9,11 +9,10 @@ use std::{
 use serde::{Serialize, Serializer, ser::Error as _};
 
 use crate::{
-    config::Config,
-    decisions::forgotten::Forgotten,
+    config::{Config, StoreAddress},
+    decisions::{forgotten::ForgottenId, list},
     error::Result,
     source::{FallbackReason, Scope, Source, SourceKind, Sources, size_of},
-    store_address::StoreAddress,
     upkeep::{encode::Encoded, maintainer, transcripts},
 };
 use verbatim_base::model::{Instant, Origin, Stop};
@@ -191,7 +190,9 @@ pub fn status(sources: &Sources, stop: &Stop) -> Status {
         home: config.home.clone(),
         index: config.index_folder(),
         exclude: config.exclude.clone(),
-        forgotten: Forgotten::of(config).map(|it| it.0.len()).map_err(|error| error.to_string()),
+        forgotten: list::read::<ForgottenId>(config)
+            .map(|list| list.len())
+            .map_err(|error| error.to_string()),
         local: config.local_folder().map(Path::to_owned),
         missing: config.export_store().err().map(|error| error.to_string()),
         not_imported: maintainer::unimported(config, &present)
@@ -263,7 +264,7 @@ pub(crate) fn excluded(config: &Config, source: &Source, stop: &Stop) -> Result<
         return Ok(0);
     }
     let stored = source.excluded(stop)?.len();
-    let forgotten = Forgotten::of(config)?.0;
+    let forgotten: Vec<ForgottenId> = list::read(config)?;
     let not_stored = source.store().not_stored(source, stop)?;
     let is_excluded = |id: &&String| !forgotten.iter().any(|known| known.id == **id);
     Ok(stored + not_stored.iter().filter(is_excluded).count())

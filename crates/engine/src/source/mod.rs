@@ -13,7 +13,9 @@ mod note;
 pub(crate) mod reader;
 mod scope;
 mod sources;
+mod stamp;
 mod store;
+pub(crate) mod summary;
 mod visible;
 
 pub use attachment_files::AttachmentFiles;

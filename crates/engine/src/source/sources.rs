@@ -10,10 +10,9 @@ use super::{
     store::{SharedState, Source, Store, database::DatabaseStore, work::UpkeepState},
 };
 use crate::{
-    config::Config,
+    config::{Config, StoreAddress},
     decisions::{exclusions::CurrentExclusions, superseded::SupersededIds},
     error::{Error, Result},
-    store_address::StoreAddress,
 };
 use verbatim_base::model::Stop;
 use verbatim_chats::db;

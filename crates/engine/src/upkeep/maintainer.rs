@@ -207,7 +207,7 @@ impl SourceState {
         if source.current_index(stop).is_ok() {
             source.set_task(Task::Idle);
             self.note_current();
-            let wait = self.merge(poll);
+            let wait = self.merge_if_due(poll);
             let is_next = !stop.requested() && wait.is_none();
             return if is_next { self.enrich(&state, poll) } else { wait };
         }
@@ -257,8 +257,9 @@ impl SourceState {
         (due > now).then(|| due - now)
     }
 
-    /// Merges the segments of a current index if a merge is due and the database is quiet.
-    fn merge(&mut self, poll: &mut SourcePoll<'_>) -> Option<Duration> {
+    /// Merges the segments of a current index if a merge is due and the database is quiet. Returns how long to wait
+    /// until the next poll; `None` if no merge is due.
+    fn merge_if_due(&mut self, poll: &mut SourcePoll<'_>) -> Option<Duration> {
         let SourcePoll { source, stop, .. } = *poll;
         if !source.is_merge_due(stop) {
             return None;

@@ -5,6 +5,7 @@ pub(crate) mod encode;
 pub(crate) mod enrich;
 pub(crate) mod events;
 pub(crate) mod follow;
+pub(crate) mod home;
 pub(crate) mod index_all;
 pub(crate) mod maintainer;
 pub(crate) mod merge;

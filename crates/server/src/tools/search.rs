@@ -271,19 +271,21 @@ fn line_of(reading: &QueryReading, given: &Arguments<'_>) -> Option<String> {
             "give match \"fold\"".to_owned()
         }
         ReadingKind::Expression => "give match \"regex\"".to_owned(),
-        ReadingKind::Unquoted | ReadingKind::Spelling | ReadingKind::Part => {
+        ReadingKind::Words | ReadingKind::Nearest
+            if !(request.or.is_empty() && request.not.is_empty()) =>
+        {
+            return None;
+        }
+        ReadingKind::Words | ReadingKind::Nearest if request.and.is_empty() => {
             format!("give query {}", json!(request.text))
         }
-        ReadingKind::AllWords | ReadingKind::AllWordsButOne => {
+        ReadingKind::Words | ReadingKind::Nearest => {
             let words: Vec<&String> = [&request.text].into_iter().chain(&request.and).collect();
             let is_askable = words.len() <= MOST_CONCEPTS
                 && words.iter().all(|word| word.chars().count() >= SHORTEST_CONCEPT);
             is_askable.then(|| format!("give query {}", json!(words)))?
         }
-        ReadingKind::AnyCase
-        | ReadingKind::AnyAccents
-        | ReadingKind::Either
-        | ReadingKind::Without => return None,
+        ReadingKind::AnyCase | ReadingKind::AnyAccents => return None,
     };
     (give.chars().count() <= LONGEST_READING)
         .then(|| format!("{}: {give}", readings::described(reading, quoted)))

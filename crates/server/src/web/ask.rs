@@ -3,6 +3,7 @@
 use verbatim_answer::{
     asked::{Asked, LetterCase, TextMatching},
     filters::{Filters, SINCE, UNTIL},
+    readings,
 };
 use verbatim_engine::{self as engine, Mode, ReadingKind};
 use verbatim_text::address::encoded;
@@ -35,13 +36,11 @@ impl Way {
     }
 }
 
-/// How an exact search reads its text: the values of `match` in an address, with the reading and its words.
-const READINGS: [(&str, ReadingKind, &str); 5] = [
-    ("all", ReadingKind::AllWords, "all the words, in any order"),
-    ("not", ReadingKind::Without, "without the words after a minus"),
-    ("any", ReadingKind::Either, "one of the texts beside OR"),
-    ("fold", ReadingKind::AnyAccents, "with any accents and width"),
-    ("regex", ReadingKind::Expression, "as a regular expression"),
+/// How an exact search reads its text: the values of `match` in an address.
+const READINGS: [(&str, ReadingKind); 3] = [
+    ("words", ReadingKind::Words),
+    ("fold", ReadingKind::AnyAccents),
+    ("regex", ReadingKind::Expression),
 ];
 
 /// The parts of messages that a conversation shows.
@@ -122,8 +121,8 @@ impl Ask {
                 "q" => ask.q = value,
                 "mode" if value == Way::Meaning.name() => ask.way = Way::Meaning,
                 "match" => {
-                    let known = READINGS.iter().find(|(name, ..)| *name == value);
-                    ask.reading = known.map(|(_, reading, _)| *reading);
+                    let known = READINGS.iter().find(|(name, _)| *name == value);
+                    ask.reading = known.map(|(_, reading)| *reading);
                 }
                 "case" => ask.is_case_sensitive = value == "1",
                 "word" => ask.is_word = value == "1",
@@ -206,8 +205,8 @@ impl Ask {
     /// Returns how an exact search reads the text: the value of `match`, and words for it.
     pub(super) fn reads(&self) -> Option<(&'static str, &'static str)> {
         let reading = self.reading.filter(|_| self.way == Way::Exact && !self.text().is_empty())?;
-        let known = READINGS.iter().find(|(_, known, _)| *known == reading);
-        known.map(|(name, _, words)| (*name, *words))
+        let (name, _) = READINGS.iter().find(|(_, known)| *known == reading)?;
+        Some((name, readings::way(reading, self.text())))
     }
 
     /// Returns words for the way in which an exact search reads its text; empty for the usual way.
@@ -305,9 +304,9 @@ mod tests {
             );
         }
         assert_eq!(Ask::parse("source=codex").query(), "service=codex");
-        let read = "q=tomato+sun&match=all&service=codex";
+        let read = "q=tomato+sun&match=words&service=codex";
         assert_eq!(Ask::parse(read).query(), read.replace('+', "%20"));
-        assert_eq!(Ask::parse("match=all").query(), "");
+        assert_eq!(Ask::parse("match=words").query(), "");
         assert_eq!(Ask::parse("q=%ff%zz").q, "\u{fffd}%zz");
     }
 }

@@ -160,9 +160,10 @@ fn read_otherwise(
         Some(OtherReading { reading, ask })
     });
     results.readings = asked.collect();
-    let of_all = [ReadingKind::AllWords, ReadingKind::Without];
-    let all_words = |other: &OtherReading| of_all.contains(&other.reading.kind);
-    if let Some(place) = results.readings.iter().position(all_words) {
+    let all_words = results.readings.iter().position(|OtherReading { reading, .. }| {
+        reading.kind == ReadingKind::Words && reading.is_of_words(&search.request)
+    });
+    if let Some(place) = all_words {
         let of = results.readings.remove(place);
         let results_of = exact(site, &of.ask, scope, stop)?;
         results.in_any_order = Some(Box::new(WordsInAnyOrder { of, results: results_of }));
@@ -173,23 +174,23 @@ fn read_otherwise(
 /// Returns the request of a page for another reading; `None` if no address says it.
 fn asked_for(reading: &QueryReading, ask: &Ask) -> Option<Ask> {
     let QueryReading { kind, request, .. } = reading;
-    let read_as = |kind| Ask { reading: Some(kind), ..ask.clone() };
+    let has_operators = !(request.or.is_empty() && request.not.is_empty());
+    let has_words = !request.and.is_empty();
     match kind {
         ReadingKind::AnyScope => Some(ask.bare()),
         ReadingKind::AnyCase => Some(Ask { is_case_sensitive: false, ..ask.clone() }),
-        ReadingKind::AnyAccents => ask.reading.is_none().then(|| read_as(*kind)),
-        ReadingKind::Either | ReadingKind::Expression | ReadingKind::Without => {
-            ask.reading.is_none().then(|| read_as(*kind))
+        ReadingKind::Words if ask.reading.is_none() && (has_operators || has_words) => {
+            Some(Ask { reading: Some(*kind), ..ask.clone() })
         }
-        ReadingKind::AllWords if ask.reading.is_none() => Some(read_as(*kind)),
-        ReadingKind::Unquoted
-        | ReadingKind::AllWords
-        | ReadingKind::AllWordsButOne
-        | ReadingKind::Spelling
-        | ReadingKind::Part => {
+        ReadingKind::AnyAccents | ReadingKind::Expression if ask.reading.is_none() => {
+            Some(Ask { reading: Some(*kind), ..ask.clone() })
+        }
+        ReadingKind::AnyAccents | ReadingKind::Expression => None,
+        ReadingKind::Words if has_operators => None,
+        ReadingKind::Words | ReadingKind::Nearest => {
             let texts: Vec<&str> =
                 [&request.text].into_iter().chain(&request.and).map(String::as_str).collect();
-            let reading = (texts.len() > 1).then_some(ReadingKind::AllWords);
+            let reading = if has_words { Some(ReadingKind::Words) } else { None };
             Some(Ask { q: texts.join(" "), reading, ..ask.clone() })
         }
     }

@@ -12,7 +12,7 @@ use super::{
     find::{FoundGroup, FoundLine, GROUPS, OtherReading, SearchResults, WordsInAnyOrder, find},
     flag,
     frame::{Frame, Tab},
-    import,
+    import, scope,
     site::{Problem, Site, sentence},
 };
 use verbatim_answer::readings;
@@ -97,8 +97,9 @@ fn found(site: &Site, ask: &Ask, results: &SearchResults, messages: Option<u64>)
 fn headline(ask: &Ask, results: &SearchResults) -> Markup {
     let text = snippet::echo(ask.text());
     let is_empty = results.groups.is_empty() && ask.page == 0;
-    let has_words = |other: &OtherReading| other.reading.kind.is_of_words();
-    let is_one_text = results.in_any_order.is_some() || results.readings.iter().any(has_words);
+    let request = scope::request(ask);
+    let is_one_text = results.in_any_order.is_some()
+        || results.readings.iter().any(|other| other.reading.is_of_words(&request));
     let how = match &ask.how()[..] {
         "" if is_one_text => " as one text".to_owned(),
         "" => String::new(),

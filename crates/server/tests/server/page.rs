@@ -181,7 +181,10 @@ async fn quoted_texts_and_minus_are_offered() {
     let (_, page) = get_of(&router, "/search?q=restaurant+-hotel").await;
     let words = words_of(&page);
     assert!(words.contains("1 message has “restaurant” without “hotel”"), "{words}");
-    assert!(page.contains("match=not") && page.contains("good <mark>restaurant</mark>"), "{page}");
+    assert!(
+        page.contains("match=words") && page.contains("good <mark>restaurant</mark>"),
+        "{page}"
+    );
 }
 
 #[tokio::test]
@@ -267,26 +270,26 @@ async fn a_text_that_is_nowhere_is_read_in_other_ways() {
             assert!(words.contains("No message has “tomato sun” as one text"), "{words}");
             assert!(words.contains("2 messages have both words"), "{words}");
             assert!(page.contains("<mark>sun</mark> on a <mark>tomato</mark>"), "{page}");
-            assert!(page.contains("href=\"/c/0/1?q=tomato%20sun&amp;match=all#hit\""), "{page}");
+            assert!(page.contains("href=\"/c/0/1?q=tomato%20sun&amp;match=words#hit\""), "{page}");
         }
-        let (_, both) = get_of(&router, "/search?q=tomato+sun&match=all").await;
+        let (_, both) = get_of(&router, "/search?q=tomato+sun&match=words").await;
         let words = words_of(&both);
         assert!(words.contains("2 messages in 2 conversations"), "{words}");
         assert!(both.contains("href=\"/?q=tomato%20sun\"") && words.contains("As one text"));
-        assert!(both.contains("name=\"match\" value=\"all\" form=\"find\""), "{both}");
+        assert!(both.contains("name=\"match\" value=\"words\" form=\"find\""), "{both}");
         // One of the texts may be in the title, and the filters count what is shown.
         for address in ["/search", "/facets"] {
-            let address = format!("{address}?q=title+tomato&match=all");
+            let address = format!("{address}?q=title+tomato&match=words");
             let (_, both) = get_of(&router, &address).await;
             assert!(words_of(&both).contains("2 messages in 2 conversations"), "{both}");
         }
-        let (_, shown) = get_of(&router, "/c/0/1?q=tomato+sun&match=all").await;
+        let (_, shown) = get_of(&router, "/c/0/1?q=tomato+sun&match=words").await;
         assert!(shown.contains("<mark>sun</mark> on a <mark>tomato</mark>"), "{shown}");
         for (query, address, what) in [
             ("cafe", "/?q=cafe&amp;match=fold", "1 message with other accents or width"),
             ("tomatoes", "/?q=tomato", "2 messages have “tomato”"),
             ("sun|moon", "/?q=sun%7Cmoon&amp;match=regex", "2 messages as a regular expr"),
-            ("rye+OR+sun", "/?q=rye%20OR%20sun&amp;match=any", "2 messages have one of"),
+            ("rye+OR+sun", "/?q=rye%20OR%20sun&amp;match=words", "2 messages have one of"),
             ("sun&role=tool", "/?q=sun\"", "2 messages without the filters"),
         ] {
             let (_, page) = get_of(&router, &format!("/search?q={query}")).await;

@@ -109,7 +109,7 @@ impl Reader for ClusterReader {
                 }
             }
         })?;
-        Ok(counter.finish(models))
+        Ok(counter.into_counts(models))
     }
 
     fn span(&self, stop: &Stop) -> Result<Option<(Instant, Instant)>> {

@@ -89,7 +89,7 @@ impl<'a> Counter<'a> {
         }
     }
 
-    pub(crate) fn finish(self, models: BTreeMap<String, u64>) -> Counts {
+    pub(crate) fn into_counts(self, models: BTreeMap<String, u64>) -> Counts {
         Counts { roles: self.roles.into_iter().collect(), models, ..self.counts }
     }
 }
@@ -116,7 +116,7 @@ mod tests {
             *expected.entry(Some(day(time))).or_default() += 1;
         }
         assert_eq!(
-            counter.finish(BTreeMap::new()).days.into_iter().collect::<BTreeMap<_, u64>>(),
+            counter.into_counts(BTreeMap::new()).days.into_iter().collect::<BTreeMap<_, u64>>(),
             expected
         );
     }

@@ -214,7 +214,7 @@ impl Reader for IndexedReader {
             let mut accepts = |message: MessageFacts<'_>| counter.accepts(message);
             db::read(path, stop, |database| db::tally::models_where(database, &mut accepts))
         })?;
-        Ok(counter.finish(models))
+        Ok(counter.into_counts(models))
     }
 
     fn span(&self, _: &Stop) -> Result<Option<(Instant, Instant)>> {

@@ -176,7 +176,7 @@ impl Reader for LiveReader {
                 true => db::tally::models(database)?,
                 false => db::tally::models_where(database, &mut |it| counter.accepts(it))?,
             };
-            Ok(counter.finish(models))
+            Ok(counter.into_counts(models))
         })
     }
 

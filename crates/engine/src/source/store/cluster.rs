@@ -7,10 +7,10 @@ use std::{
 
 use super::{Source, Store};
 use crate::{
+    config::StoreAddress,
     decisions::exclusions::Exclusions,
     error::Result,
     source::reader::{OrderedIds, Reader, cluster_about::origins, clustered::ClusterReader},
-    store_address::StoreAddress,
 };
 use verbatim_base::model::{Hit, Provenance, Stop};
 use verbatim_cluster::{Cluster, ClusterConversation, MessageInOrder};

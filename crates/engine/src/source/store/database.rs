@@ -9,10 +9,10 @@ use std::{
 
 use super::{Source, Store};
 use crate::{
+    config::StoreAddress,
     decisions::exclusions::Exclusions,
     error::Result,
     source::reader::{Reader, indexed::IndexedReader, live::LiveReader},
-    store_address::StoreAddress,
 };
 use verbatim_base::model::{Hit, Provenance, Stop};
 use verbatim_chats::{db, import::transcript::TranscriptReader};

@@ -14,14 +14,13 @@ use super::{
     reader::{OrderedIds, Reader, catalogue::Catalogue},
 };
 use crate::{
-    config::Config,
+    config::{Config, StoreAddress},
     decisions::{
         exclusions::{CurrentExclusions, Exclusions},
         superseded::SupersededIds,
     },
     error::Result,
     scoring::Searcher,
-    store_address::StoreAddress,
 };
 use handle::{FallbackReason, IndexHandle};
 use verbatim_base::{

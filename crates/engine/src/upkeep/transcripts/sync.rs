@@ -14,7 +14,7 @@ use super::{
 use crate::{
     attachments::{AttachmentStore, TranscriptFiles},
     config::Config,
-    decisions::{Decisions, forgotten::Forgotten},
+    decisions::{Decisions, forgotten::ForgottenId},
     source::wipe_indexes,
 };
 use verbatim_base::{
@@ -35,7 +35,7 @@ const ELSEWHERE: Duration = Duration::from_millis(50);
 pub(crate) struct Settled {
     walk: ArchiveWalk,
     exclude: Vec<String>,
-    forgotten: Forgotten,
+    forgotten: Vec<ForgottenId>,
     store: State,
 }
 
@@ -65,7 +65,7 @@ pub(crate) fn sync(
     if let Some(known) = settled.take()
         && known.walk == walk
         && known.exclude == config.exclude
-        && decisions_of(config)?.forgotten() == &known.forgotten
+        && decisions_of(config)?.forgotten() == known.forgotten
         && db::state(&database).is_ok_and(|state| state == known.store)
     {
         report.files = walk.transcripts.len() as u64;
@@ -121,7 +121,7 @@ pub(crate) fn sync(
         && !stop.requested()
         && let Ok(store) = db::state(&database)
     {
-        let (exclude, forgotten) = (config.exclude.clone(), decisions.forgotten().clone());
+        let (exclude, forgotten) = (config.exclude.clone(), decisions.forgotten().to_vec());
         *settled = Some(Settled { walk, exclude, forgotten, store });
     }
     report.took = begun.elapsed();

@@ -1,5 +1,7 @@
 //! The paths of databases, indexes and transcripts.
 
+mod store_address;
+
 use std::{
     fs,
     io::{self, ErrorKind},
@@ -7,14 +9,14 @@ use std::{
     time::SystemTime,
 };
 
-use crate::{
-    error::{Error, Result},
-    store_address::StoreAddress,
-};
+use crate::error::{Error, Result};
+use verbatim_base::model::Stop;
 use verbatim_chats::db;
 #[cfg(feature = "cluster")]
 use verbatim_cluster::{Access, Address, Cluster};
 use verbatim_embed::{Key, Provider};
+
+pub use store_address::StoreAddress;
 
 /// The name of the transcript store in the home folder.
 pub(crate) const TRANSCRIPTS: &str = "transcripts.db";
@@ -100,7 +102,7 @@ impl Config {
                 #[cfg(feature = "cluster")]
                 Address::parse(address)?;
                 #[cfg(not(feature = "cluster"))]
-                return Err(Error::Cluster { reason: crate::store_address::no_clusters(address) });
+                return Err(Error::Cluster { reason: store_address::no_clusters(address) });
                 #[cfg(feature = "cluster")]
                 return Ok(StoreAddress::Cluster(address.clone()));
             }
@@ -274,5 +276,16 @@ fn databases(folder: &Path) -> io::Result<Vec<PathBuf>> {
     match failure {
         Some(failure) if found.is_empty() => Err(failure),
         _ => Ok(found.into_iter().map(|(_, path)| path).collect()),
+    }
+}
+/// Returns whether an import may write to a database that the user searches: the database does not exist
+/// or an import made it. Other files also return true, because opening them explains what is wrong.
+pub fn may_write(target: &Path) -> Result<bool> {
+    if fs::metadata(target).map_or(0, |metadata| metadata.len()) == 0 {
+        return Ok(true);
+    }
+    match db::read(target, &Stop::never(), db::is_imported) {
+        Err(db::Error::NotCanonical { .. } | db::Error::NotADatabase { .. }) => Ok(true),
+        answer => Ok(answer?),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::source::Sources;
+use super::Sources;
 use verbatim_base::model::Stop;
 use verbatim_text::hash::Fnv1a;
 

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, HashMap};
 
 use crate::{
+    conversation::lookup::Lookup,
     error::Result,
-    lookup::Lookup,
     source::{Description, SourceKind},
 };
 use verbatim_base::model::{Origin, Provenance};

@@ -5,9 +5,9 @@ use std::{collections::HashSet, ops::ControlFlow};
 use serde::Serialize;
 
 use crate::{
-    describe::ConversationKey,
+    conversation::describe::ConversationKey,
     error::Result,
-    exact::Render,
+    search::exact::Render,
     source::{Note, Scope, SourceKind, Sources},
 };
 use verbatim_base::model::{Hit, Request, Stop};

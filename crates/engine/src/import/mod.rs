@@ -1,10 +1,11 @@
 //! Imports exports into a canonical database.
 
+pub(crate) mod import_and_index;
 mod known_import;
 
 use std::{
     cell::Cell,
-    fs, io,
+    io,
     path::{Path, PathBuf},
     sync::Arc,
     time::{Duration, Instant, UNIX_EPOCH},
@@ -13,10 +14,9 @@ use std::{
 use crate::error::Error as EngineError;
 use crate::{
     attachments::{AttachmentCounts, AttachmentImport, AttachmentStore},
-    config::Config,
+    config::{Config, StoreAddress},
     decisions::Decisions,
     source::{Store, store_at},
-    store_address::StoreAddress,
 };
 use verbatim_base::model::{self, Stop};
 use verbatim_chats::{
@@ -31,6 +31,7 @@ use verbatim_cluster as cluster;
 
 use known_import::KnownImports;
 
+pub use crate::config::may_write;
 pub use verbatim_chats::import::{
     FORMATS, FoundExport, OTHER_BRANCHES, compressed::is_named_as_transcript,
 };
@@ -359,7 +360,7 @@ impl ImportReading<'_> {
             Err(ReadError::Stopped) => report.stopped = true,
         }
         if let Some(attachments) = attachments {
-            attachments.finish(&mut export, &|| tell(&|now| now.source.files += 1));
+            attachments.store_pending(&mut export, &|| tell(&|now| now.source.files += 1));
             report.stopped |= stop.requested();
         }
         Ok((is_whole, counts))
@@ -411,18 +412,6 @@ enum ReadError {
     Database(#[from] writer::Error),
     #[error("stopped")]
     Stopped,
-}
-
-/// Returns whether an import may write to a database that the user searches: the database does not exist
-/// or an import made it. Other files also return true, because opening them explains what is wrong.
-pub fn may_write(target: &Path) -> Result<bool, EngineError> {
-    if fs::metadata(target).map_or(0, |metadata| metadata.len()) == 0 {
-        return Ok(true);
-    }
-    match db::read(target, &Stop::never(), db::is_imported) {
-        Err(db::Error::NotCanonical { .. } | db::Error::NotADatabase { .. }) => Ok(true),
-        answer => Ok(answer?),
-    }
 }
 
 /// The exports in a folder, errors of zips that cannot be read or are not downloaded yet, and lines about parts
@@ -603,6 +592,8 @@ mod clustered {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

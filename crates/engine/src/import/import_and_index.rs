@@ -7,8 +7,8 @@ use std::{
 
 use crate::{
     config::Config,
+    conversation::forget::Forgetter,
     decisions::Decisions,
-    forget::Forgetter,
     import::{Error, ImportProgress, Report, Target, import_until},
     source::Sources,
     upkeep::{

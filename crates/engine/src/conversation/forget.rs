@@ -13,16 +13,11 @@ use std::{
 
 use crate::{
     attachments::AttachmentStore,
-    decisions::{
-        Decisions,
-        flags::Flags,
-        forgotten::{Forgotten, ForgottenId},
-    },
+    config::{StoreAddress, may_write},
+    conversation::lookup::SHORT_ID,
+    decisions::{Decisions, flags::Flags, forgotten::ForgottenId, list},
     error::{Error, Result},
-    import::may_write,
-    lookup::SHORT_ID,
     source::{SourceKind, Sources, wipe_indexes},
-    store_address::StoreAddress,
     upkeep::{Upkeep, enrich, transcripts},
 };
 use verbatim_base::model::Stop;
@@ -121,8 +116,7 @@ impl<'a> Forgetter<'a> {
         if found.sources.len() > 1 {
             found.service = None;
         }
-        let is_known = !found.sources.is_empty()
-            || Forgotten::of(config)?.0.iter().any(|known| known.id == id);
+        let is_known = !found.sources.is_empty() || self.list()?.iter().any(|known| known.id == id);
         Ok(is_known.then_some(found))
     }
 
@@ -151,7 +145,7 @@ impl<'a> Forgetter<'a> {
         // A conversation without a source is already in the list of forgotten conversations.
         let is_new =
             |one: &&Forgettable| !one.sources.is_empty() && one.sources != [SourceKind::Threads];
-        Forgotten::change(self.sources.config(), |list| {
+        list::change(self.sources.config(), |list: &mut Vec<ForgottenId>| {
             for one in found.iter().filter(is_new) {
                 if !list.iter().any(|known| known.covers(&one.id, one.service.as_deref())) {
                     list.push(ForgottenId::now(one.id.clone(), one.service.clone()));
@@ -302,12 +296,12 @@ impl<'a> Forgetter<'a> {
 
     /// Returns the list of forgotten conversations. Fails if its file cannot be read.
     pub fn list(&self) -> Result<Vec<ForgottenId>> {
-        Ok(Forgotten::of(self.sources.config())?.0)
+        list::read(self.sources.config())
     }
 
     /// Takes a conversation off the list of forgotten ones. Returns whether it was in the list.
     pub fn undo(&self, id: &str) -> Result<bool> {
-        Forgotten::change(self.sources.config(), |list| {
+        list::change(self.sources.config(), |list: &mut Vec<ForgottenId>| {
             let before = list.len();
             list.retain(|known| known.id != id);
             list.len() < before

@@ -7,10 +7,10 @@ use std::{collections::HashMap, path::Path};
 use percent_encoding::percent_decode_str;
 
 use crate::{
+    config::StoreAddress,
     error::{Error, Result},
     memory::database::Memory,
     source::{About, Listing, Scope, Session, Source, SourceKind, Sources, shared_start},
-    store_address::StoreAddress,
 };
 use verbatim_base::model::Stop;
 use verbatim_chats::db::{self, Heading};
@@ -23,7 +23,7 @@ const MAX_SLUG: usize = 40;
 const MAX_CANDIDATES: usize = 20;
 
 /// Minimum number of characters of a shortened id.
-pub(super) const SHORT_ID: usize = 8;
+pub(crate) const SHORT_ID: usize = 8;
 
 /// Length from which the beginning of an id, if it fits only one id, takes precedence over a title.
 const SURE_START: usize = 4;

@@ -9,7 +9,7 @@ use std::{
 use crate::{
     attachments::{ATTACHMENTS, TRANSCRIPT_FILES, is_in_store},
     config::{Config, TRANSCRIPTS},
-    decisions::flags::FLAGS,
+    decisions::{flags::FlagLine, forgotten::ForgottenId, list::Decision},
 };
 use verbatim_base::private;
 use verbatim_chats::db;
@@ -24,9 +24,6 @@ const DEMO_EXPORTS: &str = "exports";
 const IMPORTED: &str = "verbatim.db";
 
 const THREADS: &str = "threads.db";
-
-/// The beginning of the names of the list of forgotten conversations and of its lock.
-const FORGOTTEN: &str = "forgotten.";
 
 /// The file in the home folder with the access token of the HTTP server.
 pub const TOKEN_FILE: &str = "token";
@@ -66,10 +63,10 @@ fn tighten_home(config: &Config, sample: Option<&PathBuf>) -> bool {
     }
     tighten(&config.home, |path| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let begins = [FORGOTTEN, FLAGS].iter().any(|start| name.starts_with(start));
-        let is_file = begins || name == TOKEN_FILE;
+        let lists = [ForgottenId::LIST, FlagLine::LIST];
+        let is_list = name.split_once('.').is_some_and(|(stem, _)| lists.contains(&stem));
         is_database(path, is_in_home)
-            || path.is_file() && is_file
+            || path.is_file() && (is_list || name == TOKEN_FILE)
             || ours.iter().any(|folder| folder == path)
     })
 }

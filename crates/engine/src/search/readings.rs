@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use crate::{
     Engine,
-    count::Count,
     rank::{Match, Mode, Question, Ranking},
+    search::count::Count,
     source::{Note, Scope},
 };
 use verbatim_base::model::{Matching, Request, Stop};
@@ -32,37 +32,25 @@ pub enum ReadingKind {
     AnyCase,
     /// The same request with any accents and character widths.
     AnyAccents,
-    /// The text without the quotation marks around it.
-    Unquoted,
     /// The text as a regular expression.
     Expression,
-    /// The texts on both sides of `OR`, as alternatives.
-    Either,
-    /// All words and "quoted" texts of the text, in any order.
-    AllWords,
-    /// All words and "quoted" texts of the text, without those that have a minus before them.
-    Without,
-    /// All words of the text but one, in any order.
-    AllWordsButOne,
-    /// The text with a word that messages have in place of a word that they do not have.
-    Spelling,
-    /// The longest beginning of the word that messages have.
-    Part,
+    /// The text as other search engines read it: without the quotation marks around it; the texts on both sides of
+    /// `OR`, as alternatives; or all its words and "quoted" texts in any order, without those that have a minus
+    /// before them.
+    Words,
+    /// A similar text that messages have: with another spelling of a word, all words but one, or the longest
+    /// beginning of the only word.
+    Nearest,
 }
 
 impl ReadingKind {
-    /// Returns whether the reading divides the text into its words.
-    pub fn is_of_words(self) -> bool {
-        let of_words = [ReadingKind::AllWords, ReadingKind::AllWordsButOne, ReadingKind::Without];
-        of_words.contains(&self)
-    }
-
     /// Returns a request for a text in this reading; `None` if the text has no such reading, or only an
     /// engine knows it.
     pub fn request(self, request: &Request) -> Option<Request> {
         match self {
             ReadingKind::AnyAccents => Some(Request { ignore_accents: true, ..request.clone() }),
-            kind => of_text(request).into_iter().find(|(of, _)| *of == kind).map(|(_, it)| it),
+            // A text in quotation marks may have two readings of words. The last one heeds all marks.
+            kind => of_text(request).into_iter().rfind(|(of, _)| *of == kind).map(|(_, it)| it),
         }
     }
 }
@@ -80,6 +68,14 @@ pub struct QueryReading {
     pub count: Count,
 }
 
+impl QueryReading {
+    /// Returns whether the reading divides the text of a request into its words.
+    pub fn is_of_words(&self, asked: &Request) -> bool {
+        let Request { and, not, .. } = &self.request;
+        and.len() > asked.and.len() || not.len() > asked.not.len()
+    }
+}
+
 impl Engine {
     /// Returns at most `most` other readings of a request that finds nothing in a scope, the most similar
     /// first. Each finds something.
@@ -91,55 +87,61 @@ impl Engine {
         stop: &Stop,
     ) -> Vec<QueryReading> {
         let in_time = &stop.within(MOST_TIME);
-        let mut readings: Vec<QueryReading> = Vec::new();
-        let mut add = |kind, request: Request, scope: &Scope| {
-            let is_known = readings.iter().any(|reading| reading.request == request);
-            if readings.len() >= most || is_known {
-                return is_known;
-            }
-            let count = self.tried(&request, scope, in_time);
-            readings.extend(count.map(|count| {
-                let scope = scope.clone();
-                QueryReading { kind, request, scope, count }
-            }));
-            count.is_some()
-        };
+        let mut candidates = Vec::new();
         if *scope != Scope::default() {
-            add(ReadingKind::AnyScope, request.clone(), &Scope::default());
+            candidates.push((ReadingKind::AnyScope, request.clone()));
         }
         if request.case_sensitive {
             let any_case = Request { case_sensitive: false, ..request.clone() };
-            add(ReadingKind::AnyCase, any_case, scope);
+            candidates.push((ReadingKind::AnyCase, any_case));
         }
         let is_text = matches!(request.matching, Matching::Literal | Matching::Word);
         if is_text && !request.ignore_accents {
             let folded = Request { ignore_accents: true, ..request.clone() };
-            if !add(ReadingKind::AnyAccents, folded.clone(), scope) && request.case_sensitive {
-                let folded = Request { case_sensitive: false, ..folded };
-                add(ReadingKind::AnyAccents, folded, scope);
+            candidates.push((ReadingKind::AnyAccents, folded));
+        }
+        let is_one_text = is_text && request.or.is_empty();
+        if is_one_text {
+            candidates.extend(of_text(request));
+        }
+        let mut readings: Vec<QueryReading> = Vec::new();
+        for (kind, candidate) in candidates {
+            let is_any_scope = kind == ReadingKind::AnyScope;
+            let scope = if is_any_scope { &Scope::default() } else { scope };
+            let mut tries = vec![candidate];
+            if tries[0].case_sensitive && !is_any_scope {
+                tries.push(Request { case_sensitive: false, ..tries[0].clone() });
+            }
+            for request in tries {
+                if readings.len() >= most || readings.iter().any(|known| known.request == request) {
+                    break;
+                }
+                if let Some(reading) = self.tried(kind, request, scope, in_time) {
+                    readings.push(reading);
+                    break;
+                }
             }
         }
-        if !is_text || !request.or.is_empty() {
-            return readings;
-        }
-        for (kind, reading) in of_text(request) {
-            let any_case = Request { case_sensitive: false, ..reading.clone() };
-            let is_found = add(kind, reading, scope);
-            if !is_found && request.case_sensitive {
-                add(kind, any_case, scope);
-            }
-        }
-        if readings.iter().all(|reading| reading.kind == ReadingKind::AnyScope) {
+        if is_one_text && readings.iter().all(|reading| reading.kind == ReadingKind::AnyScope) {
             readings.extend(self.nearest_text(request, scope, in_time));
         }
         readings.truncate(most);
         readings
     }
 
-    /// Counts what a request finds; `None` if it finds nothing, is refused, or takes too long.
-    fn tried(&self, request: &Request, scope: &Scope, in_time: &Stop) -> Option<Count> {
-        let (count, _) = self.sources.count(request, scope, in_time).ok()?;
-        Some(count).filter(|count| !count.is_empty() && !in_time.requested())
+    /// Returns a reading with what it finds; `None` if it finds nothing, is refused, or takes too long.
+    fn tried(
+        &self,
+        kind: ReadingKind,
+        request: Request,
+        scope: &Scope,
+        in_time: &Stop,
+    ) -> Option<QueryReading> {
+        let (count, _) = self.sources.count(&request, scope, in_time).ok()?;
+        if count.is_empty() || in_time.requested() {
+            return None;
+        }
+        Some(QueryReading { kind, request, scope: scope.clone(), count })
     }
 
     /// Returns the request with another spelling of a word, with all words but one, or with a part of its
@@ -150,50 +152,47 @@ impl Engine {
         scope: &Scope,
         in_time: &Stop,
     ) -> Option<QueryReading> {
-        let reading =
-            |kind, request, count| QueryReading { kind, request, scope: scope.clone(), count };
-        let base = Request { case_sensitive: false, ..request.clone() };
+        let kind = ReadingKind::Nearest;
+        let any_case = Request { case_sensitive: false, ..request.clone() };
         if let Some(text) = self.respelled(&request.text, scope, in_time) {
-            let respelled = Request { text, ..base.clone() };
-            if let Some(count) = self.tried(&respelled, scope, in_time) {
-                return Some(reading(ReadingKind::Spelling, respelled, count));
+            let respelled = Request { text, ..any_case.clone() };
+            if let Some(reading) = self.tried(kind, respelled, scope, in_time) {
+                return Some(reading);
             }
         }
         let words = words_of(&request.text);
+        let mut best: Option<QueryReading> = None;
         if (3..=MOST_WORDS_BUT_ONE).contains(&words.len()) {
-            let mut best: Option<QueryReading> = None;
-            for left_out in 0..words.len() {
-                let mut kept = words.clone();
-                kept.remove(left_out);
-                let kept = all_of(&kept, &base);
-                let Some(count) = self.tried(&kept, scope, in_time) else { continue };
+            for place in 0..words.len() {
+                let mut others = words.clone();
+                others.remove(place);
+                let others = all_of(&others, &any_case);
+                let Some(reading) = self.tried(kind, others, scope, in_time) else { continue };
                 // The word that the fewest messages have says most about what is meant.
-                if best.as_ref().is_none_or(|best| count.messages < best.count.messages) {
-                    best = Some(reading(ReadingKind::AllWordsButOne, kept, count));
+                let messages = reading.count.messages;
+                if best.as_ref().is_none_or(|best| messages < best.count.messages) {
+                    best = Some(reading);
                 }
             }
-            return best;
-        }
-        if words.len() == 1 {
+        } else if words.len() == 1 {
             let text = &request.text;
             let ends: Vec<usize> = text.char_indices().map(|(at, _)| at).collect();
             // Each shorter beginning is found wherever a longer one is.
-            let (mut low, mut high) = (FEWEST_OF_WORD.max(ends.len() / 2), ends.len());
-            let mut best = None;
+            let mut low = FEWEST_OF_WORD.max(ends.len() / 2);
+            let mut high = ends.len();
             while low < high {
                 let middle = low + (high - low) / 2;
-                let part = Request { text: text[..ends[middle]].to_owned(), ..base.clone() };
-                match self.tried(&part, scope, in_time) {
-                    Some(count) => {
-                        best = Some(reading(ReadingKind::Part, part, count));
+                let part = Request { text: text[..ends[middle]].to_owned(), ..any_case.clone() };
+                match self.tried(kind, part, scope, in_time) {
+                    Some(reading) => {
+                        best = Some(reading);
                         low = middle + 1;
                     }
                     None => high = middle,
                 }
             }
-            return best;
         }
-        None
+        best
     }
 
     /// Returns whether ranked search finds something for a text. Does not build an index to know it.
@@ -243,12 +242,11 @@ fn of_text(request: &Request) -> Vec<(ReadingKind, Request)> {
             .filter(|text| !text.is_empty())
     });
     if let Some(text) = unquoted {
-        readings
-            .push((ReadingKind::Unquoted, Request { text: text.to_owned(), ..request.clone() }));
+        readings.push((ReadingKind::Words, Request { text: text.to_owned(), ..request.clone() }));
     }
     let part = text.trim_matches('*');
     if part.len() < text.len() && !part.is_empty() {
-        readings.push((ReadingKind::Part, Request { text: part.to_owned(), ..request.clone() }));
+        readings.push((ReadingKind::Nearest, Request { text: part.to_owned(), ..request.clone() }));
     }
     let alternatives: Vec<&str> = text.split(" OR ").map(str::trim).collect();
     if alternatives.len() > 1 && alternatives.iter().all(|text| !text.is_empty()) {
@@ -257,7 +255,7 @@ fn of_text(request: &Request) -> Vec<(ReadingKind, Request)> {
         // The capital letters of `OR` do not say that the case of the others matters.
         let has_capital = alternatives.iter().any(|text| text.chars().any(char::is_uppercase));
         let case_sensitive = request.case_sensitive && has_capital;
-        readings.push((ReadingKind::Either, Request { case_sensitive, ..request }));
+        readings.push((ReadingKind::Words, Request { case_sensitive, ..request }));
         return readings;
     }
     if request.matching == Matching::Literal && !request.ignore_accents && is_expression(text) {
@@ -266,10 +264,9 @@ fn of_text(request: &Request) -> Vec<(ReadingKind, Request)> {
         readings.push((ReadingKind::Expression, Request { matching, text, ..request.clone() }));
     }
     let (with, without) = parts_of(text);
-    let kind = if without.is_empty() { ReadingKind::AllWords } else { ReadingKind::Without };
     if with.len() > 1 || !(with.is_empty() || without.is_empty()) {
         let not = request.not.iter().cloned().chain(without).collect();
-        readings.push((kind, Request { not, ..all_of(&with, request) }));
+        readings.push((ReadingKind::Words, Request { not, ..all_of(&with, request) }));
     }
     readings
 }
