@@ -63,10 +63,13 @@ const ROOMS: &[(&str, usize)] = &[
     ("crates/index/vectors", 1250),
     ("crates/server/http", 1160),
     ("crates/server/mcp", 1230),
-    ("crates/server/src", 210),
+    ("crates/server/src", 100),
     ("crates/server/tools", 3320),
-    ("crates/server/watch", 120),
-    ("crates/server/web", 7270),
+    ("crates/server/watch", 240),
+    ("crates/server/web", 120),
+    ("crates/server/web/conversation", 2690),
+    ("crates/server/web/frame", 2810),
+    ("crates/server/web/search", 1690),
     ("crates/text/date", 290),
     ("crates/text/screen", 370),
     ("crates/text/src", 4550),
@@ -192,13 +195,27 @@ fn files_and_functions_stay_short() {
     assert_only_known("functions with too many parameters", wide, KNOWN_WIDE_FUNCTIONS);
 }
 
+/// Returns the room of a file: its innermost folder that is listed, else the first folder below `src`.
+fn room_of(path: &str, package: &str) -> String {
+    let mut folder = path;
+    while let Some((outer, _)) = folder.rsplit_once('/') {
+        if ROOMS.iter().any(|(room, _)| *room == outer) {
+            return outer.to_owned();
+        }
+        folder = outer;
+    }
+    let inner = path.strip_prefix(package).expect("a file of its package");
+    let first = inner.split_once('/').map_or("src", |(first, _)| first);
+    format!("{package}{first}")
+}
+
 #[test]
 fn rooms_grow_only_by_decision() {
     let mut rooms: BTreeMap<String, usize> = BTreeMap::new();
     for file in &Tree::read().files {
         let inner = file.path.strip_prefix(file.package()).expect("a file of its package");
-        let folder = inner.strip_prefix("src/").expect("a source").split_once('/');
-        let room = format!("{}{}", file.package(), folder.map_or("src", |(folder, _)| folder));
+        let path = format!("{}{}", file.package(), inner.strip_prefix("src/").expect("a source"));
+        let room = room_of(&path, file.package());
         let lines = file.code.lines().filter(|line| !line.trim().is_empty()).count();
         *rooms.entry(room).or_default() += lines;
     }

@@ -8,7 +8,7 @@ use verbatim_text::parts::{ANSWER, THINKING};
 
 /// Returns the parts of a text that a reader of its Markdown sees: the text without signs of headings,
 /// emphasis, lists, tables and code, and without the addresses of links.
-pub(super) fn visible(text: &str) -> Vec<Range<usize>> {
+pub(crate) fn visible(text: &str) -> Vec<Range<usize>> {
     let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH;
     let mut visible: Vec<Range<usize>> = Vec::new();
     let marks = marks(text);
@@ -58,7 +58,7 @@ fn marks(text: &str) -> Vec<Range<usize>> {
 }
 
 /// Returns whether the gap between two visible parts separates words.
-pub(super) fn separates(gap: &str) -> bool {
+pub(crate) fn separates(gap: &str) -> bool {
     gap.contains(['\n', '|']) || gap.contains(char::is_whitespace)
 }
 

@@ -1,24 +1,34 @@
 //! The search page: results, or a hint if there are none.
 
+pub(super) mod chosen_filters;
+pub(super) mod excerpt;
+pub(super) mod facets;
+pub(super) mod find;
+pub(super) mod page_query;
+pub(super) mod scope;
+
 use maud::{Markup, html};
 
-use super::{
-    ask::{Ask, Way},
-    card::{DescribedConversation, counted, meta, role_name},
-    chosen::when,
-    conversation,
-    excerpt::marked,
-    facets,
-    find::{FoundGroup, FoundLine, GROUPS, OtherReading, SearchResults, WordsInAnyOrder, find},
-    flag,
-    frame::{Frame, Tab},
-    import,
-    site::{Problem, Site, sentence},
+use crate::web::{
+    conversation::{self, flags},
+    frame::{
+        Frame, Tab, import,
+        labels::{meta, role_name},
+        site::{Problem, Site, sentence},
+    },
 };
-use verbatim_answer::readings;
+use chosen_filters::when;
+use excerpt::marked;
+use find::{FoundGroup, FoundLine, GROUPS, OtherReading, SearchResults, WordsInAnyOrder, find};
+use page_query::{Ask, Way};
+use verbatim_answer::{conversation::DescribedConversation, readings};
 use verbatim_base::model::Stop;
 use verbatim_engine::{Note, QueryReading, ReadingKind};
-use verbatim_text::{amount::grouped, hash::fnv1a, snippet};
+use verbatim_text::{
+    amount::{counted, grouped},
+    hash::fnv1a,
+    snippet,
+};
 
 /// The number of messages of a conversation that are visible; the others are in a collapsed list.
 const OPEN_LINES: usize = 3;
@@ -68,7 +78,7 @@ fn found(site: &Site, ask: &Ask, results: &SearchResults, messages: Option<u64>)
             @if let Some(heading) = results.heading { p.say { (sentence(heading.trim_end_matches(':'))) } }
             (notices(&results.notes))
             (read_as(ask))
-            (flag::left_out(&results.flags, ask))
+            (flags::left_out(&results.flags, ask))
         }
         (when(ask, false))
         div #list {
@@ -232,7 +242,7 @@ fn conversation(site: &Site, ask: &Ask, results: &SearchResults, place: usize) -
     html! {
         li.group id=(group_id(&group.card)) {
             header {
-                h2 dir="auto" { a href=(address) { (marked(&group.title)) } (flag::star(&results.flags, &group.card)) }
+                h2 dir="auto" { a href=(address) { (marked(&group.title)) } (flags::star(&results.flags, &group.card)) }
                 p.meta {
                     @if ask.text().is_empty() && group.lines.is_empty() { span { (counted(group.more, "message")) } " " }
                     (meta(&group.card, clock, group.time))

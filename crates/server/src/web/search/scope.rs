@@ -2,17 +2,15 @@
 
 use std::sync::Arc;
 
-use super::{
-    ask::Ask,
-    site::{ChosenConversations, Problem, Site},
-};
+use super::page_query::Ask;
+use crate::web::frame::site::{ChosenConversations, Problem, Site};
 use verbatim_base::model::{Request, Stop};
 use verbatim_engine::{
     Choice, ChosenIds, ConversationIds, Flags, Note, Scope, filters::ALL, in_both,
 };
 
 /// Returns the filters, with the dates as instants. The filters that are no facets choose the conversations.
-pub(super) fn choice(
+pub(crate) fn choice(
     site: &Site,
     ask: &Ask,
     flags: &Flags,
@@ -56,7 +54,7 @@ pub(super) fn flagged(ask: &Ask, flags: &Flags) -> ChosenIds {
 }
 
 /// Returns the scope of an address, and notes about names that nothing has.
-pub(super) fn scope(
+pub(crate) fn scope(
     site: &Site,
     ask: &Ask,
     flags: &Flags,

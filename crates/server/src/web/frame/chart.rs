@@ -18,15 +18,15 @@ const HEIGHT: u64 = 48;
 const NAMES: &str =
     "January February March April May June July August September October November December";
 
-pub(super) struct Month<'a> {
-    pub(super) name: &'a str,
-    pub(super) count: u64,
+pub(crate) struct Month<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) count: u64,
     /// Whether the month is in the range of dates.
-    pub(super) is_in: bool,
+    pub(crate) is_in: bool,
 }
 
 /// Returns the months in order, with the empty months between them. Messages without a time are left out.
-pub(super) fn months(counts: &BTreeMap<String, u64>) -> Vec<(String, u64)> {
+pub(crate) fn months(counts: &BTreeMap<String, u64>) -> Vec<(String, u64)> {
     months::fill_gaps(counts).into_iter().filter(|(name, _)| month_number(name).is_some()).collect()
 }
 
@@ -44,7 +44,7 @@ fn percent(part: f64, whole: f64) -> String {
     format!("{:.2}%", part / whole.max(1.0) * 100.0)
 }
 
-pub(super) fn histogram(months: &[Month<'_>]) -> Markup {
+pub(crate) fn histogram(months: &[Month<'_>]) -> Markup {
     let Some((first, last)) = months.first().zip(months.last()) else { return html! {} };
     let most = months.iter().map(|month| month.count).max().unwrap_or(0).max(1);
     let busiest = months.iter().find(|month| month.count == most).unwrap_or(first);
@@ -183,7 +183,7 @@ pub(super) fn count_at(hours: &BTreeMap<i64, u64>, day: usize, hour: usize) -> u
     hours.get(&((day * HOURS + hour) as i64)).copied().unwrap_or(0)
 }
 
-pub(super) fn hour_name(hour: i64) -> String {
+pub(crate) fn hour_name(hour: i64) -> String {
     let (day, hour) = (hour as usize / HOURS % DAYS.len(), hour as usize % HOURS);
     format!("{} {hour}:00–{}:00", DAYS[day], hour + 1)
 }

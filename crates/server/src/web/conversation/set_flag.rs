@@ -7,17 +7,17 @@ use axum::{
     response::{IntoResponse, Redirect, Response},
 };
 
-use super::{
-    ask::{Ask, fields},
+use super::flags::{HIDE, STAR};
+use crate::web::{
     conversation,
-    flag::{HIDE, STAR},
-    site::{Problem, Site, SiteState, changed, refused},
+    frame::site::{Problem, Site, SiteState, changed, refused},
+    search::page_query::{Ask, fields},
 };
 use verbatim_base::model::Stop;
 use verbatim_engine::{Error, Flag, Flags};
 use verbatim_text::address::id_in_path;
 
-pub(super) async fn set(
+pub(crate) async fn set(
     State(site): State<Arc<SiteState>>,
     Path(id): Path<String>,
     RawQuery(query): RawQuery,

@@ -1,33 +1,56 @@
 //! The page of a conversation: the messages around a match, the list of matches, and links.
 
+mod artifact;
+mod branches;
+mod code;
+mod diff;
+pub(super) mod files;
+pub(super) mod flags;
+pub(super) mod forget;
+mod mark;
+mod markdown;
+mod message;
+pub(super) mod prose;
+mod related;
+pub(super) mod set_flag;
+mod steps;
+
 use std::{collections::HashMap, fmt::Write as _, ops::Range, sync::Arc, time::Duration};
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-use super::{
-    ask::{Ask, ShownParts, Way, fields},
-    assets::STYLE,
-    branches::Path,
-    card::{DescribedConversation, conversation, counted, hour, meta, title_line},
-    code::Highlighter,
-    excerpt::{FIRST_SPANS, Marks, few_words, marked, prose_around, readable, text_marks, whole},
-    files::MessageFiles,
-    find::marks,
-    flag,
-    frame::{Frame, Tab},
-    markdown::COPY_BUTTON,
-    message::{HitPlace, MOST_SHOWN, MessageSettings, ShownMessage, Versions, is_in_view},
-    related::RelatedSessions,
-    site::{Matches, Problem, Site},
-    steps::MessageThread,
+use crate::web::{
+    frame::{
+        Frame, Tab,
+        assets::STYLE,
+        labels::{hour, meta, role_name},
+        site::{Matches, Problem, Site},
+    },
+    search::{
+        excerpt::{FIRST_SPANS, few_words, marked, prose_around, readable, text_marks, whole},
+        find::marks,
+        page_query::{Ask, ShownParts, Way, fields},
+    },
 };
+use branches::Path;
+use code::Highlighter;
+use files::MessageFiles;
+use markdown::COPY_BUTTON;
+use message::{HitPlace, MOST_SHOWN, MessageSettings, ShownMessage, Versions, is_in_view};
+use related::RelatedSessions;
+use steps::MessageThread;
 use verbatim_answer::{
-    conversation::{file_name, named},
+    conversation::{DescribedConversation, conversation, file_name, named, title_line},
     markdown::add_message,
+    marks::Marks,
 };
 use verbatim_base::model::{Hit, Stop};
 use verbatim_engine::{self as engine, Error, Flags, Session};
-use verbatim_text::{address::id_in_path, amount::grouped, screen, snippet};
+use verbatim_text::{
+    address::id_in_path,
+    amount::{counted, grouped},
+    screen, snippet,
+};
 
 /// The maximum number of messages on a page. A shorter conversation is shown completely.
 const MOST_MESSAGES: usize = 120;
@@ -119,7 +142,7 @@ pub(super) fn peek(site: &Site, view: &ConversationView, stop: &Stop) -> Result<
     let number = session.line(turn);
     let near = |turn: usize| {
         let text = session.message(turn).content;
-        let role = super::card::role_name(session.role(turn)).to_owned();
+        let role = role_name(session.role(turn)).to_owned();
         let words = marked(&prose_around(&screen::written(&text), &[]));
         html! { div.near { p dir="auto" { b { (session.line(turn)) " " (role) } " " (words) } } }
     };
@@ -658,13 +681,13 @@ impl OpenConversation {
                         " " a.btn href=(link) rel="noreferrer" { "Open original ↗" }
                     }
                     " " a.btn href=(address) data-copy="address" { "Copy link" }
-                    " " (flag::star_button(flags, &self.card, &way_back))
+                    " " (flags::star_button(flags, &self.card, &way_back))
                     details.resume {
                         summary { "Save, hide or forget" }
                         div.row {
                             a.btn href=(format!("{address}.html")) download=(format!("{}.html", file_name(&self.title()))) { "Save as HTML" }
                             " " a.btn href=(format!("{address}.md")) download=(format!("{}.md", file_name(&self.title()))) { "Save as Markdown" }
-                            " " (flag::hide_button(flags, &self.card, &way_back))
+                            " " (flags::hide_button(flags, &self.card, &way_back))
                             " " a.btn href=(format!("{}/forget", self.card.address())) { "Forget …" }
                         }
                     }

@@ -4,12 +4,11 @@ use std::{borrow::Cow, ops::Range};
 
 use maud::{Markup, html};
 
-use super::prose;
-pub(super) use verbatim_answer::marks::Marks;
+use crate::web::conversation::prose;
+use verbatim_answer::marks::Marks;
 use verbatim_base::model::{Matching, Request};
-pub(super) use verbatim_text::excerpt::Piece;
 use verbatim_text::{
-    excerpt::{self, Room, columns},
+    excerpt::{self, Piece, Room, columns},
     parts::{ANSWER, FENCES, RESULT, THINKING, called_by},
     screen,
 };
@@ -24,16 +23,16 @@ const FEW_WORDS: Room = Room { all: 80, before: 20, ..MESSAGE };
 const FARTHEST: usize = 240;
 
 /// The maximum number of matches to find in a text that is shown only around its first matches.
-pub(super) const FIRST_SPANS: usize = 200;
+pub(crate) const FIRST_SPANS: usize = 200;
 
 /// Returns what marks a text, in any letter case.
-pub(super) fn text_marks(text: &str) -> Marks {
+pub(crate) fn text_marks(text: &str) -> Marks {
     let (text, matching) = (text.to_owned(), Matching::Literal);
     Marks::of(&Request { text, matching, ..Request::default() }).unwrap_or_default()
 }
 
 /// Returns a text and its first matches. Removes control sequences, unless only they contain matches.
-pub(super) fn readable<'t>(marks: &Marks, text: &'t str) -> (Cow<'t, str>, Vec<Range<usize>>) {
+pub(crate) fn readable<'t>(marks: &Marks, text: &'t str) -> (Cow<'t, str>, Vec<Range<usize>>) {
     let spans = marks.spans(text, FIRST_SPANS);
     let plain = screen::written(text);
     if let Cow::Borrowed(_) = plain {
@@ -45,7 +44,7 @@ pub(super) fn readable<'t>(marks: &Marks, text: &'t str) -> (Cow<'t, str>, Vec<R
     }
 }
 
-pub(super) fn marked(pieces: &[Piece]) -> Markup {
+pub(crate) fn marked(pieces: &[Piece]) -> Markup {
     html! {
         @for piece in pieces {
             @if piece.is_match { mark { (piece.text) } } @else { (piece.text) }
@@ -92,17 +91,17 @@ impl Excerpt {
 }
 
 /// Returns the part of a text around its first match, as it was written, on one line.
-pub(super) fn around(text: &str, spans: &[Range<usize>]) -> Vec<Piece> {
+pub(crate) fn around(text: &str, spans: &[Range<usize>]) -> Vec<Piece> {
     cut(text, spans, MESSAGE, pieces)
 }
 
 /// Returns the part of a text around its first match, without Markdown's signs, on one line.
-pub(super) fn prose_around(text: &str, spans: &[Range<usize>]) -> Vec<Piece> {
+pub(crate) fn prose_around(text: &str, spans: &[Range<usize>]) -> Vec<Piece> {
     cut(text, spans, MESSAGE, prose_pieces)
 }
 
 /// Returns the few words around the first match of a text, without Markdown's signs, on one line.
-pub(super) fn few_words(text: &str, spans: &[Range<usize>]) -> Vec<Piece> {
+pub(crate) fn few_words(text: &str, spans: &[Range<usize>]) -> Vec<Piece> {
     cut(text, spans, FEW_WORDS, prose_pieces)
 }
 
@@ -155,7 +154,7 @@ fn is_code(text: &str, place: usize, role: &str) -> bool {
 }
 
 /// Returns a whole text in pieces, on one line.
-pub(super) fn whole(text: &str, spans: &[Range<usize>]) -> Vec<Piece> {
+pub(crate) fn whole(text: &str, spans: &[Range<usize>]) -> Vec<Piece> {
     pieces(text, 0..text.len(), spans)
 }
 

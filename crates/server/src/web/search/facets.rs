@@ -6,18 +6,23 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use maud::{Markup, html};
 
 use super::{
-    ask::{Ask, NO_PROJECT, Way},
-    card::{counted as counted_of, label_of, role_name},
-    chart::{Month, histogram, months},
-    chosen::chosen_names,
+    chosen_filters::chosen_names,
     find::question,
+    page_query::{Ask, NO_PROJECT, Way},
     scope::{choice, scope},
+};
+use crate::web::frame::{
+    chart::{Month, histogram, months},
+    labels::{label_of, role_name},
     site::{Problem, Site},
 };
 use verbatim_answer::filters::WITHIN;
 use verbatim_base::model::Stop;
 use verbatim_engine::{ChosenIds, Error, Facets, Flags, Match, Place, Ranking, Scope, count_of};
-use verbatim_text::{amount::grouped, hash::fnv1a};
+use verbatim_text::{
+    amount::{counted, grouped},
+    hash::fnv1a,
+};
 
 /// The time limit of counting. If counting takes longer, the counts are lower bounds.
 const MOST_COUNTING: Duration = Duration::from_millis(2_500);
@@ -38,7 +43,7 @@ const MOST_FOLDED: usize = 40;
 const ROLES: [&str; 4] = ["assistant", "user", "tool", "system"];
 
 /// Returns the filters and the timeline with counts. With `is_first`, counts only for a short time.
-pub(super) fn fragment(
+pub(crate) fn fragment(
     site: &Site,
     ask: &Ask,
     is_first: bool,
@@ -59,16 +64,16 @@ pub(super) fn fragment(
                 b #total data-count=(facets.messages)
                     data-more=[(!facets.is_complete).then_some("")] {
                     @if !facets.is_complete { "more than " }
-                    (counted_of(facets.messages as usize, "message"))
+                    (counted(facets.messages as usize, "message"))
                 }
-                " in " (counted_of(facets.conversations, "conversation"))
+                " in " (counted(facets.conversations, "conversation"))
             }
         }
     })
 }
 
 /// Counts the matching messages. At the time limit, counting stops, and the counts are incomplete.
-pub(super) fn count(
+pub(crate) fn count(
     site: &Site,
     ask: &Ask,
     (flags, most): (&Flags, Duration),
@@ -143,7 +148,7 @@ fn of_nearest(site: &Site, ask: &Ask, flags: &Flags, stop: &Stop) -> Result<Face
     Ok(facets)
 }
 
-pub(super) fn everything(site: &Site, scope: &Scope, stop: &Stop) -> Result<Facets, Error> {
+pub(crate) fn everything(site: &Site, scope: &Scope, stop: &Stop) -> Result<Facets, Error> {
     let clock = site.clock();
     let tally = site.engine.tally(scope, &|time| clock.day(time), stop)?;
     let places = site.places(true, stop)?;
@@ -275,14 +280,14 @@ fn links(ask: &Ask) -> Markup {
 }
 
 /// Returns the label of the button that shows the results, with their number if it is known.
-fn shown_by(ask: &Ask, counted: Option<&Facets>) -> String {
-    let counted = counted.filter(|facets| ask.hour.is_none() && facets.messages > 0);
-    let Some(facets) = counted else { return "Show results".to_owned() };
+fn shown_by(ask: &Ask, facets: Option<&Facets>) -> String {
+    let facets = facets.filter(|facets| ask.hour.is_none() && facets.messages > 0);
+    let Some(facets) = facets else { return "Show results".to_owned() };
     let is_list = ask.text().is_empty();
     let number = if is_list { facets.conversations } else { facets.messages as usize };
     let more = if facets.is_complete { "" } else { "more than " };
     let what = if is_list { "conversation" } else { "result" };
-    format!("Show {more}{}", counted_of(number, what))
+    format!("Show {more}{}", counted(number, what))
 }
 
 /// Returns the filters for starred and hidden conversations.
@@ -300,7 +305,7 @@ fn kept(ask: &Ask, flags: &Flags) -> Markup {
                     label {
                         input id=(name) type="checkbox" name=(name) value="1" form="find" checked[is_chosen];
                         " " span { (label) } " "
-                        span.n title=(counted_of(count, "conversation")) { (grouped(count)) }
+                        span.n title=(counted(count, "conversation")) { (grouped(count)) }
                     }
                 }
             }

@@ -1,17 +1,13 @@
-//! The details of a conversation beside its title.
+//! Names and times as HTML: of services, roles and conversations.
 
 use maud::{Markup, html};
 
-use verbatim_answer::clock::Clock;
-pub(super) use verbatim_answer::conversation::{
-    DescribedConversation, conversation, conversations, title_line,
-};
+use verbatim_answer::{clock::Clock, conversation::DescribedConversation};
 use verbatim_base::model::Instant;
 use verbatim_engine::import::FORMATS;
-pub(super) use verbatim_text::amount::counted;
 
 /// Returns the service, the project, the time and the short id of a conversation as HTML.
-pub(super) fn meta(
+pub(crate) fn meta(
     conversation: &DescribedConversation,
     clock: Clock,
     time: Option<Instant>,
@@ -31,7 +27,7 @@ pub(super) fn service(name: &str) -> Markup {
 }
 
 /// Returns the CSS class and the display name of a service, an agent or a source.
-pub(super) fn label_of(name: &str) -> (&str, &str) {
+pub(crate) fn label_of(name: &str) -> (&str, &str) {
     if let Some(format) = FORMATS.iter().find(|format| format.service() == name) {
         return (name, format.label());
     }
@@ -44,7 +40,7 @@ pub(super) fn label_of(name: &str) -> (&str, &str) {
 }
 
 /// Returns the display name of a role.
-pub(super) fn role_name(role: &str) -> &str {
+pub(crate) fn role_name(role: &str) -> &str {
     match role {
         "user" => "You",
         "assistant" => "Assistant",
@@ -61,7 +57,7 @@ pub(super) fn moment(clock: Clock, time: Option<Instant>) -> Markup {
 }
 
 /// Returns a time in words with its hour.
-pub(super) fn hour(clock: Clock, time: Option<Instant>) -> Markup {
+pub(crate) fn hour(clock: Clock, time: Option<Instant>) -> Markup {
     timed(clock, time, &clock.words_and_hour(time))
 }
 

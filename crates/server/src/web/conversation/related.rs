@@ -5,10 +5,10 @@ use std::cell::OnceCell;
 
 use maud::{Markup, html};
 
-use super::card::{counted, title_line};
+use verbatim_answer::conversation::title_line;
 use verbatim_base::model::{Hit, Instant, Stop};
 use verbatim_engine::{About, Engine, Error, ListOptions, Scope, Session, SourceKind};
-use verbatim_text::{address::page_path, parts::CALL, snippet};
+use verbatim_text::{address::page_path, amount::counted, parts::CALL, snippet};
 
 const MOST_AGENTS: usize = 100;
 

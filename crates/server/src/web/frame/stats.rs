@@ -5,18 +5,25 @@ use std::{collections::BTreeMap, sync::Arc};
 use maud::{Markup, html};
 
 use super::{
-    ask::{Ask, NO_PROJECT, Way},
-    card::{counted, moment, role_name, service, title_line},
+    Frame, Tab,
     chart::{DAYS, HOURS, as_table, bar, columns, count_at, heat, month_name, months},
-    chosen::chosen,
-    facets::everything,
-    frame::{Frame, Tab},
-    scope::{choice, scope},
+    labels::{moment, role_name, service},
     site::{Problem, Site},
 };
+use crate::web::search::{
+    chosen_filters::chosen,
+    facets::everything,
+    page_query::{Ask, NO_PROJECT, Way},
+    scope::{choice, scope},
+};
+use verbatim_answer::conversation::title_line;
 use verbatim_base::model::{Instant, Stop};
 use verbatim_engine::{self as engine, About, Engine, Error, Facets, Scope};
-use verbatim_text::{address::page_path, amount::grouped, snippet};
+use verbatim_text::{
+    address::page_path,
+    amount::{counted, grouped},
+    snippet,
+};
 
 /// The maximum number of rows of a table; the last row may be the sum of all others.
 const MOST_ROWS: usize = 12;
@@ -71,7 +78,7 @@ impl MessageFigures {
     }
 }
 
-pub(super) fn page(site: &Site, ask: &Ask, stop: &Stop) -> Result<Markup, Problem> {
+pub(crate) fn page(site: &Site, ask: &Ask, stop: &Stop) -> Result<Markup, Problem> {
     let stamp = site.stamp();
     let clock = site.clock();
     // An hour cannot be counted, and a search by meaning has no number of messages.

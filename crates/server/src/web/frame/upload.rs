@@ -18,10 +18,10 @@ use axum::{
 use tempfile::TempDir;
 
 use super::{
-    ask::fields,
-    imports::{Outcome, Stage},
+    import_state::{Outcome, Stage},
     site::SiteState,
 };
+use crate::web::search::page_query::fields;
 use verbatim_answer::import_report::{Remedies, left_out, stored, unindexed, vectors_left};
 use verbatim_base::{model::Stop, private};
 use verbatim_engine::{
@@ -41,7 +41,7 @@ const UPLOAD: &str = ".upload-";
 const IN_USE: &str = "lock";
 
 /// Receives a file as the body of a request, and starts the import. The page shows the progress.
-pub(super) async fn receive(
+pub(crate) async fn receive(
     State(site): State<Arc<SiteState>>,
     RawQuery(query): RawQuery,
     headers: HeaderMap,
@@ -104,7 +104,7 @@ struct UploadFolder {
 }
 
 /// Removes the folders of received files that ended servers left behind.
-pub(super) fn remove_abandoned(home: &Path) {
+pub(crate) fn remove_abandoned(home: &Path) {
     for entry in fs::read_dir(home).into_iter().flatten().flatten() {
         let is_upload = entry.file_name().to_string_lossy().starts_with(UPLOAD);
         let is_free =
@@ -228,7 +228,7 @@ fn without_folder(message: &str, path: &Path) -> String {
 }
 
 /// Returns the last part of a path without unsafe characters.
-pub(super) fn plain_name(name: &str) -> String {
+pub(crate) fn plain_name(name: &str) -> String {
     let last = name.rsplit(['/', '\\']).next().unwrap_or_default();
     let plain: String = last.chars().filter(|c| !c.is_control()).collect();
     // The end of a name is kept, because it has the extension.

@@ -6,14 +6,14 @@ use std::collections::HashMap;
 
 use maud::{Markup, html};
 
-use super::{
-    ask::ShownParts,
-    card::{counted, hour, role_name},
-    message::{AgentStep, MessagePiece, MessageSettings, ReadMessage, ShownMessage},
+use super::message::{AgentStep, MessagePiece, MessageSettings, ReadMessage, ShownMessage};
+use crate::web::{
+    frame::labels::{hour, role_name},
+    search::page_query::ShownParts,
 };
 use verbatim_answer::clock::Clock;
 use verbatim_base::model::Instant;
-use verbatim_text::{parts::Part, snippet};
+use verbatim_text::{amount::counted, parts::Part, snippet};
 
 /// The fewest steps that are put into one fold.
 const RUN: usize = 2;
@@ -286,10 +286,8 @@ fn duration(seconds: i64) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::web::{
-        code::Highlighter,
-        excerpt::{Marks, text_marks},
-    };
+    use crate::web::{conversation::code::Highlighter, search::excerpt::text_marks};
+    use verbatim_answer::marks::Marks;
 
     const CALL: &str = "[tool: shell]\ncommand: rg \"TeamSheet\"\nworkdir: /src";
     const THOUGHT: &str = "[thinking]\n**Inspecting the file**\n\n";

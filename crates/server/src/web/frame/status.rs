@@ -3,17 +3,17 @@
 use maud::{Markup, html};
 
 use super::{
-    ask::Ask,
-    card::{counted, label_of},
-    frame::{Frame, Tab},
+    Frame, Tab,
+    labels::label_of,
     site::{Problem, Site},
 };
+use crate::web::search::page_query::Ask;
 use verbatim_answer::hint::because;
 use verbatim_base::model::Stop;
 use verbatim_engine::{self as engine, SourceStatus, ago};
-use verbatim_text::amount::{bytes, grouped};
+use verbatim_text::amount::{bytes, counted, grouped};
 
-pub(super) fn page(site: &Site, stop: &Stop) -> Result<Markup, Problem> {
+pub(crate) fn page(site: &Site, stop: &Stop) -> Result<Markup, Problem> {
     let stamp = site.stamp();
     let status = engine::status(site.engine.all_sources(), stop);
     let notes = site.engine.all_sources().problems(stop);

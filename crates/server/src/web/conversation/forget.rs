@@ -2,21 +2,23 @@
 
 use maud::{Markup, html};
 
-use super::{
-    ask::Ask,
-    card::{DescribedConversation, counted, title_line},
+use crate::web::{
     conversation,
-    frame::{Frame, Tab},
-    site::{Problem, Site},
+    frame::{
+        Frame, Tab,
+        site::{Problem, Site},
+    },
+    search::page_query::Ask,
 };
+use verbatim_answer::conversation::{DescribedConversation, title_line};
 use verbatim_base::model::Stop;
 use verbatim_engine::{Error, Forgettable, Forgetter, SourceKind};
-use verbatim_text::address::id_in_path;
+use verbatim_text::{address::id_in_path, amount::counted};
 
 /// A conversation, its title, and its stored parts, or the reason why it cannot be forgotten.
 type FoundToForget = (DescribedConversation, String, Result<Forgettable, String>);
 
-pub(super) fn page(site: &Site, id: &str, stop: &Stop) -> Result<Markup, Problem> {
+pub(crate) fn page(site: &Site, id: &str, stop: &Stop) -> Result<Markup, Problem> {
     let (card, title, found) = match find(site, id, stop)? {
         (card, title, Ok(found)) => (card, title, found),
         (card, title, Err(why)) => {
@@ -48,7 +50,7 @@ pub(super) fn page(site: &Site, id: &str, stop: &Stop) -> Result<Markup, Problem
     ))
 }
 
-pub(super) fn forget(site: &Site, id: &str) -> Result<Markup, Problem> {
+pub(crate) fn forget(site: &Site, id: &str) -> Result<Markup, Problem> {
     let stop = Stop::never();
     let (card, title, found) = find(site, id, &stop)?;
     // If the id in the address now finds another conversation, nothing is forgotten.

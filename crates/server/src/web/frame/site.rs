@@ -14,15 +14,15 @@ use axum::{
 use maud::{Markup, html};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::{
-    ask::Ask,
-    card::{counted, moment, title_line},
-    frame,
-    imports::Imports,
+use super::{import_state::Imports, labels::moment};
+use crate::{
+    http::busy,
+    tools::REQUEST_LOCK_WAIT,
+    web::{frame, search::page_query::Ask},
 };
-use crate::{http::busy, tools::REQUEST_LOCK_WAIT};
 use verbatim_answer::{
     clock::Clock,
+    conversation::title_line,
     filters::{FilterError, Filters},
     hint::Explained,
 };
@@ -35,7 +35,10 @@ use verbatim_engine::{
     self as engine, ConversationIds, Engine, Facets, Flags, Heading, Note, Places, Resources,
     Result, Scope, SourceKind,
 };
-use verbatim_text::{address::page_path, amount::grouped};
+use verbatim_text::{
+    address::page_path,
+    amount::{counted, grouped},
+};
 
 /// The number of attempts to make a page if index files change during the work.
 const ATTEMPTS: u32 = 3;
@@ -54,15 +57,15 @@ const MOST_UNSENT: usize = 128 << 10;
 const MOST_KEPT: usize = 8;
 
 /// The state while one answer is made: the state of all pages, and the stamp of the sources.
-pub(super) struct Site {
+pub(crate) struct Site {
     state: Arc<SiteState>,
     /// The stamp, made only when it is needed: making it takes system calls or a request to a cluster.
     stamp: OnceLock<String>,
 }
 
 /// The state that all pages share.
-pub(super) struct SiteState {
-    pub(super) engine: Arc<Engine>,
+pub(crate) struct SiteState {
+    pub(crate) engine: Arc<Engine>,
     local_time: bool,
     /// The number of all messages, the time of counting, and the stamp of the counted state.
     counted: Mutex<Option<(Instant, String, u64)>>,
@@ -74,7 +77,7 @@ pub(super) struct SiteState {
     matches: Mutex<Vec<(MatchesKey, Arc<Matches>)>>,
     pub(super) imports: Imports,
     /// The limits of indexing.
-    pub(super) resources: Resources,
+    pub(crate) resources: Resources,
 }
 
 /// The stamp of the state, the conversation with its source, and the query string of what is marked.
@@ -82,18 +85,18 @@ type MatchesKey = (String, (SourceKind, String), String);
 
 /// The messages of a conversation that match, and the number of matches in each.
 #[derive(Default)]
-pub(super) struct Matches {
-    pub(super) turns: Vec<usize>,
-    pub(super) counts: Vec<usize>,
+pub(crate) struct Matches {
+    pub(crate) turns: Vec<usize>,
+    pub(crate) counts: Vec<usize>,
 }
 
 /// The conversations that filters choose.
 #[derive(Clone, Default)]
-pub(super) struct ChosenConversations {
+pub(crate) struct ChosenConversations {
     /// The conversations; `None` for all.
-    pub(super) conversations: Option<Arc<ConversationIds>>,
+    pub(crate) conversations: Option<Arc<ConversationIds>>,
     /// Notes about names that nothing has.
-    pub(super) notes: Vec<Note>,
+    pub(crate) notes: Vec<Note>,
 }
 
 /// The counts of all messages in a scope.
@@ -113,7 +116,7 @@ struct KnownPlaces {
 }
 
 impl SiteState {
-    pub(super) fn new(engine: Arc<Engine>, local_time: bool, resources: Resources) -> SiteState {
+    pub(crate) fn new(engine: Arc<Engine>, local_time: bool, resources: Resources) -> SiteState {
         let (counted, places, chosen, totals, matches) = Default::default();
         let imports = Imports::default();
         SiteState {
@@ -130,7 +133,7 @@ impl SiteState {
     }
 
     /// Drops the cached number of all messages, so that the messages are counted again.
-    pub(super) fn forget_counts(&self) {
+    pub(crate) fn forget_counts(&self) {
         *lock(&self.counted) = None;
     }
 }
@@ -148,13 +151,13 @@ impl Site {
         Site { state: Arc::clone(state), stamp: OnceLock::new() }
     }
 
-    pub(super) fn clock(&self) -> Clock {
+    pub(crate) fn clock(&self) -> Clock {
         Clock::new(self.local_time)
     }
 
     /// Returns the number of all messages, which may be a few seconds old; `None` if nothing can be
     /// counted.
-    pub(super) fn messages(&self, stop: &Stop) -> Option<u64> {
+    pub(crate) fn messages(&self, stop: &Stop) -> Option<u64> {
         let known = lock(&self.counted).clone();
         let is_good = |at: Instant, of: &str| at.elapsed() < COUNTED_FOR || of == self.stamp();
         if let Some((_, _, count)) = known.filter(|(at, of, _)| is_good(*at, of)) {
@@ -169,18 +172,18 @@ impl Site {
 
     /// Returns a text that changes whenever the messages, stars or hidden conversations change. It is made
     /// once for each answer. Data that is read later is as new as this text, or newer.
-    pub(super) fn stamp(&self) -> &str {
+    pub(crate) fn stamp(&self) -> &str {
         let flags = || Flags::stamp(self.engine.config());
         self.stamp.get_or_init(|| format!("{} {}", self.engine.all_sources().stamp(), flags()))
     }
 
     /// Returns the sets of starred and hidden conversations.
-    pub(super) fn flags(&self) -> Result<Flags> {
+    pub(crate) fn flags(&self) -> Result<Flags> {
         Flags::read(self.engine.config())
     }
 
     /// Returns the origin of every conversation; models are included if they are requested.
-    pub(super) fn places(&self, with_models: bool, stop: &Stop) -> Result<Arc<Places>> {
+    pub(crate) fn places(&self, with_models: bool, stop: &Stop) -> Result<Arc<Places>> {
         let stamp = self.stamp().to_owned();
         let known = lock(&self.places).clone();
         if let Some(known) = known.filter(|it| it.stamp == stamp && it.has_models >= with_models) {
@@ -194,7 +197,7 @@ impl Site {
 
     /// Returns the conversations that filters choose. They are found once for a state, because the text of a
     /// search changes more often than its filters.
-    pub(super) fn chosen(
+    pub(crate) fn chosen(
         &self,
         filters: &Filters,
         stop: &Stop,
@@ -213,7 +216,7 @@ impl Site {
     }
 
     /// Returns the matches in a conversation; `find` finds them if they are not cached.
-    pub(super) fn matches(
+    pub(crate) fn matches(
         &self,
         conversation: (SourceKind, String),
         query: String,
@@ -229,7 +232,7 @@ impl Site {
     }
 
     /// Returns the counts of all messages in a scope; `count` counts them if they are not cached.
-    pub(super) fn totals(
+    pub(crate) fn totals(
         &self,
         scope: &Scope,
         count: impl FnOnce() -> Result<Facets>,
@@ -248,7 +251,7 @@ impl Site {
 
 /// The reason why there is no page.
 #[derive(Debug)]
-pub(super) enum Problem {
+pub(crate) enum Problem {
     /// Nothing has this address.
     Missing(String),
     /// Several conversations may have this address: what the address calls them, the first of them, and
@@ -351,7 +354,7 @@ fn candidates_of(candidates: &[Heading], total: usize, ask: &Ask) -> Markup {
 }
 
 /// Returns an error message as a sentence.
-pub(super) fn sentence(message: &str) -> String {
+pub(crate) fn sentence(message: &str) -> String {
     let mut rest = message.chars();
     let first: String = rest.next().into_iter().flat_map(char::to_uppercase).collect();
     let end = if message.ends_with(['.', '!', '?']) { "" } else { "." };
@@ -360,7 +363,7 @@ pub(super) fn sentence(message: &str) -> String {
 
 /// Runs work off the async threads. The work stops when the client disconnects, and runs again if
 /// an index changed during the work.
-pub(super) async fn run<T: Send + 'static>(
+pub(crate) async fn run<T: Send + 'static>(
     site: &Arc<SiteState>,
     work: impl Fn(&Site, &Stop) -> Result<T, Problem> + Send + 'static,
 ) -> Result<T, Problem> {
@@ -394,7 +397,7 @@ fn is_torn<T>(done: &Result<T, Problem>) -> bool {
 }
 
 /// Returns whether a text is the id of a conversation.
-pub(super) async fn is_id(site: &Arc<SiteState>, id: &str) -> bool {
+pub(crate) async fn is_id(site: &Arc<SiteState>, id: &str) -> bool {
     let id = id.to_owned();
     let work = move |site: &Site, stop: &Stop| {
         let is_of = |kind| matches!(site.engine.find(stop).about(kind, &id), Ok(Some(_)));
@@ -404,7 +407,7 @@ pub(super) async fn is_id(site: &Arc<SiteState>, id: &str) -> bool {
 }
 
 /// Answers with an HTML page; an error also gets an HTML page.
-pub(super) async fn html(
+pub(crate) async fn html(
     site: &Arc<SiteState>,
     work: impl Fn(&Site, &Stop) -> Result<Markup, Problem> + Send + 'static,
 ) -> Response {
@@ -412,7 +415,7 @@ pub(super) async fn html(
 }
 
 /// Answers with an HTML page for a request; an error page keeps the text of the request.
-pub(super) async fn html_for(
+pub(crate) async fn html_for(
     site: &Arc<SiteState>,
     ask: Ask,
     work: impl Fn(&Site, &Ask, &Stop) -> Result<Markup, Problem> + Send + 'static,
@@ -425,7 +428,7 @@ pub(super) async fn html_for(
 }
 
 /// Answers with a file to download.
-pub(super) async fn file(
+pub(crate) async fn file(
     site: &Arc<SiteState>,
     work: impl Fn(&Site, &Stop) -> Result<Markup, Problem> + Send + 'static,
 ) -> Response {
@@ -439,7 +442,7 @@ pub(super) async fn file(
 }
 
 /// Makes a change, and answers with HTML. The change is completed even if the client disconnects.
-pub(super) async fn change(
+pub(crate) async fn change(
     site: &Arc<SiteState>,
     work: impl FnOnce(&Site) -> Result<Markup, Problem> + Send + 'static,
 ) -> Response {
@@ -450,7 +453,7 @@ pub(super) async fn change(
 }
 
 /// Makes a change off the async threads. The change is completed even if the client disconnects.
-pub(super) async fn changed<T: Send + 'static>(
+pub(crate) async fn changed<T: Send + 'static>(
     site: &Arc<SiteState>,
     work: impl FnOnce(&Site) -> Result<T, Problem> + Send + 'static,
 ) -> Result<T, Problem> {
@@ -464,7 +467,7 @@ pub(super) async fn changed<T: Send + 'static>(
 }
 
 /// Answers with plain text; an error is an HTML page.
-pub(super) async fn text(
+pub(crate) async fn text(
     site: &Arc<SiteState>,
     work: impl Fn(&Site, &Stop) -> Result<String, Problem> + Send + 'static,
 ) -> Response {
@@ -475,7 +478,7 @@ pub(super) async fn text(
 }
 
 /// Answers with an error page.
-pub(super) fn refused(problem: &Problem) -> Response {
+pub(crate) fn refused(problem: &Problem) -> Response {
     refused_for(problem, &Ask::default())
 }
 
@@ -515,8 +518,9 @@ fn answer(status: StatusCode, kind: &'static str, body: String) -> Response {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::facets, *};
+    use super::*;
     use crate::test_export::TestExport;
+    use crate::web::search::facets;
 
     fn state_of(export: &TestExport) -> Arc<SiteState> {
         let engine = Arc::new(Engine::new(export.engine.config().clone()));

@@ -9,7 +9,7 @@ use verbatim_text::address::encoded;
 
 /// The value of the project filter for conversations without a project. No project has this name,
 /// because a project has the name of a folder.
-pub(super) const NO_PROJECT: &str = "/";
+pub(crate) const NO_PROJECT: &str = "/";
 
 /// The names of dates in addresses.
 const DATES: [(&str, &str); 2] = [(SINCE, "from"), (UNTIL, "to")];
@@ -18,7 +18,7 @@ const HOURS_OF_WEEK: i64 = 7 * 24;
 
 /// The kind of search.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Way {
+pub(crate) enum Way {
     /// Finds messages that contain the text, in any letter case.
     #[default]
     Exact,
@@ -27,7 +27,7 @@ pub(super) enum Way {
 }
 
 impl Way {
-    pub(super) fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Way::Exact => "exact",
             Way::Meaning => "meaning",
@@ -46,7 +46,7 @@ const READINGS: [(&str, ReadingKind, &str); 5] = [
 
 /// The parts of messages that a conversation shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum ShownParts {
+pub(crate) enum ShownParts {
     #[default]
     All,
     /// Prompts and answers.
@@ -57,7 +57,7 @@ pub(super) enum ShownParts {
 }
 
 impl ShownParts {
-    pub(super) const EACH: [ShownParts; 4] =
+    pub(crate) const EACH: [ShownParts; 4] =
         [ShownParts::All, ShownParts::Text, ShownParts::Thinking, ShownParts::Tools];
 
     /// Returns the value of `view` in an address; empty for the default.
@@ -70,7 +70,7 @@ impl ShownParts {
         }
     }
 
-    pub(super) fn label(self) -> &'static str {
+    pub(crate) fn label(self) -> &'static str {
         match self {
             ShownParts::All => "Everything",
             ShownParts::Text => "Prompts and answers",
@@ -82,40 +82,40 @@ impl ShownParts {
 
 /// The request of a page.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Ask {
+pub(crate) struct Ask {
     /// The text as the user typed it.
-    pub(super) q: String,
-    pub(super) way: Way,
+    pub(crate) q: String,
+    pub(crate) way: Way,
     /// How an exact search reads the text; `None` as one text.
-    pub(super) reading: Option<ReadingKind>,
+    pub(crate) reading: Option<ReadingKind>,
     /// Whether letter case matters in an exact search.
-    pub(super) is_case_sensitive: bool,
+    pub(crate) is_case_sensitive: bool,
     /// Whether an exact search finds its text only as whole words.
-    pub(super) is_word: bool,
+    pub(crate) is_word: bool,
     /// Whether the oldest messages come first in an exact search.
-    pub(super) is_oldest: bool,
-    pub(super) filters: Filters,
+    pub(crate) is_oldest: bool,
+    pub(crate) filters: Filters,
     /// The only wanted hour of the week, counted from Monday 0:00.
-    pub(super) hour: Option<i64>,
+    pub(crate) hour: Option<i64>,
     /// Whether only starred conversations are requested.
-    pub(super) starred: bool,
+    pub(crate) starred: bool,
     /// Whether only hidden conversations are requested. Other results leave out hidden conversations.
-    pub(super) hidden: bool,
+    pub(crate) hidden: bool,
     /// The search text inside one conversation.
-    pub(super) find: String,
-    pub(super) view: ShownParts,
+    pub(crate) find: String,
+    pub(crate) view: ShownParts,
     /// The chosen match of the chosen message, from 0; a number that is too high chooses the last one.
-    pub(super) hit: usize,
+    pub(crate) hit: usize,
     /// The page of the results, from 0.
-    pub(super) page: usize,
+    pub(crate) page: usize,
 }
 
-pub(super) fn fields(query: &str) -> impl Iterator<Item = (String, String)> {
+pub(crate) fn fields(query: &str) -> impl Iterator<Item = (String, String)> {
     form_urlencoded::parse(query.as_bytes()).into_owned()
 }
 
 impl Ask {
-    pub(super) fn parse(query: &str) -> Ask {
+    pub(crate) fn parse(query: &str) -> Ask {
         let mut ask = Ask::default();
         for (name, value) in fields(query) {
             match &*name {
@@ -177,7 +177,7 @@ impl Ask {
 
     /// Returns the filters that choose conversations. Names of facets are whole, and the empty project stands for
     /// conversations without one.
-    pub(super) fn conversations(&self) -> Filters {
+    pub(crate) fn conversations(&self) -> Filters {
         let project = |name: &String| if name == NO_PROJECT { String::new() } else { name.clone() };
         let mut names = self.filters.names.clone();
         names.is_whole = true;
@@ -191,12 +191,12 @@ impl Ask {
     }
 
     /// Returns the text without white space at its ends.
-    pub(super) fn text(&self) -> &str {
+    pub(crate) fn text(&self) -> &str {
         engine::trimmed(&self.q)
     }
 
     /// Returns the text to mark in a conversation.
-    pub(super) fn sought(&self) -> &str {
+    pub(crate) fn sought(&self) -> &str {
         match engine::trimmed(&self.find) {
             "" => self.text(),
             find => find,
@@ -204,7 +204,7 @@ impl Ask {
     }
 
     /// Returns how an exact search reads the text: the value of `match`, and words for it.
-    pub(super) fn reads(&self) -> Option<(&'static str, &'static str)> {
+    pub(crate) fn reads(&self) -> Option<(&'static str, &'static str)> {
         let reading = self.reading.filter(|_| self.way == Way::Exact && !self.text().is_empty())?;
         let known = READINGS.iter().find(|(_, known, _)| *known == reading);
         known.map(|(name, _, words)| (*name, *words))
@@ -221,17 +221,17 @@ impl Ask {
     }
 
     /// Returns the text and how it is read, without filters.
-    pub(super) fn bare(&self) -> Ask {
+    pub(crate) fn bare(&self) -> Ask {
         let Ask { way, reading, is_case_sensitive, is_word, is_oldest, .. } = *self;
         let q = self.q.clone();
         Ask { q, way, reading, is_case_sensitive, is_word, is_oldest, ..Ask::default() }
     }
 
-    pub(super) fn has_filters(&self) -> bool {
+    pub(crate) fn has_filters(&self) -> bool {
         self.filters != Filters::default() || self.hour.is_some() || self.starred || self.hidden
     }
 
-    pub(super) fn query(&self) -> String {
+    pub(crate) fn query(&self) -> String {
         let mut fields = Vec::new();
         let mut add = |name: &str, value: &str| {
             if !value.is_empty() {
@@ -263,7 +263,7 @@ impl Ask {
         fields.join("&")
     }
 
-    pub(super) fn address(&self) -> String {
+    pub(crate) fn address(&self) -> String {
         let search = Ask { find: String::new(), view: ShownParts::All, hit: 0, ..self.clone() };
         match search.query() {
             query if query.is_empty() => "/".to_owned(),
@@ -272,7 +272,7 @@ impl Ask {
     }
 
     /// Returns the query string that keeps the text marked on a conversation's page.
-    pub(super) fn marks(&self) -> String {
+    pub(crate) fn marks(&self) -> String {
         match self.query() {
             _ if self.sought().is_empty() && self.view == ShownParts::All => String::new(),
             query => format!("?{query}"),

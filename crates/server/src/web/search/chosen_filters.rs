@@ -2,10 +2,10 @@
 
 use maud::{Markup, html};
 
-use super::{
-    ask::{Ask, NO_PROJECT},
-    card::{label_of, role_name},
+use super::page_query::{Ask, NO_PROJECT};
+use crate::web::frame::{
     chart::hour_name,
+    labels::{label_of, role_name},
 };
 
 /// Returns the names of the chosen filters, without the dates.
@@ -37,12 +37,12 @@ fn dates(ask: &Ask) -> Option<String> {
 }
 
 /// Returns a text that lists the chosen filters.
-pub(super) fn chosen(ask: &Ask) -> String {
+pub(crate) fn chosen(ask: &Ask) -> String {
     chosen_names(ask).chain(dates(ask)).collect::<Vec<_>>().join(", ")
 }
 
 /// Returns the empty timeline and the date fields, in a fold that is open on a wide screen.
-pub(super) fn when(ask: &Ask, is_open: bool) -> Markup {
+pub(crate) fn when(ask: &Ask, is_open: bool) -> Markup {
     let to = |from: &str| {
         let mut other = Ask { page: 0, ..ask.clone() };
         (other.filters.since, other.filters.until) =

@@ -21,11 +21,11 @@ use hyper::body::{Frame, SizeHint};
 use maud::{Markup, html};
 use tokio::task::{JoinHandle, spawn_blocking};
 
-use super::{
-    card::DescribedConversation,
+use crate::web::frame::{
     site::{Problem, Site, SiteState, refused, run},
     upload::plain_name,
 };
+use verbatim_answer::conversation::DescribedConversation;
 use verbatim_base::model::{Hit, Stop};
 use verbatim_engine::{Attachment, AttachmentFiles, SourceKind};
 use verbatim_text::{
@@ -141,7 +141,7 @@ fn is_picture(file: &Attachment) -> bool {
 }
 
 /// Answers with a file of a conversation. The hash of the content names the file.
-pub(super) async fn file(
+pub(crate) async fn file(
     State(site): State<Arc<SiteState>>,
     Path((id, hash)): Path<(String, String)>,
 ) -> Response {

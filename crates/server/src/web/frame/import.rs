@@ -3,25 +3,24 @@
 use maud::{Markup, html};
 
 use super::{
-    ask::Ask,
-    card::counted,
-    frame::{Frame, Tab},
-    imports::Stage,
+    Frame, Tab,
+    import_state::Stage,
     site::{Problem, Site},
     upload::MOST_UPLOAD_BYTES,
 };
+use crate::web::search::page_query::Ask;
 use verbatim_base::model::Stop;
-use verbatim_text::amount::bytes;
+use verbatim_text::amount::{bytes, counted};
 
 /// The number of units in the progress bar of an index.
 const BAR: f64 = 1e4;
 
-pub(super) fn page(site: &Site, stop: &Stop) -> Result<Markup, Problem> {
+pub(crate) fn page(site: &Site, stop: &Stop) -> Result<Markup, Problem> {
     Ok(page_on(site, Tab::Import, &Ask::default(), site.messages(stop)))
 }
 
 /// Returns the page; the tab for searches has it if the home folder has no chats.
-pub(super) fn page_on(site: &Site, tab: Tab, ask: &Ask, messages: Option<u64>) -> Markup {
+pub(crate) fn page_on(site: &Site, tab: Tab, ask: &Ask, messages: Option<u64>) -> Markup {
     let (title, stamp) = ("Bring your chats", site.stamp());
     let frame = Frame { title, tab, ask, messages, zone: None, stamp };
     frame.around(html! {
@@ -58,7 +57,7 @@ fn drop_zone() -> Markup {
     }
 }
 
-pub(super) fn progress(site: &Site) -> Markup {
+pub(crate) fn progress(site: &Site) -> Markup {
     let Some(upload) = site.imports.last() else { return html! { div #progress {} } };
     let name = &upload.name;
     let of = |done: u64, total: u64| (total > 0).then(|| (done.min(total), total));

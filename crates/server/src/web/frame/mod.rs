@@ -1,12 +1,23 @@
-//! The parts that every page has: the head, the bar with the search field, the foot.
+//! The parts that every page has: the head, the bar with the search field, the foot. Beside it are the pages
+//! about all chats.
+
+pub(super) mod assets;
+pub(super) mod chart;
+pub(super) mod import;
+mod import_state;
+pub(super) mod labels;
+pub(super) mod site;
+pub(super) mod stats;
+pub(super) mod status;
+pub(super) mod upload;
 
 use maud::{DOCTYPE, Markup, html};
 
-use super::{
-    ask::{Ask, Way, fields},
-    assets::{FAVICON, SCRIPT, STYLE},
-    chosen::{chosen, when},
+use crate::web::search::{
+    chosen_filters::{chosen, when},
+    page_query::{Ask, Way, fields},
 };
+use assets::{FAVICON, SCRIPT, STYLE};
 use verbatim_engine::ReadingKind;
 use verbatim_text::amount::grouped;
 

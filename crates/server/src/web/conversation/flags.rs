@@ -2,11 +2,10 @@
 
 use maud::{Markup, html};
 
-use super::{
-    ask::Ask,
-    card::{DescribedConversation, counted},
-};
+use crate::web::search::page_query::Ask;
+use verbatim_answer::conversation::DescribedConversation;
 use verbatim_engine::{Flag, Flags, count_of};
+use verbatim_text::amount::counted;
 
 /// The parameters of the address that sets or removes a flag.
 pub(super) const STAR: &str = "star";
@@ -34,7 +33,7 @@ fn button(
     html! { form method="post" action=(address) { button.btn { (label) } } }
 }
 
-pub(super) fn star(flags: &Flags, card: &DescribedConversation) -> Markup {
+pub(crate) fn star(flags: &Flags, card: &DescribedConversation) -> Markup {
     html! {
         @if flags.has(Flag::Starred, card.kind, &card.id) {
             " " span.star title="Starred" { "★" span.sr { "Starred" } }
@@ -42,7 +41,7 @@ pub(super) fn star(flags: &Flags, card: &DescribedConversation) -> Markup {
     }
 }
 
-pub(super) fn left_out(flags: &Flags, ask: &Ask) -> Markup {
+pub(crate) fn left_out(flags: &Flags, ask: &Ask) -> Markup {
     let hidden = count_of(&flags.hidden);
     html! {
         @if hidden > 0 && !ask.hidden {

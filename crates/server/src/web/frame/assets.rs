@@ -11,13 +11,13 @@ use axum::{
 
 use verbatim_text::hash::fnv1a;
 
-pub(super) struct Asset {
+pub(crate) struct Asset {
     name: &'static str,
     kind: &'static str,
     content: &'static str,
 }
 
-pub(super) static STYLE: Asset = Asset {
+pub(crate) static STYLE: Asset = Asset {
     name: "style.css",
     kind: "text/css; charset=utf-8",
     content: include_str!("style.css"),
@@ -45,7 +45,7 @@ impl Asset {
         format!("/static/{}/{}", *HASH, self.name)
     }
 
-    pub(super) fn content(&self) -> &'static str {
+    pub(crate) fn content(&self) -> &'static str {
         self.content
     }
 
@@ -56,7 +56,7 @@ impl Asset {
 }
 
 /// Answers with a static file; an address with an outdated hash is not found.
-pub(super) async fn asset(Path((hash, name)): Path<(String, String)>) -> Response {
+pub(crate) async fn asset(Path((hash, name)): Path<(String, String)>) -> Response {
     match ALL.iter().find(|asset| asset.name == name && *HASH == hash) {
         Some(asset) => asset.answer("public, max-age=31536000, immutable"),
         None => StatusCode::NOT_FOUND.into_response(),
@@ -64,6 +64,6 @@ pub(super) async fn asset(Path((hash, name)): Path<(String, String)>) -> Respons
 }
 
 /// Answers browsers that look for an icon at its old address.
-pub(super) async fn favicon() -> Response {
+pub(crate) async fn favicon() -> Response {
     FAVICON.answer("public, max-age=86400")
 }

@@ -11,16 +11,16 @@ use std::{
 };
 
 use super::{
-    ask::{Ask, Way},
-    card::{DescribedConversation, conversations},
-    excerpt::{Excerpt, FIRST_SPANS, Marks, Piece, readable, whole},
+    excerpt::{Excerpt, FIRST_SPANS, readable, whole},
+    page_query::{Ask, Way},
     scope,
-    site::{Problem, Site},
 };
+use crate::web::frame::site::{Problem, Site};
 use verbatim_answer::{
     asked::Asked,
-    conversation::UNTITLED,
+    conversation::{DescribedConversation, UNTITLED, conversations},
     exact::{ExactSearch, GroupedConversation, Grouping},
+    marks::Marks,
     ranked::RankedMessages,
     words::Words,
 };
@@ -32,7 +32,7 @@ use verbatim_engine::{
     ConversationIds, ConversationKey, Facets, FallbackReason, Flags, Match, Mode, Note,
     QueryReading, Question, ReadingKind, Render, Scope, SearchPlan, SourceKind,
 };
-use verbatim_text::snippet;
+use verbatim_text::{excerpt::Piece, snippet};
 
 /// The number of conversations on a page.
 pub(super) const GROUPS: usize = 20;
@@ -196,7 +196,7 @@ fn asked_for(reading: &QueryReading, ask: &Ask) -> Option<Ask> {
 }
 
 /// Returns what marks the matches of a request.
-pub(super) fn marks(ask: &Ask) -> Marks {
+pub(crate) fn marks(ask: &Ask) -> Marks {
     match (ask.text(), ask.way) {
         ("", _) => Marks::None,
         (_, Way::Exact) => Marks::of(&scope::request(ask)).unwrap_or_default(),

@@ -6,20 +6,21 @@ use maud::{Markup, PreEscaped, html};
 
 use super::{
     artifact,
-    ask::ShownParts,
-    card::counted,
     code::Highlighter,
     diff::parse_change,
-    excerpt::{FIRST_SPANS, Marks, around, marked},
     mark::{escaped, mark_html},
     markdown::render,
     prose::{first_words, telling_line},
 };
-use verbatim_answer::clock::Clock;
+use crate::web::search::{
+    excerpt::{FIRST_SPANS, around, marked},
+    page_query::ShownParts,
+};
+use verbatim_answer::{clock::Clock, marks::Marks};
 use verbatim_base::model::{Hit, Instant};
 use verbatim_engine::Session;
 use verbatim_text::{
-    amount::{self, grouped},
+    amount::{self, counted, grouped},
     parts::{self, Part},
     screen, snippet,
 };
