@@ -91,7 +91,9 @@ pub(super) fn get(
             Err(refused(format!("{key} takes a text of at most {LONGEST_ARGUMENT} characters")))
         }
     };
-    let (topic, project, role) = (text("topic")?, text("project")?, text("role")?);
+    let topic = text("topic")?;
+    let project = text("project")?;
+    let role = text("role")?;
     if topic.is_empty() {
         return Err(refused(format!("{name} needs an argument \"topic\": what it is about")));
     }

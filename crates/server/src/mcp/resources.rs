@@ -34,7 +34,8 @@ pub(super) fn list(
         None => 0,
         Some(cursor) => offset_of(cursor).ok_or_else(|| unknown_cursor(cursor))?,
     };
-    let (sources, page) = (engine.all_sources(), offset..MOST.min(offset + PAGE));
+    let sources = engine.all_sources();
+    let page = offset..MOST.min(offset + PAGE);
     let listed = sources.list(&Scope::default(), page, ListOptions::BRIEF, stop);
     let ListedPage { abouts, total, notes } = match listed {
         Ok(listed) => listed,

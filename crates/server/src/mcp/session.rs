@@ -48,7 +48,8 @@ pub(super) struct ClientSession {
 
 impl ClientSession {
     pub(super) fn new(shared: Arc<ServerState>, is_over: CancellationToken) -> ClientSession {
-        let (log, client) = (ClientLog::default(), Mutex::default());
+        let log = ClientLog::default();
+        let client = Mutex::default();
         ClientSession { shared, is_over, log, is_stateless: false, client }
     }
 

@@ -24,7 +24,9 @@ impl<'a> Arguments<'a> {
         match unknown.collect::<Vec<_>>() {
             unknown if unknown.is_empty() => Ok(()),
             unknown => {
-                let (tool, names, takes) = (self.tool, unknown.join(", "), known.join(", "));
+                let tool = self.tool;
+                let names = unknown.join(", ");
+                let takes = known.join(", ");
                 Err(Error::Refused(format!("{tool} has no argument {names}; it takes {takes}")))
             }
         }

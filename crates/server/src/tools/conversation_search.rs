@@ -322,7 +322,8 @@ mod tests {
         assert!(taken(json!({"roles": []})).roles.is_empty());
         assert_eq!(taken(json!({"roles": ["user", "tool", "user"]})).roles, ["tool", "user"]);
         let range = taken(json!({"start_date": "2024-01-15", "end_date": "2024-01-15"}));
-        let (since, until) = (range.since.expect("a start"), range.until.expect("an end"));
+        let since = range.since.expect("a start");
+        let until = range.until.expect("an end");
         assert_eq!((since.seconds, since.nanos), (1_705_276_800, 0));
         assert_eq!((until.seconds, until.nanos), (1_705_363_199, 999_000_000));
     }

@@ -177,7 +177,8 @@ fn run(call: &tool::ToolCall<'_>) -> Result<Answer> {
     let required = || Error::Refused(format!("action is required: one of {}", ACTIONS.join(", ")));
     let name = name.ok_or_else(required)?;
     let action = ACTIONS.into_iter().find(|action| *action == name).ok_or_else(|| {
-        let (name, actions) = (snippet::echo(name), ACTIONS.join(", "));
+        let name = snippet::echo(name);
+        let actions = ACTIONS.join(", ");
         Error::Refused(format!("Unknown action: '{name}'. Valid actions: {actions}"))
     })?;
     let mut told = Told::default();
@@ -260,7 +261,8 @@ impl<'a> ThreadCall<'a> {
                 "role takes \"user\" or \"assistant\"; got {role:?}"
             )));
         }
-        let (query, message) = (self.text("query")?, self.text("message")?);
+        let query = self.text("query")?;
+        let message = self.text("message")?;
         let (name, text) = match (query, message) {
             (Some(text), _) => ("query", text),
             (None, Some(text)) => ("message", text),
@@ -309,7 +311,9 @@ impl<'a> ThreadCall<'a> {
         let returned = turns.len();
         let room =
             MOST_ANSWER_BYTES - summary.as_ref().map_or(0, String::len).min(MOST_ANSWER_BYTES);
-        let (mut bytes, mut messages, mut is_cut) = (0, Vec::new(), false);
+        let mut bytes = 0;
+        let mut messages = Vec::new();
+        let mut is_cut = false;
         for turn in turns.into_iter().rev() {
             let content = up_to(&turn.content, room);
             if bytes + content.len() > room {
@@ -351,7 +355,8 @@ impl<'a> ThreadCall<'a> {
             found.truncate(limit);
             told.notes.push(format!("limit {limit} reached; raise it (at most 1000) for more"));
         }
-        let (count, mut bytes) = (found.len(), 0);
+        let count = found.len();
+        let mut bytes = 0;
         let fits = |one: &Recalled| {
             bytes += one.passage.len() + one.title.len() + MATCH_FRAME;
             bytes <= MOST_ANSWER_BYTES
@@ -427,7 +432,8 @@ fn passage(one: &Recalled) -> String {
     let time = one.time.and_then(date::to_minute).unwrap_or_else(|| "no time".to_owned());
     let role = if one.role.is_empty() { "unknown" } else { &one.role };
     let title = bound::line(&one.title, 100);
-    let (source, id) = (one.source.name(), bound::line_breaks_as_spaces(&one.conversation));
+    let source = one.source.name();
+    let id = bound::line_breaks_as_spaces(&one.conversation);
     format!("[{time}] {role} in \"{title}\" ({source}, {id}):\n{}", bound::quoted(&one.passage))
 }
 

@@ -83,9 +83,10 @@ pub struct Offer {
 impl Offer {
     /// Returns the tools for a client with this name.
     pub fn to(&self, client: Option<&str>) -> Vec<&'static Tool> {
-        match self.adapts && client.is_some_and(|name| name.starts_with(CHATGPT_CLIENT)) {
-            true => CHATGPT.iter().collect(),
-            false => self.tools.clone(),
+        if self.adapts && client.is_some_and(|name| name.starts_with(CHATGPT_CLIENT)) {
+            CHATGPT.iter().collect()
+        } else {
+            self.tools.clone()
         }
     }
 }
@@ -96,9 +97,10 @@ pub fn selected(list: Option<&str>, has_workspace: bool) -> Result<Offer, OfferE
     let words = list.unwrap_or_default().split(',').map(str::trim);
     let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
     if words.contains(&CHATGPT_PROFILE) {
-        return match words.iter().all(|word| *word == CHATGPT_PROFILE) {
-            true => Ok(Offer { tools: CHATGPT.iter().collect(), adapts: false }),
-            false => Err(OfferError::NotAlone),
+        return if words.iter().all(|word| *word == CHATGPT_PROFILE) {
+            Ok(Offer { tools: CHATGPT.iter().collect(), adapts: false })
+        } else {
+            Err(OfferError::NotAlone)
         };
     }
     let mut wanted: Vec<&str> = Vec::new();

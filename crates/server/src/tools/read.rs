@@ -94,7 +94,8 @@ fn read(call: &ToolCall<'_>) -> Result<Answer> {
         return Err(out_of_range(format!("startLine {start} is past the last line, {last}")));
     }
     let most = if end.is_some() { bound::MOST_TOKENS - bound::FRAME } else { PAGE };
-    let (start, end) = (start.unwrap_or(1), end.unwrap_or(last).min(last));
+    let start = start.unwrap_or(1);
+    let end = end.unwrap_or(last).min(last);
     let page = ReadPage::text_for_lines(&session, ReadPart { start, end, offset, most });
     page.map(Answer::from).map_err(out_of_range)
 }
@@ -161,10 +162,8 @@ pub(super) fn part(call: &ToolCall<'_>, about: &About, place: ReadFrom) -> Resul
         let page = ReadPage::messages(&session, part).map_err(Error::Refused);
         page.map(|(text, rest)| (text, rest.map(|rest| rest.for_id(&about.id))))
     };
-    let mut shown = match place.is_exact {
-        true => from(place.line.max(1), place.offset)?,
-        false => from(1, 0)?,
-    };
+    let mut shown =
+        if place.is_exact { from(place.line.max(1), place.offset)? } else { from(1, 0)? };
     if !place.is_exact && shown.1.is_some() && place.line > LINES_BEFORE {
         shown = from(place.line - LINES_BEFORE, 0)?;
     }
@@ -270,7 +269,8 @@ impl ReadPage<'_> {
         after: usize,
         offset: usize,
     ) -> Option<Whereabouts> {
-        let (session, turns) = (self.session, self.session.turns());
+        let session = self.session;
+        let turns = self.session.turns();
         if (first, offset, shown) == (0, 0, turns) && self.cut.is_none() {
             return None;
         }
@@ -283,7 +283,8 @@ impl ReadPage<'_> {
             let says = format!("No message begins there; the nearest: {}.", near.join(", "));
             return Some(Whereabouts { says, next: None });
         }
-        let (from, to) = (session.line(first), session.line(shown - 1));
+        let from = session.line(first);
+        let to = session.line(shown - 1);
         let mut says = format!("Lines {from}-{to} of {last}");
         if offset > 0 {
             says.push_str(&format!(", line {from} from character {} on", offset + 1));
@@ -346,7 +347,8 @@ fn head(session: &Session) -> String {
     };
     let project = about.project.as_deref().unwrap_or(about.source.name());
     let day = tool::day(about.begun.or(about.last)).unwrap_or_else(|| "unknown".to_owned());
-    let (name, project) = (bound::line(&name, 200), bound::line(project, 200));
+    let name = bound::line(&name, 200);
+    let project = bound::line(project, 200);
     format!("# Conversation: {name}\n# Project: {project}\n# Date: {day}\n")
 }
 
@@ -386,7 +388,8 @@ fn role(role: &str) -> String {
 /// Returns the first number below `count` for which `is_before` is false, else `count`. Expects
 /// that `is_before` is true for every smaller number.
 fn partition(count: usize, is_before: impl Fn(usize) -> bool) -> usize {
-    let (mut low, mut high) = (0, count);
+    let mut low = 0;
+    let mut high = count;
     while low < high {
         let middle = low.midpoint(high);
         if is_before(middle) {

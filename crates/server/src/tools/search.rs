@@ -503,9 +503,10 @@ fn shorten_paths(
 
 /// Returns the passage of a match, or a note that only the title matches.
 fn shown_passage(best: &Match) -> String {
-    match best.is_title_only {
-        true => "(the title matches)".to_owned(),
-        false => bound::line(&best.passage, PASSAGE),
+    if best.is_title_only {
+        "(the title matches)".to_owned()
+    } else {
+        bound::line(&best.passage, PASSAGE)
     }
 }
 

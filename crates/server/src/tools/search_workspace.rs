@@ -157,7 +157,8 @@ fn question(given: &Arguments<'_>) -> Result<(WorkspaceQuestion, usize)> {
     let dates = dates.map_err(|error| Error::Refused(format!("date_range: {error}")))?;
     let kind = kind.filter(|kind| !kind.is_empty() && !kind.eq_ignore_ascii_case(EVERY_TYPE));
     let limit = limit.unwrap_or(DEFAULT_LIMIT);
-    let (pattern, kind) = (pattern.to_owned(), kind.map(str::to_owned));
+    let pattern = pattern.to_owned();
+    let kind = kind.map(str::to_owned);
     Ok((WorkspaceQuestion { pattern, dates, kind, limit: limit + 1 }, limit))
 }
 
@@ -187,7 +188,8 @@ fn results(lines: &[Line], workspaces: &[PathBuf]) -> String {
     for line in lines {
         let file = bound::line(&within(&line.path).to_string_lossy(), LONGEST_PATH);
         let conversation = bound::line(&line.conversation, LONGEST_PATH);
-        let (number, text) = (line.number, bound::line_breaks_as_spaces(&line.text));
+        let number = line.number;
+        let text = bound::line_breaks_as_spaces(&line.text);
         let block = format!("**{conversation}** - {file}:{number}\n  {text}\n\n");
         if body.len() + block.len() > MOST_ANSWER_BYTES {
             break;

@@ -72,8 +72,10 @@ pub fn start(
     engine: Arc<Engine>,
     mut report: impl FnMut(Event) + Send + 'static,
 ) -> io::Result<Watch> {
-    let (stop, notify) = (Stop::never(), Arc::new(Notify::default()));
-    let (thread_stop, thread_notify) = (stop.clone(), Arc::clone(&notify));
+    let stop = Stop::never();
+    let notify = Arc::new(Notify::default());
+    let thread_stop = stop.clone();
+    let thread_notify = Arc::clone(&notify);
     let thread = thread::Builder::new().name("maintainer".to_owned()).spawn(move || {
         lower_priority();
         maintain(&engine, &thread_stop, &thread_notify, &mut report);

@@ -13,7 +13,8 @@ pub(super) fn html(artifact: &Artifact<'_>, highlighter: &mut Highlighter) -> St
         "" => "Artifact",
         title => title,
     };
-    let (title, content) = (escaped(title), screen::written(artifact.content));
+    let title = escaped(title);
+    let content = screen::written(artifact.content);
     let caption = format!("<span dir=\"auto\"><b>{title}</b> {}</span>", escaped(language));
     if language == "markdown" {
         let html = render(&content, false, highlighter);

@@ -78,7 +78,9 @@ impl BranchTree {
             .collect();
         let turns: HashMap<&str, usize> =
             messages.iter().enumerate().map(|(turn, (id, _))| (id.as_str(), turn)).collect();
-        let (mut before, mut is_shown, mut last) = (Vec::new(), vec![false; all], None);
+        let mut before = Vec::new();
+        let mut is_shown = vec![false; all];
+        let mut last = None;
         for (turn, (id, _)) in messages.iter().enumerate() {
             match follows.get(id) {
                 Some(id) => before.push(turns.get(id.as_str()).copied()),

@@ -138,11 +138,10 @@ fn from_edit(text: &str) -> Option<FileChange<'_>> {
 }
 
 fn split_at_line<'a>(text: &'a str, name: &str) -> Option<(&'a str, &'a str)> {
-    let at = match text.starts_with(name) {
-        true => 0,
-        false => {
-            text.match_indices(name).map(|(at, _)| at).find(|at| text[..*at].ends_with('\n'))?
-        }
+    let at = if text.starts_with(name) {
+        0
+    } else {
+        text.match_indices(name).map(|(at, _)| at).find(|at| text[..*at].ends_with('\n'))?
     };
     Some((&text[..at], &text[at + name.len()..]))
 }

@@ -65,7 +65,8 @@ impl MessageFiles {
             Ok(all) => (all, None),
             Err(error) => (Vec::new(), Some(error.to_string())),
         };
-        let (address, conversation) = (card.address(), card.id.clone());
+        let address = card.address();
+        let conversation = card.id.clone();
         MessageFiles { store, address, kind, conversation, all, failure }
     }
 
@@ -177,7 +178,8 @@ fn remedy(kind: SourceKind) -> &'static str {
 
 fn find(site: &Site, id: &str, hash: &str, stop: &Stop) -> Result<(File, Attachment), Problem> {
     let missing = || Problem::Missing("There is no such file in this conversation.".to_owned());
-    let (store, id) = (AttachmentFiles::from_config(site.engine.config()), id_in_path(id));
+    let store = AttachmentFiles::from_config(site.engine.config());
+    let id = id_in_path(id);
     // The files of an excluded conversation are not shown either.
     let mut files = Vec::new();
     for kind in [SourceKind::Export, SourceKind::Archive] {

@@ -114,7 +114,8 @@ fn way_back(found: &Forgettable) -> Markup {
 
 fn plain_page(site: &Site, title: &str, body: Markup) -> Markup {
     let ask = Ask::default();
-    let (tab, stamp) = (Tab::Elsewhere, site.stamp());
+    let tab = Tab::Elsewhere;
+    let stamp = site.stamp();
     let frame = Frame { title, tab, ask: &ask, messages: None, zone: None, stamp };
     frame.around(html! { div.page.plain { main #main { (body) } } })
 }

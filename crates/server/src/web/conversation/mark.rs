@@ -62,9 +62,10 @@ pub(super) fn mark_html(
                 Some(span) => (span.start, false),
                 None => (plain.end, false),
             };
-            let piece = match is_escaped {
-                true => at.clone(),
-                false => at.start + (done - plain.start)..at.start + (end - plain.start),
+            let piece = if is_escaped {
+                at.clone()
+            } else {
+                at.start + (done - plain.start)..at.start + (end - plain.start)
             };
             if is_match {
                 let is_start = spans[next].start == done;

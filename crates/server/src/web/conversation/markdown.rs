@@ -49,7 +49,9 @@ fn with_formulas(text: &str) -> Cow<'_, str> {
         |event: &Event<'_>| matches!(event, Event::Code(_) | Event::Start(Tag::CodeBlock(_)));
     let codes = Parser::new(text).into_offset_iter().filter(|(event, _)| is_code(event));
     let codes: Vec<_> = codes.map(|(_, range)| range).collect();
-    let (mut shown, mut done, mut at) = (String::with_capacity(text.len()), 0, 0);
+    let mut shown = String::with_capacity(text.len());
+    let mut done = 0;
+    let mut at = 0;
     while let Some(found) = text[at..].find(['\\', '$']) {
         let start = at + found;
         at = start + 1;
@@ -204,12 +206,13 @@ impl SafeEvents<'_> {
         let description =
             if description.is_empty() { "no description".to_owned() } else { description };
         let text = escaped(&description);
-        Some(ours(match is_safe(&address) && self.links.is_empty() {
-            true => format!(
+        Some(ours(if is_safe(&address) && self.links.is_empty() {
+            format!(
                 "<a class=\"picture\" href=\"{}\" rel=\"noreferrer nofollow\">Picture: {text}</a>",
                 escaped(&address)
-            ),
-            false => format!("<span class=\"picture\">Picture: {text}</span>"),
+            )
+        } else {
+            format!("<span class=\"picture\">Picture: {text}</span>")
         }))
     }
 }

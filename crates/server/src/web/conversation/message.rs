@@ -190,9 +190,10 @@ struct StepFold<'a> {
 impl<'a> MessageSettings<'a> {
     pub(super) fn read<'m>(&self, message: &'m ShownMessage<'m>) -> ReadMessage<'m> {
         let text = snippet::trim(message.content);
-        let (hit, spans) = match message.is_current {
-            true => (self.hit, self.marker.spans(text, usize::MAX)),
-            false => (0, self.marker.spans(text, FIRST_SPANS)),
+        let (hit, spans) = if message.is_current {
+            (self.hit, self.marker.spans(text, usize::MAX))
+        } else {
+            (0, self.marker.spans(text, FIRST_SPANS))
         };
         let near = &spans[hit.min(spans.len().saturating_sub(1))..];
         let shown = if message.is_whole { 0..text.len() } else { part_of(text, near) };
@@ -223,15 +224,16 @@ impl<'a> MessageSettings<'a> {
         if !read.of.is_current {
             return draw(self, None);
         }
-        let (earlier, later) =
-            (read.hits_before(read.shown.start), read.hits_before(read.shown.end));
+        let earlier = read.hits_before(read.shown.start);
+        let later = read.hits_before(read.shown.end);
         let wanted = self.hit.saturating_sub(earlier);
         let mut html = draw(self, Some(wanted));
         let now = wanted.min(hits(&html).saturating_sub(1));
         if now < wanted && hits(&html) > 0 {
             html = draw(self, Some(now));
         }
-        let (number, is_last) = (earlier + now, now + 1 >= hits(&html));
+        let number = earlier + now;
+        let is_last = now + 1 >= hits(&html);
         let after = if is_last { later } else { number + 1 };
         let after = (!is_last || later < read.spans.len()).then_some(after);
         self.place = HitPlace { number, before: number.checked_sub(1), after };
@@ -248,7 +250,8 @@ impl<'a> MessageSettings<'a> {
         let message = read.of;
         let mut marks = PartMarks { marker: self.marker_of(read), now };
         let mut results = results.iter();
-        let (mut hits, mut most) = (0, 0);
+        let mut hits = 0;
+        let mut most = 0;
         let mut pieces = Vec::new();
         let mut parts = read.parts.iter().peekable();
         while let Some(part) = parts.next() {
@@ -261,13 +264,15 @@ impl<'a> MessageSettings<'a> {
                 Part::Output(text) => {
                     let fold =
                         StepFold { summary: html! { (first_line(text)) }, ..output_fold(text) };
-                    match is_brief(text) {
-                        true => brief_step(text, "", message, marks),
-                        false => folded_step(None, fold, message, marks, StepResults::default()),
+                    if is_brief(text) {
+                        brief_step(text, "", message, marks)
+                    } else {
+                        folded_step(None, fold, message, marks, StepResults::default())
                     }
                 }
                 Part::Call(name, arguments) => {
-                    let (mut of_call, fold) = (StepResults::default(), call_fold(name, arguments));
+                    let mut of_call = StepResults::default();
+                    let fold = call_fold(name, arguments);
                     let mut own = 0;
                     if let Some(Part::Output(text)) = parts.peek() {
                         parts.next();
@@ -310,9 +315,10 @@ impl<'a> MessageSettings<'a> {
         };
         let is_typed = message.role == "user";
         let text = &without_placeholders(text, message.pictures);
-        let html = match message.content.len() <= MOST_RENDERED {
-            true => render(&screen::written(text), is_typed, &mut self.highlighter),
-            false => preformatted(text, "The message as it was written"),
+        let html = if message.content.len() <= MOST_RENDERED {
+            render(&screen::written(text), is_typed, &mut self.highlighter)
+        } else {
+            preformatted(text, "The message as it was written")
         };
         let (html, count) = marks.mark(&html);
         let is_thinking = matches!(part, Part::ThinkingAndAnswer(_));
@@ -334,12 +340,11 @@ impl<'a> MessageSettings<'a> {
         if !snippet::trim(&written).contains('\n') && snippet::cut(&words, SUMMARY).is_none() {
             return brief_step(&words, "Thinking: ", message, marks);
         }
-        let html = match message.content.len() <= MOST_RENDERED {
-            true => {
-                let html = render(&written, false, &mut self.highlighter);
-                format!("<div class=\"md\" dir=\"auto\">{html}</div>")
-            }
-            false => preformatted(text, "Thinking as it was written"),
+        let html = if message.content.len() <= MOST_RENDERED {
+            let html = render(&written, false, &mut self.highlighter);
+            format!("<div class=\"md\" dir=\"auto\">{html}</div>")
+        } else {
+            preformatted(text, "Thinking as it was written")
         };
         let summary = html! { "Thinking: " bdi { (snippet::shortened(&words, SUMMARY)) } };
         let fold = StepFold { summary, html, raw: None };
@@ -383,7 +388,8 @@ fn note_before(read: &ReadMessage<'_>) -> Markup {
 
 /// Returns the notes and the files below a message. `hits` are its matches, `most` those of one part.
 fn notes_after(read: &ReadMessage<'_>, hits: usize, most: usize) -> Markup {
-    let (end, text) = (read.shown.end, read.text);
+    let end = read.shown.end;
+    let text = read.text;
     html! {
         @if most >= MOST_MARKED {
             p.note { "The first " (grouped(MOST_MARKED)) " matches of a part are marked, and the others are not." }
@@ -460,9 +466,10 @@ fn call_fold<'a>(name: &str, arguments: &'a str) -> StepFold<'a> {
         }
         None => {
             let summary = html! { code { (name) } " " bdi { (telling_words(arguments)) } };
-            let html = match arguments.trim().is_empty() {
-                true => String::new(),
-                false => preformatted(arguments, "Arguments of the tool"),
+            let html = if arguments.trim().is_empty() {
+                String::new()
+            } else {
+                preformatted(arguments, "Arguments of the tool")
             };
             StepFold { summary, html, raw: None }
         }
@@ -659,7 +666,8 @@ mod tests {
     fn an_answer_is_not_folded_away_with_the_thinking_above_it() {
         let shown = |joins_thinking| {
             let highlighter = Highlighter::new();
-            let (clock, marker) = (Clock::new(false), &Marks::None);
+            let clock = Clock::new(false);
+            let marker = &Marks::None;
             let view = ShownParts::All;
             let (hit, place) = Default::default();
             let mut reading =

@@ -108,7 +108,8 @@ pub(super) fn page(site: &Site, view: &ConversationView, stop: &Stop) -> Result<
     let flags = site.flags()?;
     let zone = Some(site.clock().zone());
     let messages = site.messages(stop);
-    let (ask, tab) = (&view.ask, Tab::Elsewhere);
+    let ask = &view.ask;
+    let tab = Tab::Elsewhere;
     let frame = Frame { title: &title, tab, ask, messages, zone, stamp };
     let (thread, place) = talk.messages(site, &marker, stop);
     Ok(frame.around(html! {
@@ -239,7 +240,8 @@ pub(super) fn as_file(site: &Site, id: &str, stop: &Stop) -> Result<Markup, Prob
         };
         thread.blocks().iter().map(block).collect()
     };
-    let (thread, rest) = (shown(path.turns())?, shown(&others)?);
+    let thread = shown(path.turns())?;
+    let rest = shown(&others)?;
     Ok(html! {
         (DOCTYPE)
         html lang="en" {
@@ -290,7 +292,8 @@ fn reading<'a>(
     marker: &'a Marks,
     highlighter: Highlighter,
 ) -> MessageSettings<'a> {
-    let (clock, joins_thinking) = (site.clock(), joins_thinking(card));
+    let clock = site.clock();
+    let joins_thinking = joins_thinking(card);
     let (hit, place) = Default::default();
     let view = ShownParts::All;
     MessageSettings { clock, marker, highlighter, joins_thinking, view, hit, place }
@@ -367,7 +370,8 @@ fn open(
         Marks::None => Arc::default(),
         _ => {
             let key = (session.about.source, session.about.id.clone());
-            let (find, shown) = (view.ask.find.clone(), view.ask.view);
+            let find = view.ask.find.clone();
+            let shown = view.ask.view;
             let query = Ask { find, view: shown, ..view.ask.bare() }.query();
             site.matches(key, query, find_matches)?
         }
@@ -381,7 +385,8 @@ fn open(
         path.retain(|at| Some(at) == turn || is_kept(at));
     }
     let related = RelatedSessions::find(&site.engine, &session, stop)?;
-    let (hit, is_whole) = (view.ask.hit, view.is_whole);
+    let hit = view.ask.hit;
+    let is_whole = view.is_whole;
     let ask = Ask { hit: 0, ..view.ask.clone() };
     Ok(OpenConversation { session, card, ask, matches, turn, hit, path, related, is_whole })
 }
@@ -513,7 +518,8 @@ impl OpenConversation {
         let versions = self.path.versions(turn);
         let at = versions.iter().position(|version| *version == turn)?;
         let link = |at: usize| versions.get(at).map(|version| self.permalink(*version));
-        let (before, after) = (at.checked_sub(1).and_then(link), link(at + 1));
+        let before = at.checked_sub(1).and_then(link);
+        let after = link(at + 1);
         let versions = Versions { number: at + 1, all: versions.len(), before, after };
         (versions.all > 1).then_some(versions)
     }
@@ -618,13 +624,12 @@ impl OpenConversation {
     fn side_list(&self, marker: &Marks) -> Markup {
         let is_search = !self.ask.sought().is_empty();
         let prompts: Vec<usize>;
-        let turns: &[usize] = match is_search {
-            true => &self.matches.turns,
-            false => {
-                let all = self.path.turns().iter().copied();
-                prompts = all.filter(|turn| self.session.role(*turn) == "user").collect();
-                &prompts
-            }
+        let turns: &[usize] = if is_search {
+            &self.matches.turns
+        } else {
+            let all = self.path.turns().iter().copied();
+            prompts = all.filter(|turn| self.session.role(*turn) == "user").collect();
+            &prompts
         };
         let current = self.turn.unwrap_or(0);
         let middle = turns.partition_point(|turn| *turn < current);

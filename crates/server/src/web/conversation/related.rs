@@ -47,25 +47,26 @@ impl RelatedSessions {
         talk: &Session,
         stop: &Stop,
     ) -> Result<RelatedSessions, Error> {
-        let (kind, id) = (talk.about.source, &talk.about.id);
+        let kind = talk.about.source;
+        let id = &talk.about.id;
         let Some(session) = talk.about.session.as_ref().filter(|name| !name.is_empty()) else {
             return Ok(RelatedSessions::default());
         };
-        let parent = match session == id {
-            true => None,
-            false => engine.find(stop).session(kind, session, false)?,
-        };
+        let parent =
+            if session == id { None } else { engine.find(stop).session(kind, session, false)? };
         let parent = parent.map(|parent| {
             let call = call_of(&parent, talk).map(|turn| parent.line(turn));
             let call = call.map_or(String::new(), |number| format!("/{number}#m{number}"));
             (title_line(&parent.about.title), page_path(session) + &call)
         });
-        let forked_from = match kind == SourceKind::Archive && session == id {
-            true => engine.all_sources().forked_from(id, stop)?,
-            false => None,
+        let forked_from = if kind == SourceKind::Archive && session == id {
+            engine.all_sources().forked_from(id, stop)?
+        } else {
+            None
         };
         let scope = Scope { sources: vec![kind], session: Some(id.clone()), ..Scope::default() };
-        let (sources, first) = (engine.all_sources(), 0..MOST_AGENTS + 1);
+        let sources = engine.all_sources();
+        let first = 0..MOST_AGENTS + 1;
         let page = sources.list(&scope, first, ListOptions::BRIEF, stop)?;
         let total = page.total;
         // If the id does not belong to a session, the scope contains the conversations of another session.
@@ -170,7 +171,8 @@ fn call_of(parent: &Session, agent: &Session) -> Option<usize> {
         time.zip(agent.about.begun).is_some_and(|(time, begun)| time.seconds > begun.seconds + 1)
     };
     // Messages are in the order of their times.
-    let (mut low, mut end) = (0, parent.turns());
+    let mut low = 0;
+    let mut end = parent.turns();
     while low < end {
         let middle = low.midpoint(end);
         if is_later(middle) { end = middle } else { low = middle + 1 }

@@ -82,7 +82,8 @@ impl<'a> MessageThread<'a> {
 
 /// Returns whether the steps of a message are shown below an earlier message.
 fn continues(first: &ReadMessage<'_>, next: &ReadMessage<'_>) -> bool {
-    let (role, next_role) = (first.of.role, next.of.role);
+    let role = first.of.role;
+    let next_role = next.of.role;
     let is_same = role == next_role || (role == "assistant" && next_role == "tool");
     is_same && matches!(role, "assistant" | "tool") && next.is_steps() && next.of.versions.is_none()
 }
@@ -149,7 +150,8 @@ impl MessageSettings<'_> {
         let number = message.number;
         let results = thread.results_of(block[0]);
         let body = self.body(read, &results);
-        let (mut shown, mut group) = (Vec::new(), StepGroup::default());
+        let mut shown = Vec::new();
+        let mut group = StepGroup::default();
         // A message that is nothing but steps is in the fold itself.
         let is_steps = read.is_steps();
         for piece in body.pieces {
@@ -202,7 +204,8 @@ impl MessageSettings<'_> {
                 own.add(step);
             }
         }
-        let (number, role) = (message.number, role_name(message.role));
+        let number = message.number;
+        let role = role_name(message.role);
         group.html.push(html! {
             article.msg.part id=(format!("m{number}")) aria-label=(format!("Message {number}, {role}"))
                 aria-current=[message.is_current.then_some("true")] {
@@ -309,7 +312,8 @@ mod tests {
             pictures: 0,
         });
         let shown: Vec<_> = shown.collect();
-        let (clock, highlighter) = (Clock::new(false), Highlighter::new());
+        let clock = Clock::new(false);
+        let highlighter = Highlighter::new();
         let (hit, place) = Default::default();
         let mut settings =
             MessageSettings { clock, marker, highlighter, joins_thinking: false, view, hit, place };

@@ -184,7 +184,8 @@ pub(super) fn count_at(hours: &BTreeMap<i64, u64>, day: usize, hour: usize) -> u
 }
 
 pub(crate) fn hour_name(hour: i64) -> String {
-    let (day, hour) = (hour as usize / HOURS % DAYS.len(), hour as usize % HOURS);
+    let day = hour as usize / HOURS % DAYS.len();
+    let hour = hour as usize % HOURS;
     format!("{} {hour}:00–{}:00", DAYS[day], hour + 1)
 }
 
@@ -223,7 +224,8 @@ pub(super) fn heat(hours: &BTreeMap<i64, u64>, address: &dyn Fn(i64) -> String) 
     );
     let all = HOURS as f64;
     let cell = |row: usize, hour: usize| {
-        let (count, number) = (count_at(hours, row, hour), (row * HOURS + hour) as i64);
+        let count = count_at(hours, row, hour);
+        let number = (row * HOURS + hour) as i64;
         let rect = html! {
             rect class=(format!("q{}", shade(count))) x=(percent(hour as f64, all))
                 y=(row * ROW + 1) width=(percent(0.92, all)) height=(ROW - 2) rx="2" {

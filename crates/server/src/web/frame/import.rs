@@ -21,7 +21,8 @@ pub(crate) fn page(site: &Site, stop: &Stop) -> Result<Markup, Problem> {
 
 /// Returns the page; the tab for searches has it if the home folder has no chats.
 pub(crate) fn page_on(site: &Site, tab: Tab, ask: &Ask, messages: Option<u64>) -> Markup {
-    let (title, stamp) = ("Bring your chats", site.stamp());
+    let title = "Bring your chats";
+    let stamp = site.stamp();
     let frame = Frame { title, tab, ask, messages, zone: None, stamp };
     frame.around(html! {
         div.page.plain {

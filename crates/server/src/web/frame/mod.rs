@@ -197,7 +197,9 @@ fn keys() -> Markup {
 /// Returns the page that explains an error. It keeps the filters of the request, and offers its dates for
 /// correction.
 pub(super) fn problem(heading: &str, what: &Markup, ask: &Ask) -> Markup {
-    let (title, tab, stamp) = (heading, Tab::Elsewhere, "");
+    let title = heading;
+    let tab = Tab::Elsewhere;
+    let stamp = "";
     let frame = Frame { title, tab, ask, messages: None, zone: None, stamp };
     let (q, way) = Default::default();
     let mut others = Ask { q, way, ..ask.clone() };

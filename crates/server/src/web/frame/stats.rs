@@ -40,7 +40,8 @@ struct MessageFigures {
 
 impl MessageFigures {
     fn count(site: &Site, ask: &Ask, stop: &Stop) -> Result<MessageFigures, Problem> {
-        let (sources, clock) = (site.engine.all_sources(), site.clock());
+        let sources = site.engine.all_sources();
+        let clock = site.clock();
         let hour = |time| clock.hour_of_week(time);
         if !ask.text().is_empty() {
             let choice = choice(site, ask, &site.flags()?, stop)?;
@@ -66,7 +67,8 @@ impl MessageFigures {
                 of_all: None,
             });
         }
-        let (mut scope, mut of_all) = (scope(site, ask, &site.flags()?, stop)?.0, None);
+        let mut scope = scope(site, ask, &site.flags()?, stop)?.0;
+        let mut of_all = None;
         if !ask.has_filters() {
             scope = Scope::default();
             let tally = site.engine.tally(&scope, &|time| clock.day(time), stop)?;
@@ -87,8 +89,10 @@ pub(crate) fn page(site: &Site, ask: &Ask, stop: &Stop) -> Result<Markup, Proble
     let figures = MessageFigures::count(site, ask, stop)?;
     let counts = &*figures.counts;
     let of_filters = site.chosen(&ask.conversations(), stop)?.notes;
-    let (title, tab) = ("Statistics", Tab::Statistics);
-    let (messages, zone) = (site.messages(stop), Some(clock.zone()));
+    let title = "Statistics";
+    let tab = Tab::Statistics;
+    let messages = site.messages(stop);
+    let zone = Some(clock.zone());
     let frame = Frame { title, tab, ask, messages, zone, stamp };
     let months = months(&counts.months);
     let with = |change: &dyn Fn(&mut Ask)| {

@@ -50,9 +50,10 @@ pub(crate) async fn receive(
     let query = query.as_deref().unwrap_or_default();
     let name = fields(query).find(|(name, _)| name == "name");
     let name = plain_name(&name.map(|(_, name)| name).unwrap_or_default());
-    let branches = match fields(query).any(|(name, all)| name == "branches" && all == "all") {
-        true => Branches::All,
-        false => Branches::Shown,
+    let branches = if fields(query).any(|(name, all)| name == "branches" && all == "all") {
+        Branches::All
+    } else {
+        Branches::Shown
     };
     let length = headers.get(header::CONTENT_LENGTH).and_then(|it| it.to_str().ok()?.parse().ok());
     if !site.imports.begin(&name, length) {

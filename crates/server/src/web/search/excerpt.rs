@@ -27,7 +27,8 @@ pub(crate) const FIRST_SPANS: usize = 200;
 
 /// Returns what marks a text, in any letter case.
 pub(crate) fn text_marks(text: &str) -> Marks {
-    let (text, matching) = (text.to_owned(), Matching::Literal);
+    let text = text.to_owned();
+    let matching = Matching::Literal;
     Marks::of(&Request { text, matching, ..Request::default() }).unwrap_or_default()
 }
 
@@ -121,8 +122,11 @@ fn is_code(text: &str, place: usize, role: &str) -> bool {
         return true;
     }
     let may_call = !matches!(role, "user" | "system");
-    let (mut at, mut fence, mut is_called) = (0, None, false);
-    let (mut may_be_block, mut is_list) = (true, false);
+    let mut at = 0;
+    let mut fence = None;
+    let mut is_called = false;
+    let mut may_be_block = true;
+    let mut is_list = false;
     for line in text.split_inclusive('\n') {
         at += line.len();
         let bare = line.trim();
@@ -221,11 +225,13 @@ mod code {
     ) -> Vec<(Vec<Piece>, bool)> {
         let start = text[..first.start].rfind('\n').map_or(0, |at| at + 1);
         let before = text[..start].trim_end_matches('\n');
-        let mut at = match before.len() + 1 == start {
-            true => before.rfind('\n').map_or(0, |at| at + 1),
-            false => start,
+        let mut at = if before.len() + 1 == start {
+            before.rfind('\n').map_or(0, |at| at + 1)
+        } else {
+            start
         };
-        let (mut lines, mut hits) = (Vec::new(), 0);
+        let mut lines = Vec::new();
+        let mut hits = 0;
         for line in text[at..].split('\n') {
             let range = at..at + line.trim_end_matches('\r').len();
             at += line.len() + 1;
@@ -306,9 +312,8 @@ mod tests {
 
     fn shown(text: &str, pattern: &str) -> String {
         let pieces = around(text, &text_marks(pattern).spans(text, 10));
-        let piece = |piece: &Piece| match piece.is_match {
-            true => format!("[{}]", piece.text),
-            false => piece.text.clone(),
+        let piece = |piece: &Piece| {
+            if piece.is_match { format!("[{}]", piece.text) } else { piece.text.clone() }
         };
         pieces.iter().map(piece).collect()
     }

@@ -93,7 +93,8 @@ pub(crate) fn count(
         return Ok(site.totals(&scope, count)?);
     }
     let choice = choice(site, ask, flags, stop)?;
-    let (clock, limited) = (site.clock(), stop.within(most));
+    let clock = site.clock();
+    let limited = stop.within(most);
     let month = |time| clock.month(time);
     let count = || {
         let places = site.places(true, &limited)?;
@@ -393,10 +394,8 @@ impl Facet<'_> {
 fn timeline(site: &Site, ask: &Ask, facets: &Facets, stop: &Stop) -> Result<Markup, Problem> {
     let choice = choice(site, ask, &Flags::default(), stop)?;
     let clock = site.clock();
-    let (first, last) = (
-        choice.request.since.and_then(|time| clock.month(time)),
-        choice.request.until.and_then(|time| clock.month(time)),
-    );
+    let first = choice.request.since.and_then(|time| clock.month(time));
+    let last = choice.request.until.and_then(|time| clock.month(time));
     let is_in = |month: &str| {
         first.as_deref().is_none_or(|first| month >= first)
             && last.as_deref().is_none_or(|last| month <= last)

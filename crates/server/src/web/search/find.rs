@@ -328,7 +328,8 @@ fn exact(site: &Site, ask: &Ask, scope: &Scope, stop: &Stop) -> Result<SearchRes
         _ => false,
     };
     let is_without_index = searched.plans.iter().any(is_slow);
-    let (messages, found) = (grouping.messages(), grouping.conversations.len());
+    let messages = grouping.messages();
+    let found = grouping.conversations.len();
     let all = grouping.conversations.into_iter();
     let shown: Vec<GroupedConversation<ShownHit>> = all.skip(first_shown).take(GROUPS).collect();
     let keys: Vec<ConversationKey> = shown.iter().map(|seen| seen.key.clone()).collect();

@@ -19,7 +19,9 @@ pub(crate) fn choice(
     let (since, until) = ask.filters.dates(site.clock())?;
     let chosen = ask.conversations();
     let names = |filter: &str| chosen.names.of(filter).to_vec();
-    let (services, projects, models) = (names("service"), names("project"), names("model"));
+    let services = names("service");
+    let projects = names("project");
+    let models = names("model");
     let mut others = chosen;
     for facet in ALL.iter().filter(|filter| filter.is_facet) {
         others.names.set(facet.name, Vec::new());
@@ -63,7 +65,8 @@ pub(crate) fn scope(
     let (since, until) = ask.filters.dates(site.clock())?;
     let ChosenIds { only, without } = flagged(ask, flags);
     let ChosenConversations { conversations, notes } = site.chosen(&ask.conversations(), stop)?;
-    let (roles, conversations) = (ask.filters.roles.clone(), both(only, conversations));
+    let roles = ask.filters.roles.clone();
+    let conversations = both(only, conversations);
     Ok((Scope { roles, since, until, conversations, without, ..Scope::default() }, notes))
 }
 
