@@ -41,8 +41,11 @@ impl FileChange<'_> {
 
     /// Returns the numbers of added and removed lines, such as `+3 −1`.
     pub(super) fn size(&self) -> String {
-        let count = |wanted| self.lines.iter().filter(|(kind, _)| *kind == wanted).count();
-        format!("+{} −{}", count(LineKind::New), count(LineKind::Gone))
+        format!("+{} −{}", self.count(LineKind::New), self.count(LineKind::Gone))
+    }
+
+    fn count(&self, wanted: LineKind) -> usize {
+        self.lines.iter().filter(|(kind, _)| *kind == wanted).count()
     }
 }
 
@@ -57,8 +60,9 @@ fn from_patch(text: &str) -> Option<FileChange<'_>> {
     }
     let mut hunk = Hunk::default();
     let lines: Vec<_> = text.lines().map(|line| hunk.line(line)).collect();
-    let heads = || lines.iter().filter(|(kind, _)| *kind == LineKind::Place);
-    let named = FILES.iter().find_map(|start| heads().find_map(|it| it.1.strip_prefix(start)));
+    let heads: Vec<&str> =
+        lines.iter().filter(|(kind, _)| *kind == LineKind::Place).map(|(_, line)| *line).collect();
+    let named = FILES.iter().find_map(|start| heads.iter().find_map(|it| it.strip_prefix(start)));
     Some(FileChange { file: named.unwrap_or_default(), lines })
 }
 
@@ -105,12 +109,18 @@ impl Hunk {
     /// `@@` or `***`.
     fn parse(line: &str) -> Hunk {
         let mut words = line.split(' ').skip(1);
-        let mut count = |sign| {
-            let range: &str = words.next()?.strip_prefix(sign)?;
-            range.split_once(',').map_or(Some(1), |(_, count)| count.parse().ok())
-        };
-        let counts = count('-').zip(count('+'));
-        counts.map_or(Hunk { old: usize::MAX, new: usize::MAX }, |(old, new)| Hunk { old, new })
+        match [lines_of(words.next(), '-'), lines_of(words.next(), '+')] {
+            [Some(old), Some(new)] => Hunk { old, new },
+            _ => Hunk { old: usize::MAX, new: usize::MAX },
+        }
+    }
+}
+
+/// Returns the number of lines in a range such as `-1,2`; without a number it is one line.
+fn lines_of(range: Option<&str>, sign: char) -> Option<usize> {
+    match range?.strip_prefix(sign)?.split_once(',') {
+        Some((_, count)) => count.parse().ok(),
+        None => Some(1),
     }
 }
 
@@ -152,16 +162,21 @@ fn value(text: &str) -> &str {
 }
 
 fn add_replacement<'a>(old: &'a str, new: &'a str, lines: &mut Vec<(LineKind, &'a str)>) {
-    let (old, new): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
+    let old: Vec<&str> = old.lines().collect();
+    let new: Vec<&str> = new.lines().collect();
     let least = old.len().min(new.len());
     let start = (0..least).take_while(|at| old[*at] == new[*at]).count();
-    let same_end = |at: &usize| old[old.len() - 1 - at] == new[new.len() - 1 - at];
-    let end = (0..least - start).take_while(same_end).count();
-    let mut add = |kind, some: &[&'a str]| lines.extend(some.iter().map(|line| (kind, *line)));
-    add(LineKind::Same, &old[..start]);
-    add(LineKind::Gone, &old[start..old.len() - end]);
-    add(LineKind::New, &new[start..new.len() - end]);
-    add(LineKind::Same, &old[old.len() - end..]);
+    let end = (0..least - start)
+        .take_while(|at| old[old.len() - 1 - at] == new[new.len() - 1 - at])
+        .count();
+    for (kind, changed) in [
+        (LineKind::Same, &old[..start]),
+        (LineKind::Gone, &old[start..old.len() - end]),
+        (LineKind::New, &new[start..new.len() - end]),
+        (LineKind::Same, &old[old.len() - end..]),
+    ] {
+        lines.extend(changed.iter().map(|line| (kind, *line)));
+    }
 }
 
 #[cfg(test)]

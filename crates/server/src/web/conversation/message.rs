@@ -119,11 +119,11 @@ pub(super) struct ReadMessage<'a> {
 impl ReadMessage<'_> {
     /// Returns whether the message is only calls, results and thoughts of an agent.
     pub(super) fn is_steps(&self) -> bool {
-        let is_step =
-            |part: &Part<'_>| matches!(part, Part::Thinking(_) | Part::Call(..) | Part::Output(_));
         !matches!(self.of.role, "user" | "system")
             && !self.parts.is_empty()
-            && self.parts.iter().all(is_step)
+            && self.parts.iter().all(|part| {
+                matches!(part, Part::Thinking(_) | Part::Call(..) | Part::Output(_))
+            })
     }
 
     pub(super) fn is_cut(&self) -> bool {
@@ -190,11 +190,9 @@ struct StepFold<'a> {
 impl<'a> MessageSettings<'a> {
     pub(super) fn read<'m>(&self, message: &'m ShownMessage<'m>) -> ReadMessage<'m> {
         let text = snippet::trim(message.content);
-        let (hit, spans) = if message.is_current {
-            (self.hit, self.marker.spans(text, usize::MAX))
-        } else {
-            (0, self.marker.spans(text, FIRST_SPANS))
-        };
+        let hit = if message.is_current { self.hit } else { 0 };
+        let most = if message.is_current { usize::MAX } else { FIRST_SPANS };
+        let spans = self.marker.spans(text, most);
         let near = &spans[hit.min(spans.len().saturating_sub(1))..];
         let shown = if message.is_whole { 0..text.len() } else { part_of(text, near) };
         let mut parts = parts(message.role, &text[shown.clone()], self.joins_thinking);
@@ -208,8 +206,11 @@ impl<'a> MessageSettings<'a> {
         read: &ReadMessage<'_>,
         results: &[Vec<&ReadMessage<'_>>],
     ) -> MessageBody {
-        let draw = |settings: &mut Self, now| settings.pieces(read, results, now);
-        let (pieces, hits, most) = self.draw_at_match(read, draw, |drawn| drawn.1);
+        let (pieces, hits, most) = self.draw_at_match(
+            read,
+            |settings, now| settings.pieces(read, results, now),
+            |drawn| drawn.1,
+        );
         MessageBody { before: note_before(read), pieces, after: notes_after(read, hits, most) }
     }
 
@@ -355,8 +356,11 @@ impl<'a> MessageSettings<'a> {
         let message = read.of;
         let text = &read.text[read.shown.clone()];
         let marker = self.marker_of(read);
-        let draw = |_: &mut Self, now| result_html(text, PartMarks { marker, now });
-        let (html, count) = self.draw_at_match(read, draw, |drawn| drawn.1);
+        let (html, count) = self.draw_at_match(
+            read,
+            |_, now| result_html(text, PartMarks { marker, now }),
+            |drawn| drawn.1,
+        );
         let html = html! {
             article.msg.result id=(format!("m{}", message.number)) aria-current=[message.is_current.then_some("true")]
                 aria-label=(format!("Message {}, the result", message.number)) {
@@ -545,20 +549,21 @@ fn telling_words(arguments: &str) -> String {
 
 impl Versions {
     pub(super) fn show(&self, number: u32) -> Markup {
-        let link = |address: &Option<String>, label: &str, arrow: &str| {
-            html! {
-                @match address {
-                    Some(address) => a href=(address) aria-label=(label) { (arrow) },
-                    None => span.off aria-hidden="true" { (arrow) },
-                }
-            }
-        };
         html! {
             nav.branch aria-label=(format!("Versions of message {number}")) {
-                (link(&self.before, "Previous version", "‹"))
+                (version_link(self.before.as_deref(), "Previous version", "‹"))
                 span { (self.number) " of " (self.all) }
-                (link(&self.after, "Next version", "›"))
+                (version_link(self.after.as_deref(), "Next version", "›"))
             }
+        }
+    }
+}
+
+fn version_link(address: Option<&str>, label: &str, arrow: &str) -> Markup {
+    html! {
+        @match address {
+            Some(address) => a href=(address) aria-label=(label) { (arrow) },
+            None => span.off aria-hidden="true" { (arrow) },
         }
     }
 }
@@ -582,14 +587,8 @@ fn part_of(text: &str, spans: &[Range<usize>]) -> Range<usize> {
     }
     let first = spans.first().map_or(0, |span| span.start);
     let start = if first < MOST_SHOWN - BEFORE_MATCH { 0 } else { first - BEFORE_MATCH };
-    let boundary = |mut at: usize| {
-        while !text.is_char_boundary(at) {
-            at += 1;
-        }
-        at
-    };
-    let end = boundary((start + MOST_SHOWN).min(text.len()));
-    let start = boundary(start);
+    let end = text.ceil_char_boundary(start + MOST_SHOWN);
+    let start = text.ceil_char_boundary(start);
     let line = text[start..].find('\n').filter(|at| start > 0 && *at < BEFORE_MATCH);
     start + line.map_or(0, |at| at + 1)..end
 }
@@ -669,7 +668,8 @@ mod tests {
             let clock = Clock::new(false);
             let marker = &Marks::None;
             let view = ShownParts::All;
-            let (hit, place) = Default::default();
+            let hit = 0;
+            let place = HitPlace::default();
             let mut reading =
                 MessageSettings { clock, marker, highlighter, joins_thinking, view, hit, place };
             let message = ShownMessage {

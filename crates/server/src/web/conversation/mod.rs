@@ -103,31 +103,31 @@ struct OpenConversation {
 pub(super) fn page(site: &Site, view: &ConversationView, stop: &Stop) -> Result<Markup, Problem> {
     let stamp = site.stamp();
     let marker = marked_in(&view.ask);
-    let talk = open(site, view, &marker, stop)?;
-    let title = talk.title();
+    let conversation = open(site, view, &marker, stop)?;
+    let title = conversation.title();
     let flags = site.flags()?;
     let zone = Some(site.clock().zone());
     let messages = site.messages(stop);
     let ask = &view.ask;
     let tab = Tab::Elsewhere;
     let frame = Frame { title: &title, tab, ask, messages, zone, stamp };
-    let (thread, place) = talk.messages(site, &marker, stop);
+    let (thread, place) = conversation.messages(site, &marker, stop);
     Ok(frame.around(html! {
         div.page.talk {
-            (talk.side_list(&marker))
+            (conversation.side_list(&marker))
             main #main {
                 header.head {
-                    p.meta { (meta(&talk.card, site.clock(), None)) }
+                    p.meta { (meta(&conversation.card, site.clock(), None)) }
                     h1 dir="auto" { (marked(&whole(&title, &marker.spans(&title, FIRST_SPANS)))) }
                 }
-                (talk.about_panel(site, &flags))
+                (conversation.about_panel(site, &flags))
                 div.thread {
-                    (talk.find_form())
-                    (talk.match_bar(&marker, place))
+                    (conversation.find_form())
+                    (conversation.match_bar(&marker, place))
                     (thread)
                 }
             }
-            (talk.overview_strip())
+            (conversation.overview_strip())
         }
     }))
 }
@@ -141,12 +141,6 @@ pub(super) fn peek(site: &Site, view: &ConversationView, stop: &Stop) -> Result<
     let path = Path::through(&session, &follows(site, &session, stop)?, Some(turn));
     let place = path.place(turn).unwrap_or(0);
     let number = session.line(turn);
-    let near = |turn: usize| {
-        let text = session.message(turn).content;
-        let role = role_name(session.role(turn)).to_owned();
-        let words = marked(&prose_around(&screen::written(&text), &[]));
-        html! { div.near { p dir="auto" { b { (session.line(turn)) " " (role) } " " (words) } } }
-    };
     let hit = session.message(turn);
     let files = MessageFiles::read(site, &card, session.about.source);
     let address = address(&card, &view.ask, number);
@@ -165,10 +159,20 @@ pub(super) fn peek(site: &Site, view: &ConversationView, stop: &Stop) -> Result<
             }
             " " a.btn href=(address) { "Open " kbd { "Enter" } }
         }
-        @for turn in &path.turns()[place.saturating_sub(2)..place] { (near(*turn)) }
+        @for turn in &path.turns()[place.saturating_sub(2)..place] { (neighbour(&session, *turn)) }
         (reading.message(&message))
-        @if let Some(turn) = path.turns().get(place + 1) { (near(*turn)) }
+        @if let Some(turn) = path.turns().get(place + 1) { (neighbour(&session, *turn)) }
     })
+}
+
+fn neighbour(session: &Session, turn: usize) -> Markup {
+    let text = session.message(turn).content;
+    let words = marked(&prose_around(&screen::written(&text), &[]));
+    html! {
+        div.near {
+            p dir="auto" { b { (session.line(turn)) " " (role_name(session.role(turn))) } " " (words) }
+        }
+    }
 }
 
 pub(super) fn as_written(
@@ -218,30 +222,12 @@ pub(super) fn as_file(site: &Site, id: &str, stop: &Stop) -> Result<Markup, Prob
     let (session, card) = find(site, id, stop)?;
     let title = title_line(&session.about.title);
     let path = Path::through(&session, &follows(site, &session, stop)?, None);
-    let is_other = |turn: &usize| path.place(*turn).is_none();
-    let others: Vec<usize> = (0..session.turns()).filter(is_other).collect();
+    let others: Vec<usize> =
+        (0..session.turns()).filter(|turn| path.place(*turn).is_none()).collect();
     let mut reading = reading(site, &card, &Marks::None, Highlighter::lasting(MOST_COLOURING));
     let files = MessageFiles::read(site, &card, session.about.source);
-    let mut shown = |turns: &[usize]| -> Result<Vec<Markup>, Problem> {
-        let hits: Vec<Hit<'_>> = turns.iter().map(|turn| session.message(*turn)).collect();
-        let all = turns.iter().zip(&hits).map(|(turn, hit)| ShownMessage {
-            is_whole: true,
-            files: files.names_html(hit),
-            ..ShownMessage::new(&session, *turn, hit, format!("#m{}", session.line(*turn)))
-        });
-        let messages: Vec<ShownMessage<'_>> = all.collect();
-        let thread = MessageThread::new(&reading, &messages);
-        let block = |block: &Vec<usize>| {
-            if stop.requested() {
-                let why = "The conversation is too long: the file could not be made within the time limit.";
-                return Err(Problem::Wrong(why.to_owned()));
-            }
-            Ok(reading.block(&thread, block))
-        };
-        thread.blocks().iter().map(block).collect()
-    };
-    let thread = shown(path.turns())?;
-    let rest = shown(&others)?;
+    let thread = blocks_of_file(&session, path.turns(), &files, &mut reading, stop)?;
+    let rest = blocks_of_file(&session, &others, &files, &mut reading, stop)?;
     Ok(html! {
         (DOCTYPE)
         html lang="en" {
@@ -274,6 +260,33 @@ pub(super) fn as_file(site: &Site, id: &str, stop: &Stop) -> Result<Markup, Prob
     })
 }
 
+fn blocks_of_file(
+    session: &Session,
+    turns: &[usize],
+    files: &MessageFiles,
+    reading: &mut MessageSettings<'_>,
+    stop: &Stop,
+) -> Result<Vec<Markup>, Problem> {
+    let hits: Vec<Hit<'_>> = turns.iter().map(|turn| session.message(*turn)).collect();
+    let messages = turns.iter().zip(&hits).map(|(turn, hit)| ShownMessage {
+        is_whole: true,
+        files: files.names_html(hit),
+        ..ShownMessage::new(session, *turn, hit, format!("#m{}", session.line(*turn)))
+    });
+    let messages: Vec<ShownMessage<'_>> = messages.collect();
+    let thread = MessageThread::new(reading, &messages);
+    let mut blocks = Vec::new();
+    for block in thread.blocks() {
+        if stop.requested() {
+            let why =
+                "The conversation is too long: the file could not be made within the time limit.";
+            return Err(Problem::Wrong(why.to_owned()));
+        }
+        blocks.push(reading.block(&thread, block));
+    }
+    Ok(blocks)
+}
+
 fn marked_in(ask: &Ask) -> Marks {
     match engine::trimmed(&ask.find) {
         "" => marks(ask),
@@ -292,11 +305,15 @@ fn reading<'a>(
     marker: &'a Marks,
     highlighter: Highlighter,
 ) -> MessageSettings<'a> {
-    let clock = site.clock();
-    let joins_thinking = joins_thinking(card);
-    let (hit, place) = Default::default();
-    let view = ShownParts::All;
-    MessageSettings { clock, marker, highlighter, joins_thinking, view, hit, place }
+    MessageSettings {
+        clock: site.clock(),
+        marker,
+        highlighter,
+        joins_thinking: joins_thinking(card),
+        view: ShownParts::All,
+        hit: 0,
+        place: HitPlace::default(),
+    }
 }
 
 /// Returns the messages on branches that the service does not show, each with the message before it.
@@ -344,36 +361,14 @@ fn open(
 ) -> Result<OpenConversation, Problem> {
     let (session, card) = find(site, &view.id, stop)?;
     let mut turn = view.number.map(|number| turn_of(&session, number)).transpose()?;
-    let is_kept = |at: usize| {
-        let of = |content: &str| {
-            is_in_view(view.ask.view, session.role(at), content, joins_thinking(&card))
-        };
-        view.ask.view == ShownParts::All || of(&session.message(at).content)
-    };
-    let find_matches = || {
-        let mut found = Matches::default();
-        for turn in 0..session.turns() {
-            if stop.requested() {
-                return Err(Problem::Wrong(
-                    "The conversation is too long to be searched".to_owned(),
-                ));
-            }
-            let count = marker.spans(&session.message(turn).content, usize::MAX).len();
-            if count > 0 && is_kept(turn) {
-                found.turns.push(turn);
-                found.counts.push(count);
-            }
-        }
-        Ok(found)
-    };
+    let parts = view.ask.view;
     let matches = match marker {
         Marks::None => Arc::default(),
         _ => {
             let key = (session.about.source, session.about.id.clone());
             let find = view.ask.find.clone();
-            let shown = view.ask.view;
-            let query = Ask { find, view: shown, ..view.ask.bare() }.query();
-            site.matches(key, query, find_matches)?
+            let query = Ask { find, view: parts, ..view.ask.bare() }.query();
+            site.matches(key, query, || find_matches(&session, &card, parts, marker, stop))?
         }
     };
     // The page of a search inside the conversation begins at the first match.
@@ -381,14 +376,46 @@ fn open(
         turn = matches.turns.first().copied();
     }
     let mut path = Path::through(&session, &follows(site, &session, stop)?, turn);
-    if view.ask.view != ShownParts::All {
-        path.retain(|at| Some(at) == turn || is_kept(at));
+    if parts != ShownParts::All {
+        path.retain(|at| Some(at) == turn || is_turn_in_view(&session, at, parts, &card));
     }
     let related = RelatedSessions::find(&site.engine, &session, stop)?;
     let hit = view.ask.hit;
     let is_whole = view.is_whole;
     let ask = Ask { hit: 0, ..view.ask.clone() };
     Ok(OpenConversation { session, card, ask, matches, turn, hit, path, related, is_whole })
+}
+
+fn is_turn_in_view(
+    session: &Session,
+    turn: usize,
+    view: ShownParts,
+    card: &DescribedConversation,
+) -> bool {
+    let role = session.role(turn);
+    view == ShownParts::All
+        || is_in_view(view, role, &session.message(turn).content, joins_thinking(card))
+}
+
+fn find_matches(
+    session: &Session,
+    card: &DescribedConversation,
+    view: ShownParts,
+    marker: &Marks,
+    stop: &Stop,
+) -> Result<Matches, Problem> {
+    let mut matches = Matches::default();
+    for turn in 0..session.turns() {
+        if stop.requested() {
+            return Err(Problem::Wrong("The conversation is too long to be searched".to_owned()));
+        }
+        let count = marker.spans(&session.message(turn).content, usize::MAX).len();
+        if count > 0 && is_turn_in_view(session, turn, view, card) {
+            matches.turns.push(turn);
+            matches.counts.push(count);
+        }
+    }
+    Ok(matches)
 }
 
 /// Returns the address of a message, with the text to mark: of its match, if there is such a text.
@@ -402,6 +429,24 @@ pub(super) fn address(card: &DescribedConversation, ask: &Ask, number: u32) -> S
 /// Returns the address of the head of a message, with the text to mark.
 fn permalink(card: &DescribedConversation, ask: &Ask, number: u32) -> String {
     format!("{}/{number}{}#m{number}", card.address(), ask.marks())
+}
+
+fn is_web_address(link: &str) -> bool {
+    link.starts_with("https://") || link.starts_with("http://")
+}
+
+/// Returns the share of the places of a conversation, for the overview strip.
+fn percent(places: usize, all: usize) -> String {
+    format!("{:.2}%", places as f64 / all.max(1) as f64 * 100.0)
+}
+
+fn match_button(link: Option<String>, rel: &str, keys: &str, label: Markup) -> Markup {
+    html! {
+        @match link {
+            Some(link) => a.btn id=(format!("to-{rel}")) href=(link) rel=(rel) aria-keyshortcuts=(keys) { (label) },
+            None => span.btn.off { (label) },
+        }
+    }
 }
 
 impl OpenConversation {
@@ -427,8 +472,7 @@ impl OpenConversation {
     }
 
     fn visible_places(&self) -> Range<usize> {
-        let turns = self.path.turns();
-        let all = turns.len();
+        let all = self.path.turns().len();
         if self.is_whole {
             let place = self.place().unwrap_or(0);
             return place..place + 1;
@@ -442,17 +486,20 @@ impl OpenConversation {
         let first = self.place().unwrap_or(start);
         let mut from = first;
         // Messages before the chosen message are added first, then messages after it.
-        let size = |place: usize| self.session.message(turns[place]).content.len().min(MOST_SHOWN);
         while from > start && bytes < MOST_BYTES / 4 {
             from -= 1;
-            bytes += size(from);
+            bytes += self.shown_bytes(from);
         }
         let mut to = first;
         while to < all && to < from + MOST_MESSAGES && bytes < MOST_BYTES {
-            bytes += size(to);
+            bytes += self.shown_bytes(to);
             to += 1;
         }
         from..to.max(first + 1).min(all)
+    }
+
+    fn shown_bytes(&self, place: usize) -> usize {
+        self.session.message(self.path.turns()[place]).content.len().min(MOST_SHOWN)
     }
 
     /// Returns the messages, and the place of the current match in the chosen message.
@@ -482,31 +529,28 @@ impl OpenConversation {
         });
         let messages: Vec<ShownMessage<'_>> = on_page.collect();
         let thread = MessageThread::new(&reading, &messages);
-        let step = |place: usize| self.permalink(turns[place]);
         // The chosen message is on the page in every view.
-        let is_shown = |turn: usize| {
-            let content = self.session.message(turn).content;
-            is_in_view(self.ask.view, self.session.role(turn), &content, reading.joins_thinking)
-        };
-        let is_bare = self.ask.view != ShownParts::All && !turns.iter().any(|turn| is_shown(*turn));
+        let view = self.ask.view;
+        let is_bare = view != ShownParts::All
+            && !turns.iter().any(|turn| is_turn_in_view(&self.session, *turn, view, &self.card));
         let html = html! {
             (files.problem())
             @if is_bare {
-                p.note { "This conversation has no " (self.ask.view.label().to_lowercase()) "." }
+                p.note { "This conversation has no " (view.label().to_lowercase()) "." }
             }
             @if shown.start > 0 {
                 p.pages.note {
-                    a href=(step(shown.start.saturating_sub(MOST_MESSAGES - BEFORE))) rel="prev" {
+                    a href=(self.permalink(turns[shown.start.saturating_sub(MOST_MESSAGES - BEFORE)])) rel="prev" {
                         "↑ " (counted(shown.start, "message")) " before this"
                     }
-                    " · " a href=(step(0)) { "The first" }
+                    " · " a href=(self.permalink(turns[0])) { "The first" }
                 }
             }
             @for block in thread.blocks() { (reading.block(&thread, block)) }
             @if shown.end < all {
                 p.pages.note {
-                    a href=(step(shown.end)) { "↓ " (counted(all - shown.end, "message")) " after this" }
-                    " · " a href=(step(all - 1)) { "The last" }
+                    a href=(self.permalink(turns[shown.end])) { "↓ " (counted(all - shown.end, "message")) " after this" }
+                    " · " a href=(self.permalink(turns[all - 1])) { "The last" }
                 }
             }
         };
@@ -517,11 +561,12 @@ impl OpenConversation {
     fn versions(&self, turn: usize) -> Option<Versions> {
         let versions = self.path.versions(turn);
         let at = versions.iter().position(|version| *version == turn)?;
-        let link = |at: usize| versions.get(at).map(|version| self.permalink(*version));
-        let before = at.checked_sub(1).and_then(link);
-        let after = link(at + 1);
-        let versions = Versions { number: at + 1, all: versions.len(), before, after };
-        (versions.all > 1).then_some(versions)
+        if versions.len() < 2 {
+            return None;
+        }
+        let before = at.checked_sub(1).map(|before| self.permalink(versions[before]));
+        let after = versions.get(at + 1).map(|after| self.permalink(*after));
+        Some(Versions { number: at + 1, all: versions.len(), before, after })
     }
 
     /// Returns the place of the chosen turn among the matches; `None` if the turn does not match.
@@ -529,15 +574,23 @@ impl OpenConversation {
         self.matches.turns.binary_search(&self.turn?).ok()
     }
 
-    fn neighbours(&self, place: HitPlace) -> (Option<String>, Option<String>) {
-        let first = |turn: &usize| self.link(*turn);
-        let Some(turn) = self.turn else { return (None, self.matches.turns.first().map(first)) };
-        let before = &self.matches.turns[..self.matches.turns.partition_point(|hit| *hit < turn)];
-        let after = &self.matches.turns[self.matches.turns.partition_point(|hit| *hit <= turn)..];
-        let here = |hit: usize| self.link_to(turn, hit);
-        let last = |turn: &usize| self.link_to(*turn, usize::MAX);
-        let before = place.before.map(here).or_else(|| before.last().map(last));
-        (before, place.after.map(here).or_else(|| after.first().map(first)))
+    /// Returns the addresses of the matches before and after the current one.
+    fn neighbours(&self, place: HitPlace) -> [Option<String>; 2] {
+        let turns = &self.matches.turns;
+        let Some(turn) = self.turn else {
+            return [None, turns.first().map(|first| self.link(*first))];
+        };
+        let earlier = turns[..turns.partition_point(|hit| *hit < turn)].last();
+        let later = turns[turns.partition_point(|hit| *hit <= turn)..].first();
+        let before = match place.before {
+            Some(hit) => Some(self.link_to(turn, hit)),
+            None => earlier.map(|last| self.link_to(*last, usize::MAX)),
+        };
+        let after = match place.after {
+            Some(hit) => Some(self.link_to(turn, hit)),
+            None => later.map(|first| self.link(*first)),
+        };
+        [before, after]
     }
 
     fn match_count(&self, marker: &Marks, place: HitPlace) -> Markup {
@@ -563,15 +616,16 @@ impl OpenConversation {
         }
     }
 
+    fn link_in_view(&self, view: ShownParts) -> String {
+        let ask = Ask { view, ..self.ask.clone() };
+        match self.turn {
+            Some(turn) => address(&self.card, &ask, self.session.line(turn)),
+            None => format!("{}{}", self.card.address(), ask.marks()),
+        }
+    }
+
     fn find_form(&self) -> Markup {
         let query = Ask { find: String::new(), page: 0, ..self.ask.clone() }.query();
-        let with = |view: ShownParts| {
-            let ask = Ask { view, ..self.ask.clone() };
-            match self.turn {
-                Some(turn) => address(&self.card, &ask, self.session.line(turn)),
-                None => format!("{}{}", self.card.address(), ask.marks()),
-            }
-        };
         html! {
             form.within.row role="search" aria-label="This conversation" action=(self.card.address()) method="get" {
                 @for (name, value) in fields(&query) { input type="hidden" name=(name) value=(value); }
@@ -580,7 +634,7 @@ impl OpenConversation {
                     placeholder="Find in this conversation" autocomplete="off" spellcheck="false" aria-keyshortcuts="f";
                 nav.views aria-label="What is shown" {
                     @for view in ShownParts::EACH {
-                        a href=(with(view)) aria-current=[(view == self.ask.view).then_some("true")] { (view.label()) }
+                        a href=(self.link_in_view(view)) aria-current=[(view == self.ask.view).then_some("true")] { (view.label()) }
                         " "
                     }
                 }
@@ -592,15 +646,7 @@ impl OpenConversation {
         if self.ask.sought().is_empty() {
             return html! {};
         }
-        let (before, after) = self.neighbours(place);
-        let button = |link: Option<String>, rel: &str, keys: &str, label: Markup| {
-            html! {
-                @match link {
-                    Some(link) => a.btn id=(format!("to-{rel}")) href=(link) rel=(rel) aria-keyshortcuts=(keys) { (label) },
-                    None => span.btn.off { (label) },
-                }
-            }
-        };
+        let [before, after] = self.neighbours(place);
         let way = match self.ask.way {
             Way::Meaning if self.ask.find.is_empty() => "its words",
             _ if self.ask.find.is_empty() => self.ask.reads().map_or("exact", |(_, words)| words),
@@ -608,8 +654,8 @@ impl OpenConversation {
         };
         html! {
             div.hop role="group" aria-label="Matches" {
-                (button(before, "prev", "Shift+N", html! { "‹ " span { "Previous" } }))
-                (button(after, "next", "n", html! { span { "Next" } " ›" }))
+                (match_button(before, "prev", "Shift+N", html! { "‹ " span { "Previous" } }))
+                (match_button(after, "next", "n", html! { span { "Next" } " ›" }))
                 p.count {
                     (self.match_count(marker, place))
                     " " span dir="auto" { "“" bdi { (snippet::echo(self.ask.sought())) } "”, " (way) }
@@ -670,7 +716,6 @@ impl OpenConversation {
     fn about_panel(&self, site: &Site, flags: &Flags) -> Markup {
         let about = &self.session.about;
         let clock = site.clock();
-        let is_web = |link: &&str| link.starts_with("https://") || link.starts_with("http://");
         let address = self.card.address();
         let at = self.turn.map_or(String::new(), |turn| format!("&at={}", self.session.line(turn)));
         let ask = Ask { hit: self.hit, ..self.ask.clone() };
@@ -682,7 +727,7 @@ impl OpenConversation {
                     a.btn href=(format!("{address}.md")) data-copy="text" {
                         "Copy Markdown"
                     }
-                    @if let Some(link) = self.card.link().filter(is_web) {
+                    @if let Some(link) = self.card.link().filter(|link| is_web_address(link)) {
                         " " a.btn href=(link) rel="noreferrer" { "Open original ↗" }
                     }
                     " " a.btn href=(address) data-copy="address" { "Copy link" }
@@ -721,8 +766,7 @@ impl OpenConversation {
     }
 
     fn overview_strip(&self) -> Markup {
-        let all = self.path.turns().len().max(1) as f64;
-        let y = |place: usize| format!("{:.2}%", place as f64 / all * 100.0);
+        let all = self.path.turns().len();
         let shown = self.visible_places();
         let step = self.matches.turns.len().div_ceil(MOST_TICKS).max(1);
         let ticks = self.matches.turns.iter().step_by(step);
@@ -731,15 +775,15 @@ impl OpenConversation {
         let is_bare = self.matches.turns.is_empty() && shown.len() == self.path.turns().len();
         html! {
             svg.strip.bare[is_bare] aria-hidden="true" focusable="false" {
-                rect.view y=(y(shown.start)) width="100%" height=(y(shown.len())) {}
+                rect.view y=(percent(shown.start, all)) width="100%" height=(percent(shown.len(), all)) {}
                 @for (turn, place) in ticks {
                     a href=(self.link(turn)) tabindex="-1" {
                         title { "Message " (self.session.line(turn)) }
-                        rect.t y=(y(place)) width="100%" height="3" {}
+                        rect.t y=(percent(place, all)) width="100%" height="3" {}
                     }
                 }
                 @if let Some(place) = self.place().filter(|_| self.rank().is_some()) {
-                    rect.t.here y=(y(place)) width="100%" height="5" {}
+                    rect.t.here y=(percent(place, all)) width="100%" height="5" {}
                 }
             }
         }

@@ -44,18 +44,18 @@ impl RelatedSessions {
     /// conversation. An agent's session is the id of the conversation that started the agent.
     pub(super) fn find(
         engine: &Engine,
-        talk: &Session,
+        session: &Session,
         stop: &Stop,
     ) -> Result<RelatedSessions, Error> {
-        let kind = talk.about.source;
-        let id = &talk.about.id;
-        let Some(session) = talk.about.session.as_ref().filter(|name| !name.is_empty()) else {
+        let kind = session.about.source;
+        let id = &session.about.id;
+        let Some(session) = session.about.session.as_ref().filter(|name| !name.is_empty()) else {
             return Ok(RelatedSessions::default());
         };
         let parent =
             if session == id { None } else { engine.find(stop).session(kind, session, false)? };
         let parent = parent.map(|parent| {
-            let call = call_of(&parent, talk).map(|turn| parent.line(turn));
+            let call = call_of(&parent, session).map(|turn| parent.line(turn));
             let call = call.map_or(String::new(), |number| format!("/{number}#m{number}"));
             (title_line(&parent.about.title), page_path(session) + &call)
         });
@@ -109,14 +109,13 @@ impl RelatedSessions {
     /// Returns links to the agents that a message started. Reads only agents that started soon
     /// after the message, and only their first prompts.
     pub(super) fn links_of_message(&self, engine: &Engine, hit: &Hit<'_>, stop: &Stop) -> Markup {
-        let is_call = |agent: &&Agent| {
-            is_soon_after(hit.time, agent.about.begun)
-                && starts(&hit.role, &hit.content, agent.prompt(engine, stop))
-        };
         html! {
             @if may_start(&hit.role, &hit.content) {
-                @for agent in self.agents.iter().filter(is_call) {
-                    p.agent { (agent.link()) }
+                @for agent in &self.agents {
+                    @if is_soon_after(hit.time, agent.about.begun)
+                        && starts(&hit.role, &hit.content, agent.prompt(engine, stop)) {
+                        p.agent { (agent.link()) }
+                    }
                 }
             }
         }
@@ -140,9 +139,9 @@ impl Agent {
 }
 
 /// Returns the beginning of a conversation's first prompt; empty if there is no prompt.
-fn prompt_of(talk: &Session) -> String {
-    let first = (0..talk.turns()).find(|turn| talk.role(*turn) == "user");
-    let text = first.map(|turn| talk.message(turn).content).unwrap_or_default();
+fn prompt_of(session: &Session) -> String {
+    let first = (0..session.turns()).find(|turn| session.role(*turn) == "user");
+    let text = first.map(|turn| session.message(turn).content).unwrap_or_default();
     let text = snippet::trim(&text);
     snippet::cut(text, PROMPT).unwrap_or(text).to_owned()
 }
@@ -166,18 +165,16 @@ fn is_soon_after(call: Option<Instant>, begun: Option<Instant>) -> bool {
 /// Returns the last message before an agent's start that has a call with the agent's prompt.
 fn call_of(parent: &Session, agent: &Session) -> Option<usize> {
     let prompt = prompt_of(agent);
-    let is_later = |turn: usize| {
-        let time = parent.message(turn).time;
-        time.zip(agent.about.begun).is_some_and(|(time, begun)| time.seconds > begun.seconds + 1)
-    };
     // Messages are in the order of their times.
     let mut low = 0;
     let mut end = parent.turns();
     while low < end {
         let middle = low.midpoint(end);
-        if is_later(middle) { end = middle } else { low = middle + 1 }
+        let time = parent.message(middle).time.zip(agent.about.begun);
+        let is_later = time.is_some_and(|(time, begun)| time.seconds > begun.seconds + 1);
+        if is_later { end = middle } else { low = middle + 1 }
     }
-    let is_call =
-        |turn: &usize| starts(parent.role(*turn), &parent.message(*turn).content, &prompt);
-    (end.saturating_sub(MOST_LOOKED_AT)..end).rev().find(is_call)
+    (end.saturating_sub(MOST_LOOKED_AT)..end)
+        .rev()
+        .find(|turn| starts(parent.role(*turn), &parent.message(*turn).content, &prompt))
 }

@@ -46,9 +46,11 @@ impl<'a> MessageThread<'a> {
     pub(super) fn new(settings: &MessageSettings<'_>, messages: &'a [ShownMessage<'a>]) -> Self {
         let messages: Vec<_> = messages.iter().map(|message| settings.read(message)).collect();
         let results = results_by_call(&messages);
-        let is_paired = |place: &usize| results.values().flatten().any(|result| result == place);
         let mut blocks: Vec<Vec<usize>> = Vec::new();
-        for place in (0..messages.len()).filter(|place| !is_paired(place)) {
+        for place in 0..messages.len() {
+            if results.values().flatten().any(|result| *result == place) {
+                continue;
+            }
             match blocks.last_mut() {
                 Some(block) if continues(&messages[block[0]], &messages[place]) => {
                     block.push(place);
@@ -64,19 +66,24 @@ impl<'a> MessageThread<'a> {
     }
 
     fn results_of(&self, place: usize) -> Vec<Vec<&ReadMessage<'a>>> {
-        let of_call = |call: usize| {
+        let mut results = Vec::new();
+        for call in 0..open_calls(&self.messages[place]) {
             let places = self.results.get(&(place, call)).into_iter().flatten();
-            places.map(|place| &self.messages[*place]).collect()
-        };
-        (0..open_calls(&self.messages[place])).map(of_call).collect()
+            results.push(places.map(|place| &self.messages[*place]).collect());
+        }
+        results
     }
 
     /// Returns whether a heading has the same minute as the heading above it.
     fn repeats_minute(&self, clock: Clock, place: usize) -> bool {
-        let minute = |place: usize| clock.minute(self.messages[place].of.time?);
         let above = self.blocks.partition_point(|block| block[0] < place);
-        let above = above.checked_sub(1).and_then(|at| minute(self.blocks[at][0]));
-        above.is_some() && above == minute(place)
+        let Some(above) = above.checked_sub(1) else { return false };
+        let minute = self.minute(clock, self.blocks[above][0]);
+        minute.is_some() && minute == self.minute(clock, place)
+    }
+
+    fn minute(&self, clock: Clock, place: usize) -> Option<String> {
+        clock.minute(self.messages[place].of.time?)
     }
 }
 
@@ -90,16 +97,20 @@ fn continues(first: &ReadMessage<'_>, next: &ReadMessage<'_>) -> bool {
 
 /// Returns the number of calls whose results are not in the message itself.
 fn open_calls(read: &ReadMessage<'_>) -> usize {
-    let is_call = |at: &usize| matches!(read.parts[*at], Part::Call(..));
-    let has_result = |at: usize| matches!(read.parts.get(at + 1), Some(Part::Output(_)));
-    (0..read.parts.len()).filter(is_call).filter(|at| !has_result(*at)).count()
+    let mut open = 0;
+    for (at, part) in read.parts.iter().enumerate() {
+        let has_result = matches!(read.parts.get(at + 1), Some(Part::Output(_)));
+        open += usize::from(matches!(part, Part::Call(..)) && !has_result);
+    }
+    open
 }
 
 /// Pairs calls with the messages after them that have the results. Results stay alone if it is not
 /// certain which call each of them belongs to.
 fn results_by_call(messages: &[ReadMessage<'_>]) -> HashMap<(usize, usize), Vec<usize>> {
     let mut pairs = HashMap::new();
-    let (mut calls, mut results): (Vec<(usize, usize)>, Vec<usize>) = (Vec::new(), Vec::new());
+    let mut calls: Vec<(usize, usize)> = Vec::new();
+    let mut results: Vec<usize> = Vec::new();
     let mut is_certain = true;
     for place in 0..=messages.len() {
         let read = messages.get(place);
@@ -265,11 +276,13 @@ fn names(tools: &[String]) -> String {
     }
     counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
     let more = counts.len().saturating_sub(MOST_TOOLS);
-    let name = |(name, count): &(&str, usize)| match snippet::cut(name, MOST_TOOL) {
-        Some(cut) => format!("{cut}… {count}"),
-        None => format!("{name} {count}"),
-    };
-    let mut shown: Vec<String> = counts.iter().take(MOST_TOOLS).map(name).collect();
+    let mut shown = Vec::new();
+    for (name, count) in counts.iter().take(MOST_TOOLS) {
+        shown.push(match snippet::cut(name, MOST_TOOL) {
+            Some(cut) => format!("{cut}… {count}"),
+            None => format!("{name} {count}"),
+        });
+    }
     if more > 0 {
         shown.push(format!("{more} more"));
     }
@@ -314,7 +327,8 @@ mod tests {
         let shown: Vec<_> = shown.collect();
         let clock = Clock::new(false);
         let highlighter = Highlighter::new();
-        let (hit, place) = Default::default();
+        let hit = 0;
+        let place = HitPlace::default();
         let mut settings =
             MessageSettings { clock, marker, highlighter, joins_thinking: false, view, hit, place };
         let thread = MessageThread::new(&settings, &shown);
