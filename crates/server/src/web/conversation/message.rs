@@ -121,9 +121,10 @@ impl ReadMessage<'_> {
     pub(super) fn is_steps(&self) -> bool {
         !matches!(self.of.role, "user" | "system")
             && !self.parts.is_empty()
-            && self.parts.iter().all(|part| {
-                matches!(part, Part::Thinking(_) | Part::Call(..) | Part::Output(_))
-            })
+            && self
+                .parts
+                .iter()
+                .all(|part| matches!(part, Part::Thinking(_) | Part::Call(..) | Part::Output(_)))
     }
 
     pub(super) fn is_cut(&self) -> bool {
@@ -587,10 +588,14 @@ fn part_of(text: &str, spans: &[Range<usize>]) -> Range<usize> {
     }
     let first = spans.first().map_or(0, |span| span.start);
     let start = if first < MOST_SHOWN - BEFORE_MATCH { 0 } else { first - BEFORE_MATCH };
-    let end = text.ceil_char_boundary(start + MOST_SHOWN);
-    let start = text.ceil_char_boundary(start);
+    let end = next_boundary(text, start + MOST_SHOWN);
+    let start = next_boundary(text, start);
     let line = text[start..].find('\n').filter(|at| start > 0 && *at < BEFORE_MATCH);
     start + line.map_or(0, |at| at + 1)..end
+}
+
+fn next_boundary(text: &str, at: usize) -> usize {
+    (at..text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len())
 }
 
 fn is_shown(part: &Part<'_>, view: ShownParts) -> bool {

@@ -44,18 +44,18 @@ impl RelatedSessions {
     /// conversation. An agent's session is the id of the conversation that started the agent.
     pub(super) fn find(
         engine: &Engine,
-        session: &Session,
+        agent: &Session,
         stop: &Stop,
     ) -> Result<RelatedSessions, Error> {
-        let kind = session.about.source;
-        let id = &session.about.id;
-        let Some(session) = session.about.session.as_ref().filter(|name| !name.is_empty()) else {
+        let kind = agent.about.source;
+        let id = &agent.about.id;
+        let Some(session) = agent.about.session.as_ref().filter(|name| !name.is_empty()) else {
             return Ok(RelatedSessions::default());
         };
         let parent =
             if session == id { None } else { engine.find(stop).session(kind, session, false)? };
         let parent = parent.map(|parent| {
-            let call = call_of(&parent, session).map(|turn| parent.line(turn));
+            let call = call_of(&parent, agent).map(|turn| parent.line(turn));
             let call = call.map_or(String::new(), |number| format!("/{number}#m{number}"));
             (title_line(&parent.about.title), page_path(session) + &call)
         });

@@ -302,7 +302,10 @@ fn duration(seconds: i64) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::web::{conversation::code::Highlighter, search::excerpt::text_marks};
+    use crate::web::{
+        conversation::{code::Highlighter, message::HitPlace},
+        search::excerpt::text_marks,
+    };
     use verbatim_answer::marks::Marks;
 
     const CALL: &str = "[tool: shell]\ncommand: rg \"TeamSheet\"\nworkdir: /src";
@@ -327,10 +330,15 @@ mod tests {
         let shown: Vec<_> = shown.collect();
         let clock = Clock::new(false);
         let highlighter = Highlighter::new();
-        let hit = 0;
-        let place = HitPlace::default();
-        let mut settings =
-            MessageSettings { clock, marker, highlighter, joins_thinking: false, view, hit, place };
+        let mut settings = MessageSettings {
+            clock,
+            marker,
+            highlighter,
+            joins_thinking: false,
+            view,
+            hit: 0,
+            place: HitPlace::default(),
+        };
         let thread = MessageThread::new(&settings, &shown);
         let blocks = thread.blocks().iter();
         blocks.map(|block| settings.block(&thread, block).into_string()).collect()

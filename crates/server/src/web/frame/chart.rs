@@ -25,6 +25,12 @@ pub(crate) struct Month<'a> {
     pub(crate) is_in: bool,
 }
 
+impl Month<'_> {
+    fn in_words(&self) -> String {
+        format!("{}: {}", month_name(self.name), grouped(self.count as usize))
+    }
+}
+
 /// Returns the months in order, with the empty months between them. Messages without a time are left out.
 pub(crate) fn months(counts: &BTreeMap<String, u64>) -> Vec<(String, u64)> {
     months::fill_gaps(counts).into_iter().filter(|(name, _)| month_number(name).is_some()).collect()
@@ -57,15 +63,12 @@ pub(crate) fn histogram(months: &[Month<'_>]) -> Markup {
         grouped(most as usize),
         month_name(busiest.name)
     );
-    let height = |count: u64| if count == 0 { 0 } else { (count * HEIGHT / most).max(2) };
     let width = percent(0.82, all);
     let within: Vec<usize> = (0..months.len()).filter(|at| months[*at].is_in).collect();
     let chosen = within.first().zip(within.last());
     let brush = chosen.filter(|_| within.len() < months.len());
-    let (from, to) = chosen.map_or((0, months.len() - 1), |(from, to)| (*from, *to));
-    let about = |month: &Month<'_>| {
-        format!("{}: {}", month_name(month.name), grouped(month.count as usize))
-    };
+    let from = chosen.map_or(0, |(from, _)| *from);
+    let to = chosen.map_or(months.len() - 1, |(_, to)| *to);
     html! {
         svg.hist width="100%" height="68" role="img" aria-label=(label) data-all=(all) {
             @if let Some((from, to)) = brush {
@@ -73,10 +76,11 @@ pub(crate) fn histogram(months: &[Month<'_>]) -> Markup {
                     width=(percent((to - from + 1) as f64, all)) height=(HEIGHT) {}
             }
             @for (at, month) in months.iter().enumerate() {
+                @let height = if month.count == 0 { 0 } else { (month.count * HEIGHT / most).max(2) };
                 rect class=[month.is_in.then_some("in")] data-month=(month.name)
-                    x=(percent(at as f64 + 0.09, all)) y=(HEIGHT - height(month.count))
-                    width=(width) height=(height(month.count)) {
-                    title { (about(month)) }
+                    x=(percent(at as f64 + 0.09, all)) y=(HEIGHT - height)
+                    width=(width) height=(height) {
+                    title { (month.in_words()) }
                 }
             }
             @for (at, label) in years(&names) {
@@ -87,7 +91,7 @@ pub(crate) fn histogram(months: &[Month<'_>]) -> Markup {
             div.ends {
                 @for (id, label, at) in [("first", "First month", from), ("last", "Last month", to)] {
                     input id=(id) type="range" min="0" max=(all - 1.0) value=(at) aria-label=(label)
-                        aria-valuetext=(about(&months[at]));
+                        aria-valuetext=(months[at].in_words());
                 }
             }
         }
@@ -127,7 +131,7 @@ fn scale(most: f64) -> (f64, f64) {
 }
 
 /// Draws lines at round numbers up to `top`, with the numbers at the left, and the years below.
-fn grid((step, top): (f64, f64), months: &[&str], all: f64) -> Markup {
+fn grid(step: f64, top: f64, months: &[&str], all: f64) -> Markup {
     let lines = (0..=(top / step + 1e-9) as u64).map(|line| line as f64 * step);
     html! {
         @for line in lines {
@@ -148,18 +152,18 @@ pub(super) fn columns(months: &[(String, u64)], address: &dyn Fn(&str) -> String
     let most = months.iter().map(|(_, count)| *count).max().unwrap_or(0).max(1);
     let (step, top) = scale(most as f64);
     let all = months.len().max(FEWEST) as f64;
-    let height = |count: u64| (count as f64 / top * TALL).max(1.0);
     let names: Vec<&str> = months.iter().map(|(name, _)| name.as_str()).collect();
     let label = "Messages by month; the numbers are in the table below";
     html! {
         svg.chart height="204" role="group" aria-label=(label) {
-            (grid((step, top), &names, all))
+            (grid(step, top, &names, all))
             @for (at, (name, count)) in months.iter().enumerate() {
                 @if *count > 0 {
+                    @let height = (*count as f64 / top * TALL).max(1.0);
                     // The table below has these links for the keyboard.
                     a href=(address(name)) tabindex="-1" {
-                        rect.col x=(percent(at as f64 + 0.09, all)) y=(format!("{:.1}", FOOT - height(*count)))
-                            width=(percent(0.82, all)) height=(format!("{:.1}", height(*count))) {
+                        rect.col x=(percent(at as f64 + 0.09, all)) y=(format!("{:.1}", FOOT - height))
+                            width=(percent(0.82, all)) height=(format!("{height:.1}")) {
                             title { (month_name(name)) ": " (grouped(*count as usize)) }
                         }
                     }
@@ -212,10 +216,6 @@ pub(super) fn heat(hours: &BTreeMap<i64, u64>, address: &dyn Fn(i64) -> String) 
     let most = hours.values().copied().max().unwrap_or(0);
     // The strongest colour stands for the most messages, however few shades there are.
     let weakest = SHADES - least.len();
-    let shade = |count: u64| match least.partition_point(|least| *least <= count) {
-        0 => 0,
-        number => weakest + number,
-    };
     let busiest = hours.iter().find(|(_, count)| **count == most).map_or(0, |(hour, _)| *hour);
     let label = format!(
         "Messages by hour and weekday; most, {}, on {}; the numbers are in the table below",
@@ -223,24 +223,27 @@ pub(super) fn heat(hours: &BTreeMap<i64, u64>, address: &dyn Fn(i64) -> String) 
         hour_name(busiest)
     );
     let all = HOURS as f64;
-    let cell = |row: usize, hour: usize| {
-        let count = count_at(hours, row, hour);
-        let number = (row * HOURS + hour) as i64;
-        let rect = html! {
-            rect class=(format!("q{}", shade(count))) x=(percent(hour as f64, all))
-                y=(row * ROW + 1) width=(percent(0.92, all)) height=(ROW - 2) rx="2" {
-                title { (hour_name(number)) ": " (grouped(count as usize)) }
-            }
-        };
-        html! {
-            @if count == 0 { (rect) } @else { a href=(address(number)) tabindex="-1" { (rect) } }
-        }
-    };
     html! {
         div.heat {
             div aria-hidden="true" { @for day in DAYS { div { (day) } } }
             svg width="100%" height=(ROW * DAYS.len() + 18) role="group" aria-label=(label) {
-                @for row in 0..DAYS.len() { @for hour in 0..HOURS { (cell(row, hour)) } }
+                @for row in 0..DAYS.len() {
+                    @for hour in 0..HOURS {
+                        @let number = (row * HOURS + hour) as i64;
+                        @let count = count_at(hours, row, hour);
+                        @let shade = match least.partition_point(|least| *least <= count) {
+                            0 => 0,
+                            number => weakest + number,
+                        };
+                        @let cell = html! {
+                            rect class=(format!("q{shade}")) x=(percent(hour as f64, all))
+                                y=(row * ROW + 1) width=(percent(0.92, all)) height=(ROW - 2) rx="2" {
+                                title { (hour_name(number)) ": " (grouped(count as usize)) }
+                            }
+                        };
+                        @if count == 0 { (cell) } @else { a href=(address(number)) tabindex="-1" { (cell) } }
+                    }
+                }
                 @for hour in (0..HOURS).step_by(6) {
                     text x=(percent(hour as f64, all)) y=(ROW * DAYS.len() + 14) { (hour) ":00" }
                 }

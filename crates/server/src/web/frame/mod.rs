@@ -201,9 +201,9 @@ pub(super) fn problem(heading: &str, what: &Markup, ask: &Ask) -> Markup {
     let tab = Tab::Elsewhere;
     let stamp = "";
     let frame = Frame { title, tab, ask, messages: None, zone: None, stamp };
-    let (q, way) = Default::default();
-    let mut others = Ask { q, way, ..ask.clone() };
-    (others.filters.since, others.filters.until) = (None, None);
+    let mut others = Ask { q: String::new(), way: Way::Exact, ..ask.clone() };
+    others.filters.since = None;
+    others.filters.until = None;
     others.filters.within.clear();
     let others = others.query();
     frame.around(html! {

@@ -117,17 +117,15 @@ struct KnownPlaces {
 
 impl SiteState {
     pub(crate) fn new(engine: Arc<Engine>, local_time: bool, resources: Resources) -> SiteState {
-        let (counted, places, chosen, totals, matches) = Default::default();
-        let imports = Imports::default();
         SiteState {
             engine,
             local_time,
-            counted,
-            places,
-            chosen,
-            totals,
-            matches,
-            imports,
+            counted: Mutex::default(),
+            places: Mutex::default(),
+            chosen: Mutex::default(),
+            totals: Mutex::default(),
+            matches: Mutex::default(),
+            imports: Imports::default(),
             resources,
         }
     }
@@ -159,8 +157,9 @@ impl Site {
     /// counted.
     pub(crate) fn messages(&self, stop: &Stop) -> Option<u64> {
         let known = lock(&self.counted).clone();
-        let is_good = |at: Instant, of: &str| at.elapsed() < COUNTED_FOR || of == self.stamp();
-        if let Some((_, _, count)) = known.filter(|(at, of, _)| is_good(*at, of)) {
+        if let Some((at, stamp, count)) = known
+            && (at.elapsed() < COUNTED_FOR || stamp == self.stamp())
+        {
             return Some(count);
         }
         let stamp = self.stamp().to_owned();
@@ -173,8 +172,10 @@ impl Site {
     /// Returns a text that changes whenever the messages, stars or hidden conversations change. It is made
     /// once for each answer. Data that is read later is as new as this text, or newer.
     pub(crate) fn stamp(&self) -> &str {
-        let flags = || Flags::stamp(self.engine.config());
-        self.stamp.get_or_init(|| format!("{} {}", self.engine.all_sources().stamp(), flags()))
+        self.stamp.get_or_init(|| {
+            let sources = self.engine.all_sources().stamp();
+            format!("{sources} {}", Flags::stamp(self.engine.config()))
+        })
     }
 
     /// Returns the sets of starred and hidden conversations.
@@ -370,40 +371,39 @@ pub(crate) async fn run<T: Send + 'static>(
     let stop = Stop::after(MOST_TIME).waiting_for_locks(REQUEST_LOCK_WAIT);
     let _guard = StopOnDrop(stop.clone());
     let site = Arc::clone(site);
-    let attempts = move || {
-        for _ in 1..ATTEMPTS {
-            let before = map_faults::count();
-            let done = map_faults::caught(|| work(&Site::of(&site), &stop));
-            let is_sound = matches!(&done, Ok(done) if !is_torn(done));
-            match done {
-                Ok(done) if is_sound && map_faults::count() == before => return done,
-                // The indexes are closed, so that the next attempt opens the current files.
-                _ => site.engine.close(),
-            }
-        }
-        map_faults::caught(|| work(&Site::of(&site), &stop)).unwrap_or_else(|panic| {
-            site.engine.close();
-            Err(Problem::Panicked(panic))
-        })
-    };
-    match tokio::task::spawn_blocking(attempts).await {
-        Ok(done) => done,
-        Err(error) => Err(Problem::Panicked(error.to_string())),
-    }
+    let done = tokio::task::spawn_blocking(move || attempt(&site, &work, &stop)).await;
+    done.unwrap_or_else(|error| Err(Problem::Panicked(error.to_string())))
 }
 
-fn is_torn<T>(done: &Result<T, Problem>) -> bool {
-    matches!(done, Err(Problem::Engine(engine::Error::Torn { .. })))
+fn attempt<T>(
+    site: &Arc<SiteState>,
+    work: &impl Fn(&Site, &Stop) -> Result<T, Problem>,
+    stop: &Stop,
+) -> Result<T, Problem> {
+    for _ in 1..ATTEMPTS {
+        let before = map_faults::count();
+        let done = map_faults::caught(|| work(&Site::of(site), stop));
+        let is_torn = matches!(done, Ok(Err(Problem::Engine(engine::Error::Torn { .. }))));
+        match done {
+            Ok(done) if !is_torn && map_faults::count() == before => return done,
+            // The indexes are closed, so that the next attempt opens the current files.
+            _ => site.engine.close(),
+        }
+    }
+    map_faults::caught(|| work(&Site::of(site), stop)).unwrap_or_else(|panic| {
+        site.engine.close();
+        Err(Problem::Panicked(panic))
+    })
 }
 
 /// Returns whether a text is the id of a conversation.
 pub(crate) async fn is_id(site: &Arc<SiteState>, id: &str) -> bool {
     let id = id.to_owned();
-    let work = move |site: &Site, stop: &Stop| {
-        let is_of = |kind| matches!(site.engine.find(stop).about(kind, &id), Ok(Some(_)));
-        Ok(engine::SourceKind::ALL.into_iter().any(is_of))
-    };
-    run(site, work).await.unwrap_or_default()
+    let found = run(site, move |site, stop| {
+        let mut kinds = SourceKind::ALL.into_iter();
+        Ok(kinds.any(|kind| matches!(site.engine.find(stop).about(kind, &id), Ok(Some(_)))))
+    });
+    found.await.unwrap_or_default()
 }
 
 /// Answers with an HTML page; an error also gets an HTML page.
@@ -458,12 +458,12 @@ pub(crate) async fn changed<T: Send + 'static>(
     work: impl FnOnce(&Site) -> Result<T, Problem> + Send + 'static,
 ) -> Result<T, Problem> {
     let site = Arc::clone(site);
-    let work = move || {
-        map_faults::caught(|| work(&Site::of(&site)))
-            .unwrap_or_else(|it| Err(Problem::Panicked(it)))
-    };
-    let done = tokio::task::spawn_blocking(work).await;
-    done.unwrap_or_else(|error| Err(Problem::Panicked(error.to_string())))
+    let done = tokio::task::spawn_blocking(move || map_faults::caught(|| work(&Site::of(&site))));
+    match done.await {
+        Ok(Ok(done)) => done,
+        Ok(Err(panic)) => Err(Problem::Panicked(panic)),
+        Err(error) => Err(Problem::Panicked(error.to_string())),
+    }
 }
 
 /// Answers with plain text; an error is an HTML page.
@@ -544,8 +544,7 @@ mod tests {
         let export = TestExport::indexed(&["red"]);
         let site = Site::of(&state_of(&export));
         let ask = Ask::parse("q=red");
-        let limit = (&Flags::default(), Duration::ZERO);
-        let counted = facets::count(&site, &ask, limit, &Stop::never());
+        let counted = facets::count(&site, &ask, &Flags::default(), Duration::ZERO, &Stop::never());
         assert!(!counted.expect("no error").is_complete);
     }
 

@@ -13,7 +13,7 @@ use super::{
 use crate::web::search::{
     chosen_filters::chosen,
     facets::everything,
-    page_query::{Ask, NO_PROJECT, Way},
+    page_query::{Ask, NO_PROJECT, ShownParts, Way},
     scope::{choice, scope},
 };
 use verbatim_answer::conversation::title_line;
@@ -42,14 +42,16 @@ impl MessageFigures {
     fn count(site: &Site, ask: &Ask, stop: &Stop) -> Result<MessageFigures, Problem> {
         let sources = site.engine.all_sources();
         let clock = site.clock();
-        let hour = |time| clock.hour_of_week(time);
         if !ask.text().is_empty() {
             let choice = choice(site, ask, &site.flags()?, stop)?;
             let places = site.places(true, stop)?;
-            let is_in_time = |time| choice.request.has_time(Some(time));
-            let month = |time| clock.month(time).filter(|_| is_in_time(time));
-            let by_hour = |time| Some(hour(time).to_string()).filter(|_| is_in_time(time));
-            let mut counts = sources.facets(&choice, &places, &month, stop)?;
+            let request = &choice.request;
+            let mut counts = sources.facets(
+                &choice,
+                &places,
+                &|time| clock.month(time).filter(|_| request.has_time(Some(time))),
+                stop,
+            )?;
             // A facet counts what another choice would find; statistics count what is chosen.
             for (names, chosen) in [
                 (&mut counts.services, &choice.services),
@@ -59,7 +61,16 @@ impl MessageFigures {
             ] {
                 names.retain(|name, _| chosen.is_empty() || chosen.contains(name));
             }
-            let hours = sources.facets(&choice, &places, &by_hour, stop)?.months;
+            let by_hour = sources.facets(
+                &choice,
+                &places,
+                &|time| {
+                    let hour = clock.hour_of_week(time).to_string();
+                    request.has_time(Some(time)).then_some(hour)
+                },
+                stop,
+            )?;
+            let hours = by_hour.months;
             let hours = hours.iter().filter_map(|(hour, count)| Some((hour.parse().ok()?, *count)));
             return Ok(MessageFigures {
                 counts: Arc::new(counts),
@@ -75,7 +86,7 @@ impl MessageFigures {
             of_all = Some(([tally.first, tally.last], longest(&site.engine, stop)?));
         }
         let counts = site.totals(&scope, || everything(site, &scope, stop))?;
-        let hours = engine::counted_by(sources, &scope, &hour, stop)?;
+        let hours = engine::counted_by(sources, &scope, &|time| clock.hour_of_week(time), stop)?;
         Ok(MessageFigures { counts, hours, of_all })
     }
 }
@@ -84,8 +95,14 @@ pub(crate) fn page(site: &Site, ask: &Ask, stop: &Stop) -> Result<Markup, Proble
     let stamp = site.stamp();
     let clock = site.clock();
     // An hour cannot be counted, and a search by meaning has no number of messages.
-    let (find, view, page) = Default::default();
-    let ask = &Ask { find, view, page, hour: None, way: Way::Exact, ..ask.clone() };
+    let ask = &Ask {
+        find: String::new(),
+        view: ShownParts::All,
+        page: 0,
+        hour: None,
+        way: Way::Exact,
+        ..ask.clone()
+    };
     let figures = MessageFigures::count(site, ask, stop)?;
     let counts = &*figures.counts;
     let of_filters = site.chosen(&ask.conversations(), stop)?.notes;
@@ -95,19 +112,6 @@ pub(crate) fn page(site: &Site, ask: &Ask, stop: &Stop) -> Result<Markup, Proble
     let zone = Some(clock.zone());
     let frame = Frame { title, tab, ask, messages, zone, stamp };
     let months = months(&counts.months);
-    let with = |change: &dyn Fn(&mut Ask)| {
-        let mut ask = ask.clone();
-        change(&mut ask);
-        ask.address()
-    };
-    let of_month = |month: &str| {
-        with(&|ask| {
-            (ask.filters.since, ask.filters.until) = (Some(month.into()), Some(month.into()));
-        })
-    };
-    let of_hour = |hour: i64| with(&|ask| ask.hour = Some(hour));
-    let of_project =
-        |name: &str| if name.is_empty() { NO_PROJECT.to_owned() } else { name.to_owned() };
     Ok(frame.around(html! {
         div.page.plain {
             nav.here-nav aria-label="On this page" {
@@ -124,33 +128,56 @@ pub(crate) fn page(site: &Site, ask: &Ask, stop: &Stop) -> Result<Markup, Proble
                 @for note in counts.notes.iter().chain(&of_filters) { p.say.warn { b { "Note" } " " (note.to_string()) "." } }
                 section aria-labelledby="by-month" {
                     h2 #by-month { "Messages by month" }
-                    (columns(&months, &of_month))
-                    (months_as_table(&months, &of_month))
+                    (columns(&months, &|month| in_month(ask, month)))
+                    (months_as_table(&months, ask))
                 }
                 section aria-labelledby="by-hour" {
                     h2 #by-hour { "Hour and weekday" }
-                    (heat(&figures.hours, &of_hour))
-                    (hours_as_table(&figures.hours, &of_hour))
+                    (heat(&figures.hours, &|hour| in_hour(ask, hour)))
+                    (hours_as_table(&figures.hours, ask))
                 }
                 div.two {
-                    (table(("by-service", "Services"), &counts.services, &|name| service(name),
-                        &|name| with(&|ask| ask.filters.names.set("service", vec![name.to_owned()]))))
-                    (table(("by-role", "Who wrote"), &counts.roles, &|name| html! { (role_name(name)) },
-                        &|name| with(&|ask| ask.filters.roles = vec![name.to_owned()])))
+                    (table("by-service", "Services", &counts.services, &|name| service(name),
+                        &|name| named(ask, "service", name)))
+                    (table("by-role", "Who wrote", &counts.roles, &|name| html! { (role_name(name)) },
+                        &|name| by_role(ask, name)))
                     @if !counts.models.is_empty() {
-                        (table(("by-model", "Models"), &counts.models, &|name| html! { (name) },
-                            &|name| with(&|ask| ask.filters.names.set("model", vec![name.to_owned()]))))
+                        (table("by-model", "Models", &counts.models, &|name| html! { (name) },
+                            &|name| named(ask, "model", name)))
                     }
                     @if counts.projects.len() > 1 {
-                        (table(("by-project", "Projects"), &counts.projects,
+                        (table("by-project", "Projects", &counts.projects,
                             &|name| html! { @if name.is_empty() { "No project" } @else { (name) } },
-                            &|name| with(&|ask| ask.filters.names.set("project", vec![of_project(name)]))))
+                            &|name| named(ask, "project", if name.is_empty() { NO_PROJECT } else { name })))
                     }
                     @if let Some((_, longest)) = &figures.of_all { (longest_table(site, longest)) }
                 }
             }
         }
     }))
+}
+
+fn in_month(ask: &Ask, month: &str) -> String {
+    let mut ask = ask.clone();
+    ask.filters.since = Some(month.to_owned());
+    ask.filters.until = Some(month.to_owned());
+    ask.address()
+}
+
+fn in_hour(ask: &Ask, hour: i64) -> String {
+    Ask { hour: Some(hour), ..ask.clone() }.address()
+}
+
+fn named(ask: &Ask, filter: &str, name: &str) -> String {
+    let mut ask = ask.clone();
+    ask.filters.names.set(filter, vec![name.to_owned()]);
+    ask.address()
+}
+
+fn by_role(ask: &Ask, role: &str) -> String {
+    let mut ask = ask.clone();
+    ask.filters.roles = vec![role.to_owned()];
+    ask.address()
 }
 
 fn figures_line(site: &Site, ask: &Ask, figures: &MessageFigures) -> Markup {
@@ -182,17 +209,17 @@ fn share_sentence(counts: &Facets) -> String {
     }
 }
 
-fn months_as_table(months: &[(String, u64)], address: &dyn Fn(&str) -> String) -> Markup {
+fn months_as_table(months: &[(String, u64)], ask: &Ask) -> Markup {
     let head = html! { th scope="col" { "Month" } th.r scope="col" { "Messages" } };
     let rows = html! {
         @for (month, count) in months.iter().rev() {
-            tr { th scope="row" { a href=(address(month)) { (month_name(month)) } } td.r { (grouped(*count as usize)) } }
+            tr { th scope="row" { a href=(in_month(ask, month)) { (month_name(month)) } } td.r { (grouped(*count as usize)) } }
         }
     };
     as_table("Messages by month", &head, &rows)
 }
 
-fn hours_as_table(hours: &BTreeMap<i64, u64>, address: &dyn Fn(i64) -> String) -> Markup {
+fn hours_as_table(hours: &BTreeMap<i64, u64>, ask: &Ask) -> Markup {
     let head = html! { th scope="col" { "Hour" } @for day in DAYS { th.r scope="col" { (day) } } };
     let rows = html! {
         @for hour in 0..HOURS {
@@ -201,7 +228,7 @@ fn hours_as_table(hours: &BTreeMap<i64, u64>, address: &dyn Fn(i64) -> String) -
                 @for day in 0..DAYS.len() {
                     @let count = count_at(hours, day, hour) as usize;
                     td.r {
-                        @if count == 0 { "0" } @else { a href=(address((day * HOURS + hour) as i64)) { (grouped(count)) } }
+                        @if count == 0 { "0" } @else { a href=(in_hour(ask, (day * HOURS + hour) as i64)) { (grouped(count)) } }
                     }
                 }
             }
@@ -211,7 +238,8 @@ fn hours_as_table(hours: &BTreeMap<i64, u64>, address: &dyn Fn(i64) -> String) -
 }
 
 fn table(
-    (id, heading): (&str, &str),
+    id: &str,
+    heading: &str,
     counts: &BTreeMap<String, u64>,
     label: &dyn Fn(&str) -> Markup,
     address: &dyn Fn(&str) -> String,

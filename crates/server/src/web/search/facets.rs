@@ -18,7 +18,7 @@ use crate::web::frame::{
 };
 use verbatim_answer::filters::WITHIN;
 use verbatim_base::model::Stop;
-use verbatim_engine::{ChosenIds, Error, Facets, Flags, Match, Place, Ranking, Scope, count_of};
+use verbatim_engine::{ChosenIds, Error, Facets, Flags, Match, Place, Places, Scope, count_of};
 use verbatim_text::{
     amount::{counted, grouped},
     hash::fnv1a,
@@ -51,13 +51,13 @@ pub(crate) fn fragment(
 ) -> Result<Markup, Problem> {
     let flags = site.flags()?;
     let most = if is_first { MOST_FIRST_COUNTING } else { MOST_COUNTING };
-    let facets = &*count(site, ask, (&flags, most), stop)?;
+    let facets = &*count(site, ask, &flags, most, stop)?;
     // A conversation whose title alone matches has no message to count.
     let has_some = facets.messages > 0 || !facets.is_complete;
     let is_exact = ask.way == Way::Exact && !ask.text().is_empty();
 
     Ok(html! {
-        (filters(site, ask, (Some(facets), &flags), stop)?)
+        (filters(site, ask, Some(facets), &flags, stop)?)
         (timeline(site, ask, facets, stop)?)
         @if is_exact && has_some {
             span #status {
@@ -76,7 +76,8 @@ pub(crate) fn fragment(
 pub(crate) fn count(
     site: &Site,
     ask: &Ask,
-    (flags, most): (&Flags, Duration),
+    flags: &Flags,
+    most: Duration,
     stop: &Stop,
 ) -> Result<Arc<Facets>, Problem> {
     // Hours are not counted.
@@ -89,64 +90,89 @@ pub(crate) fn count(
     if ask.text().is_empty() {
         let ChosenIds { only: conversations, without } = choice(site, ask, flags, stop)?.ids;
         let scope = Scope { conversations, without, ..Scope::default() };
-        let count = || everything(site, &scope, stop);
-        return Ok(site.totals(&scope, count)?);
+        return Ok(site.totals(&scope, || everything(site, &scope, stop))?);
     }
     let choice = choice(site, ask, flags, stop)?;
     let clock = site.clock();
     let limited = stop.within(most);
-    let month = |time| clock.month(time);
-    let count = || {
-        let places = site.places(true, &limited)?;
-        site.engine.all_sources().facets(&choice, &places, &month, &limited)
-    };
-    match count() {
+    let facets = site.places(true, &limited).and_then(|places| {
+        site.engine.all_sources().facets(&choice, &places, &|time| clock.month(time), &limited)
+    });
+    match facets {
         Err(error) if error.is_stopped() && !stop.requested() => Ok(Arc::default()),
-        counted => Ok(Arc::new(counted?)),
+        facets => Ok(Arc::new(facets?)),
     }
 }
 
 /// Counts the nearest messages of a search by meaning. As in an exact search, each facet ignores the filter of
 /// its own kind.
 fn of_nearest(site: &Site, ask: &Ask, flags: &Flags, stop: &Stop) -> Result<Facets, Problem> {
-    let ranked = |ask: &Ask| -> Result<Ranking<Match>, Problem> {
-        let (scope, _) = scope(site, ask, flags, stop)?;
-        Ok(site.engine.rank(&question(ask, scope), stop)?)
-    };
     let places = site.places(true, stop)?;
     let clock = site.clock();
-    let best = ranked(ask)?;
+    let nearest = Nearest { site, ask, flags, stop, best: ranked(site, ask, flags, stop)? };
     let mut facets =
-        Facets { messages: best.items.len() as u64, is_complete: true, ..Facets::default() };
-    let Facets { services, projects, models, roles, months, .. } = &mut facets;
-    let add = |counts: &mut BTreeMap<String, u64>, name: &str| {
-        *counts.entry(name.to_owned()).or_default() += 1;
-    };
-    let unfiltered = |clear: &dyn Fn(&mut Ask)| {
-        let mut other = ask.clone();
-        clear(&mut other);
-        if other == *ask { Ok(best.items.clone()) } else { ranked(&other).map(|it| it.items) }
-    };
-    let place = |one: &Match| places.get(&(one.source, one.hit.conversation_id.to_string()));
-    for one in unfiltered(&|ask| ask.filters.names.set("service", Vec::new()))? {
-        add(services, place(&one).map_or(one.source.name(), |place| &*place.service));
+        Facets { messages: nearest.best.len() as u64, is_complete: true, ..Facets::default() };
+    for one in nearest.without(|ask| ask.filters.names.set("service", Vec::new()))? {
+        let service = place_of(&one, &places).map_or(one.source.name(), |place| &*place.service);
+        add(&mut facets.services, service, 1);
     }
-    for one in unfiltered(&|ask| ask.filters.names.set("project", Vec::new()))? {
-        let named = place(&one).map(|place| &*place.projects).unwrap_or_default();
-        Place::named_projects(named).for_each(|project| add(projects, project));
+    for one in nearest.without(|ask| ask.filters.names.set("project", Vec::new()))? {
+        let named = place_of(&one, &places).map(|place| &*place.projects).unwrap_or_default();
+        for project in Place::named_projects(named) {
+            add(&mut facets.projects, project, 1);
+        }
     }
-    for one in unfiltered(&|ask| ask.filters.names.set("model", Vec::new()))? {
-        place(&one).into_iter().flat_map(|place| &place.models).for_each(|it| add(models, it));
+    for one in nearest.without(|ask| ask.filters.names.set("model", Vec::new()))? {
+        for model in place_of(&one, &places).into_iter().flat_map(|place| &place.models) {
+            add(&mut facets.models, model, 1);
+        }
     }
-    for one in unfiltered(&|ask| ask.filters.roles.clear())? {
-        add(roles, &one.hit.role);
+    for one in nearest.without(|ask| ask.filters.roles.clear())? {
+        add(&mut facets.roles, &one.hit.role, 1);
     }
-    for one in unfiltered(&|ask| (ask.filters.since, ask.filters.until) = (None, None))? {
+    for one in nearest.without(|ask| {
+        ask.filters.since = None;
+        ask.filters.until = None;
+    })? {
         if let Some(month) = one.hit.time.and_then(|time| clock.month(time)) {
-            add(months, &month);
+            add(&mut facets.months, &month, 1);
         }
     }
     Ok(facets)
+}
+
+/// The nearest messages within all filters, and what finds them without one of the filters.
+struct Nearest<'a> {
+    site: &'a Site,
+    ask: &'a Ask,
+    flags: &'a Flags,
+    stop: &'a Stop,
+    best: Vec<Match>,
+}
+
+impl Nearest<'_> {
+    fn without(&self, clear: impl Fn(&mut Ask)) -> Result<Vec<Match>, Problem> {
+        let mut other = self.ask.clone();
+        clear(&mut other);
+        if other == *self.ask {
+            Ok(self.best.clone())
+        } else {
+            ranked(self.site, &other, self.flags, self.stop)
+        }
+    }
+}
+
+fn ranked(site: &Site, ask: &Ask, flags: &Flags, stop: &Stop) -> Result<Vec<Match>, Problem> {
+    let scope = scope(site, ask, flags, stop)?.0;
+    Ok(site.engine.rank(&question(ask, scope), stop)?.items)
+}
+
+fn place_of<'p>(message: &Match, places: &'p Places) -> Option<&'p Place> {
+    places.get(&(message.source, message.hit.conversation_id.to_string()))
+}
+
+fn add(counts: &mut BTreeMap<String, u64>, name: &str, count: u64) {
+    *counts.entry(name.to_owned()).or_default() += count;
 }
 
 pub(crate) fn everything(site: &Site, scope: &Scope, stop: &Stop) -> Result<Facets, Error> {
@@ -161,9 +187,6 @@ pub(crate) fn everything(site: &Site, scope: &Scope, stop: &Stop) -> Result<Face
         is_complete: true,
         notes: tally.notes,
         ..Facets::default()
-    };
-    let add = |counts: &mut BTreeMap<String, u64>, name: &str, count: u64| {
-        *counts.entry(name.to_owned()).or_default() += count;
     };
     for (kind, conversations) in tally.by_conversation {
         for (id, count) in conversations {
@@ -186,12 +209,15 @@ pub(crate) fn everything(site: &Site, scope: &Scope, stop: &Stop) -> Result<Face
 pub(super) fn filters(
     site: &Site,
     ask: &Ask,
-    (counted, flags): (Option<&Facets>, &Flags),
+    facets: Option<&Facets>,
+    flags: &Flags,
     stop: &Stop,
 ) -> Result<Markup, Problem> {
-    let (mut services, mut projects, mut models) = <[BTreeMap<&str, u64>; 3]>::default().into();
+    let mut services: BTreeMap<&str, u64> = BTreeMap::new();
+    let mut projects: BTreeMap<&str, u64> = BTreeMap::new();
+    let mut models: BTreeMap<&str, u64> = BTreeMap::new();
     // Models are read only together with counts, so that the results do not wait for models.
-    let places = site.places(counted.is_some(), stop)?;
+    let places = site.places(facets.is_some(), stop)?;
     for place in places.values() {
         for model in &place.models {
             *models.entry(model).or_default() += 1;
@@ -203,40 +229,39 @@ pub(super) fn filters(
         }
     }
     let roles = ROLES.into_iter().rev().zip(1..);
-    let named = |name: &str| if name == NO_PROJECT { String::new() } else { name.to_owned() };
-    let of = |counts: Option<&BTreeMap<String, u64>>, name: &str| -> Option<u64> {
-        // If counting ended early, a missing count is unknown, not 0.
-        let rest = counted.and_then(|facets| facets.is_complete.then_some(0));
-        counts.and_then(|counts| counts.get(name).copied().or(rest))
-    };
+    // If counting ended early, a missing count is unknown, not 0.
+    let rest = facets.and_then(|facets| facets.is_complete.then_some(0));
     let all = [
         Facet {
             name: "service",
             legend: "Service",
             chosen: ask.chosen("service"),
             known: services,
-            count: &|name| of(counted.map(|facets| &facets.services), name),
+            count: &|name| facets?.services.get(name).copied().or(rest),
         },
         Facet {
             name: "project",
             legend: "Project",
             chosen: ask.chosen("project"),
             known: projects,
-            count: &|name| of(counted.map(|facets| &facets.projects), &named(name)),
+            count: &|name| {
+                let name = if name == NO_PROJECT { "" } else { name };
+                facets?.projects.get(name).copied().or(rest)
+            },
         },
         Facet {
             name: "model",
             legend: "Model",
             chosen: ask.chosen("model"),
             known: models,
-            count: &|name| of(counted.map(|facets| &facets.models), name),
+            count: &|name| facets?.models.get(name).copied().or(rest),
         },
         Facet {
             name: "role",
             legend: "Role",
             chosen: &ask.filters.roles,
             known: roles.collect(),
-            count: &|name| of(counted.map(|facets| &facets.roles), name),
+            count: &|name| facets?.roles.get(name).copied().or(rest),
         },
     ];
     // The other filters are listed if they are chosen.
@@ -248,7 +273,7 @@ pub(super) fn filters(
         Facet { name, legend, chosen, known, count: &|_| None }
     });
     let all = all.into_iter().chain(others);
-    let at_least = counted.is_some_and(|facets| !facets.is_complete);
+    let at_least = facets.is_some_and(|facets| !facets.is_complete);
     let number = chosen_names(ask).count();
     Ok(html! {
         details.filters #facets {
@@ -259,7 +284,7 @@ pub(super) fn filters(
             }
             (kept(ask, flags))
             (links(ask))
-            p.go { button.btn.main form="find" { (shown_by(ask, counted)) } }
+            p.go { button.btn.main form="find" { (shown_by(ask, facets)) } }
         }
     })
 }
@@ -331,37 +356,22 @@ impl Facet<'_> {
         for name in self.chosen.iter().filter(|name| !self.known.contains_key(name.as_str())) {
             names.push((name, 0, (self.count)(name)));
         }
-        let is_chosen = |name: &str| self.chosen.iter().any(|chosen| chosen == name);
         // Names with most messages come first; without counts, names with most conversations.
         names.sort_by_key(|(name, weight, count)| {
-            std::cmp::Reverse((is_chosen(name), count.unwrap_or(0), *weight))
+            std::cmp::Reverse((self.is_chosen(name), count.unwrap_or(0), *weight))
         });
         // Names without a match come last, and are folded away.
-        let is_listed = |name: &str, count: Option<u64>| is_chosen(name) || count != Some(0);
-        let listed = names.iter().filter(|(name, _, count)| is_listed(name, *count)).count();
+        let listed =
+            names.iter().filter(|(name, _, count)| self.is_chosen(name) || *count != Some(0));
+        let listed = listed.count();
         let shown = MOST_NAMES.max(self.chosen.len()).min(listed);
         let (first, rest) = names.split_at(shown);
         let folded = &rest[..rest.len().min(MOST_FOLDED)];
         let hidden = rest.len() - folded.len();
-        let choice = |(name, _, count): &(&str, u64, Option<u64>)| {
-            html! {
-                label.zero[*count == Some(0)] {
-                    input id=(format!("{}-{:x}", self.name, fnv1a(name.as_bytes()))) type="checkbox"
-                        name=(self.name) value=(name) form="find" checked[is_chosen(name)];
-                    " " (self.label(name)) " "
-                    span.n {
-                        @match count {
-                            Some(count) => { (grouped(*count as usize)) @if at_least && *count > 0 { "+" } }
-                            None => "–",
-                        }
-                    }
-                }
-            }
-        };
         html! {
             fieldset.facet {
                 legend { (self.legend) }
-                @for name in first { (choice(name)) }
+                @for (name, _, count) in first { (self.choice(name, *count, at_least)) }
                 @if !folded.is_empty() {
                     " " details.rest-of {
                         summary {
@@ -369,8 +379,28 @@ impl Facet<'_> {
                             @if shown > 0 { " more" }
                             @if shown == listed { " without a match" }
                         }
-                        @for name in folded { (choice(name)) }
+                        @for (name, _, count) in folded { (self.choice(name, *count, at_least)) }
                         @if hidden > 0 { p.note { (grouped(hidden)) " have fewer, and are not listed" } }
+                    }
+                }
+            }
+        }
+    }
+
+    fn is_chosen(&self, name: &str) -> bool {
+        self.chosen.iter().any(|chosen| chosen == name)
+    }
+
+    fn choice(&self, name: &str, count: Option<u64>, at_least: bool) -> Markup {
+        html! {
+            label.zero[count == Some(0)] {
+                input id=(format!("{}-{:x}", self.name, fnv1a(name.as_bytes()))) type="checkbox"
+                    name=(self.name) value=(name) form="find" checked[self.is_chosen(name)];
+                " " (self.label(name)) " "
+                span.n {
+                    @match count {
+                        Some(count) => { (grouped(count as usize)) @if at_least && count > 0 { "+" } }
+                        None => "–",
                     }
                 }
             }
@@ -396,14 +426,12 @@ fn timeline(site: &Site, ask: &Ask, facets: &Facets, stop: &Stop) -> Result<Mark
     let clock = site.clock();
     let first = choice.request.since.and_then(|time| clock.month(time));
     let last = choice.request.until.and_then(|time| clock.month(time));
-    let is_in = |month: &str| {
-        first.as_deref().is_none_or(|first| month >= first)
-            && last.as_deref().is_none_or(|last| month <= last)
-    };
     let months = months(&facets.months);
-    let bars: Vec<Month<'_>> = months
-        .iter()
-        .map(|(name, count)| Month { name, count: *count, is_in: is_in(name) })
-        .collect();
+    let mut bars = Vec::new();
+    for (name, count) in &months {
+        let is_in = first.as_ref().is_none_or(|first| name >= first)
+            && last.as_ref().is_none_or(|last| name <= last);
+        bars.push(Month { name, count: *count, is_in });
+    }
     Ok(html! { div #hist { (histogram(&bars)) } })
 }

@@ -155,14 +155,15 @@ fn read_otherwise(
     stop: &Stop,
 ) -> Result<(), Problem> {
     let search = ExactSearch::new(&site.engine, scope::request(ask), scope.clone(), stop)?;
-    let asked = search.readings(MOST_READINGS).into_iter().filter_map(|reading| {
-        let ask = asked_for(&reading, ask)?;
-        Some(OtherReading { reading, ask })
+    for reading in search.readings(MOST_READINGS) {
+        if let Some(ask) = asked_for(&reading, ask) {
+            results.readings.push(OtherReading { reading, ask });
+        }
+    }
+    let all_words = results.readings.iter().position(|other| {
+        matches!(other.reading.kind, ReadingKind::AllWords | ReadingKind::Without)
     });
-    results.readings = asked.collect();
-    let of_all = [ReadingKind::AllWords, ReadingKind::Without];
-    let all_words = |other: &OtherReading| of_all.contains(&other.reading.kind);
-    if let Some(place) = results.readings.iter().position(all_words) {
+    if let Some(place) = all_words {
         let of = results.readings.remove(place);
         let results_of = exact(site, &of.ask, scope, stop)?;
         results.in_any_order = Some(Box::new(WordsInAnyOrder { of, results: results_of }));
@@ -173,15 +174,15 @@ fn read_otherwise(
 /// Returns the request of a page for another reading; `None` if no address says it.
 fn asked_for(reading: &QueryReading, ask: &Ask) -> Option<Ask> {
     let QueryReading { kind, request, .. } = reading;
-    let read_as = |kind| Ask { reading: Some(kind), ..ask.clone() };
+    let read_as = Ask { reading: Some(*kind), ..ask.clone() };
     match kind {
         ReadingKind::AnyScope => Some(ask.bare()),
         ReadingKind::AnyCase => Some(Ask { is_case_sensitive: false, ..ask.clone() }),
-        ReadingKind::AnyAccents => ask.reading.is_none().then(|| read_as(*kind)),
-        ReadingKind::Either | ReadingKind::Expression | ReadingKind::Without => {
-            ask.reading.is_none().then(|| read_as(*kind))
-        }
-        ReadingKind::AllWords if ask.reading.is_none() => Some(read_as(*kind)),
+        ReadingKind::AnyAccents
+        | ReadingKind::Either
+        | ReadingKind::Expression
+        | ReadingKind::Without => ask.reading.is_none().then_some(read_as),
+        ReadingKind::AllWords if ask.reading.is_none() => Some(read_as),
         ReadingKind::Unquoted
         | ReadingKind::AllWords
         | ReadingKind::AllWordsButOne
@@ -246,20 +247,21 @@ fn keep(
     if !is_in_text {
         return None;
     }
-    let read = |kept: &[ShownHit]| kept.iter().map(|it| 1 + it.same.len()).sum::<usize>();
     let kept = &mut conversation.kept;
-    let is_done = |kept: &[ShownHit]| kept.len() == MOST_LINES || read(kept) == MOST_READ;
     if let Some((text, hash)) = text
         && is_shown
-        && !is_done(kept)
+        && !has_enough(kept)
     {
-        let is_same = |it: &ShownHit| it.hash == hash && it.hit.role == hit.role;
-        match kept.iter().position(is_same) {
-            Some(place) => kept[place].same.push(hit),
+        match kept.iter_mut().find(|it| it.hash == hash && it.hit.role == hit.role) {
+            Some(first) => first.same.push(hit),
             None => kept.push(ShownHit { hit, text, hash, same: Vec::new() }),
         }
     }
-    (!is_shown || is_done(kept)).then_some(&conversation.key)
+    (!is_shown || has_enough(kept)).then_some(&conversation.key)
+}
+
+fn has_enough(kept: &[ShownHit]) -> bool {
+    kept.len() == MOST_LINES || kept.iter().map(|it| 1 + it.same.len()).sum::<usize>() == MOST_READ
 }
 
 /// Finds the messages that contain the text, newest first.
@@ -321,13 +323,12 @@ fn exact(site: &Site, ask: &Ask, scope: &Scope, stop: &Stop) -> Result<SearchRes
     let render = Render { make: &make, reads: &reads };
     let searched = search.each(None, render, &mut show)?;
     let took = begun.elapsed();
-    let is_slow = |plan: &SearchPlan| match plan {
+    let is_without_index = searched.plans.iter().any(|plan| match plan {
         SearchPlan::ByLike { why: FallbackReason::NoIndex | FallbackReason::Stale, took } => {
             *took >= SLOW
         }
         _ => false,
-    };
-    let is_without_index = searched.plans.iter().any(is_slow);
+    });
     let messages = grouping.messages();
     let found = grouping.conversations.len();
     let all = grouping.conversations.into_iter();
@@ -359,11 +360,12 @@ pub(super) fn question(ask: &Ask, scope: Scope) -> Question {
 fn by_meaning(site: &Site, ask: &Ask, scope: Scope, stop: &Stop) -> Result<SearchResults, Problem> {
     let mut ranking = RankedMessages::find(&site.engine, &question(ask, scope), stop)?;
     let clock = site.clock();
-    let hour = |one: &Match| one.hit.time.map(|time| clock.hour_of_week(time));
-    ranking.items.retain(|one| ask.hour.is_none() || hour(one) == ask.hour);
+    if ask.hour.is_some() {
+        ranking.items.retain(|one| one.hit.time.map(|time| clock.hour_of_week(time)) == ask.hour);
+    }
     let marker = &ranking.marks;
-    let key = |one: &Match| (one.source, one.hit.conversation_id.clone().into_owned());
-    let keys: Vec<ConversationKey> = ranking.items.iter().map(key).collect();
+    let keys = ranking.items.iter().map(|it| (it.source, it.hit.conversation_id.to_string()));
+    let keys: Vec<ConversationKey> = keys.collect();
     let mut cards = conversations(&site.engine, &keys, stop)?;
     let mut grouping: Grouping<&Match> = Grouping::default();
     for (one, key) in ranking.items.iter().zip(keys) {
@@ -392,18 +394,18 @@ fn ranked_group(
     card: DescribedConversation,
     marker: &Marks,
 ) -> FoundGroup {
-    let line = |one: &&Match| {
+    let mut lines = Vec::new();
+    for one in &found.kept {
         let passage = one.passage.trim();
-        FoundLine {
+        lines.push(FoundLine {
             number: one.line,
             place: card.place(&one.hit),
             role: one.hit.role.clone().into_owned(),
             text: Excerpt::passage(passage, &marker.spans(passage, FIRST_SPANS)),
             copies: one.copies,
             same: Vec::new(),
-        }
-    };
-    let lines = found.kept.iter().map(line).collect();
+        });
+    }
     // The messages that are far from the question come last.
     let is_far = found.kept.iter().all(|one| one.is_far);
     let GroupedConversation { title, time, .. } = found;
@@ -437,24 +439,27 @@ fn recent(site: &Site, ask: &Ask, scope: &Scope, stop: &Stop) -> Result<SearchRe
     })
 }
 
-/// Returns the number of a message, and its place in the conversation from 0 to 1.
-fn numbered(card: &DescribedConversation, hit: &Hit<'_>) -> (u32, f64) {
-    (card.number(hit).unwrap_or(1), card.place(hit))
-}
-
 /// Returns a conversation of the page with its messages in reading order.
 fn group_of(found: GroupedConversation<ShownHit>, card: DescribedConversation) -> FoundGroup {
     let GroupedConversation { title, time, kept, messages, .. } = found;
-    let line = |ShownHit { hit, text, same, .. }: ShownHit| {
-        let mut places: Vec<(u32, f64)> =
-            same.iter().chain([&hit]).map(|hit| numbered(&card, hit)).collect();
+    let mut lines = Vec::new();
+    for ShownHit { hit, text, same, .. } in kept {
+        // The number of each message with this text, and its place from 0 to 1.
+        let mut places: Vec<(u32, f64)> = same
+            .iter()
+            .chain([&hit])
+            .map(|hit| (card.number(hit).unwrap_or(1), card.place(hit)))
+            .collect();
         places.sort_unstable_by_key(|(number, _)| *number);
-        let (number, place) = places[0];
-        let same: Vec<u32> = places[1..].iter().map(|(number, _)| *number).collect();
-        let copies = places.len() as u32;
-        FoundLine { number, place, role: hit.role.into_owned(), text, copies, same }
-    };
-    let mut lines: Vec<FoundLine> = kept.into_iter().map(line).collect();
+        lines.push(FoundLine {
+            number: places[0].0,
+            place: places[0].1,
+            role: hit.role.into_owned(),
+            text,
+            copies: places.len() as u32,
+            same: places[1..].iter().map(|(number, _)| *number).collect(),
+        });
+    }
     lines.sort_by_key(|line| line.number);
     let more = messages - lines.iter().map(|line| line.copies as usize).sum::<usize>();
     FoundGroup { card, title, time, summary: String::new(), lines, more, is_far: false }

@@ -42,14 +42,15 @@ pub(super) fn page(site: &Site, ask: &Ask, stop: &Stop) -> Result<Markup, Proble
         results => results?,
     };
     if results.is_cut {
-        let limit = (&results.flags, facets::MOST_TOTAL_COUNTING);
-        results.totals = Some(facets::count(site, ask, limit, stop)?).filter(|it| it.is_complete);
+        let most = facets::MOST_TOTAL_COUNTING;
+        let facets = facets::count(site, ask, &results.flags, most, stop)?;
+        results.totals = Some(facets).filter(|it| it.is_complete);
     }
     let messages = site.messages(stop);
     let title = if ask.text().is_empty() { "Search" } else { ask.text() };
     let zone = Some(site.clock().zone());
     let frame = Frame { title, tab: Tab::Search, ask, messages, zone, stamp };
-    let filters = facets::filters(site, ask, (None, &results.flags), stop)?;
+    let filters = facets::filters(site, ask, None, &results.flags, stop)?;
     Ok(frame.around(html! {
         div.page.search {
             aside aria-label="Filters" { (filters) }
@@ -107,8 +108,8 @@ fn found(site: &Site, ask: &Ask, results: &SearchResults, messages: Option<u64>)
 fn headline(ask: &Ask, results: &SearchResults) -> Markup {
     let text = snippet::echo(ask.text());
     let is_empty = results.groups.is_empty() && ask.page == 0;
-    let has_words = |other: &OtherReading| other.reading.kind.is_of_words();
-    let is_one_text = results.in_any_order.is_some() || results.readings.iter().any(has_words);
+    let is_one_text = results.in_any_order.is_some()
+        || results.readings.iter().any(|other| other.reading.kind.is_of_words());
     let how = match &ask.how()[..] {
         "" if is_one_text => " as one text".to_owned(),
         "" => String::new(),
@@ -133,10 +134,10 @@ fn headline(ask: &Ask, results: &SearchResults) -> Markup {
 
 /// Returns the numbers of messages and conversations, and the time of the search.
 fn count(ask: &Ask, results: &SearchResults, all: Option<u64>) -> Markup {
-    let counts = (results.messages, results.conversations);
     let is_cut = results.is_cut && results.totals.is_none();
-    let totals = results.totals.as_ref().map(|all| (all.messages as usize, all.conversations));
-    let (messages, conversations) = totals.unwrap_or(counts);
+    let totals = results.totals.as_ref();
+    let messages = totals.map_or(results.messages, |all| all.messages as usize);
+    let conversations = totals.map_or(results.conversations, |all| all.conversations);
     let more = if is_cut { "more than " } else { "" };
     let conversations = counted(conversations, "conversation");
     let took = results.took.as_secs_f64() * 1e3;
@@ -277,19 +278,18 @@ fn group_id(card: &DescribedConversation) -> String {
 
 fn hit(ask: &Ask, group: &FoundGroup, line: &FoundLine) -> Markup {
     let number = line.number;
-    let to = |number: u32| conversation::address(&group.card, ask, number);
     let label = format!("Message {number}, {}", role_name(&line.role));
     let text = format!("{}-{number}", group_id(&group.card));
     html! {
         li {
-            a.no href=(to(number)) aria-label=(label) aria-describedby=(text) { (number) }
+            a.no href=(conversation::address(&group.card, ask, number)) aria-label=(label) aria-describedby=(text) { (number) }
             " " span.who aria-hidden="true" { (role_name(&line.role).to_lowercase()) }
             (line.text.html(&text))
             @if line.copies > 1 && line.same.is_empty() { p.same { (line.copies) " times" } }
             @if !line.same.is_empty() {
                 details.same {
                     summary { "and " (counted(line.same.len(), "identical message")) }
-                    @for number in &line.same { a href=(to(*number)) { (number) } " " }
+                    @for number in &line.same { a href=(conversation::address(&group.card, ask, *number)) { (number) } " " }
                 }
             }
         }
@@ -309,16 +309,17 @@ fn ticks(lines: &[FoundLine]) -> Markup {
 }
 
 fn pages(ask: &Ask, results: &SearchResults) -> Markup {
-    let to = |page| Ask { page, ..ask.clone() }.address();
-    let has_more = results.conversations > (ask.page + 1) * GROUPS;
+    let before = Ask { page: ask.page.saturating_sub(1), ..ask.clone() };
+    let after = Ask { page: ask.page.saturating_add(1), ..ask.clone() };
+    let has_more = results.conversations > after.page.saturating_mul(GROUPS);
     html! {
         @if ask.page > 0 || has_more {
             p.row.turn {
                 @if ask.page > 0 {
-                    a.btn href=(to(ask.page - 1)) rel="prev" { "Previous " (GROUPS) }
+                    a.btn href=(before.address()) rel="prev" { "Previous " (GROUPS) }
                 }
                 @if has_more && (ask.way == Way::Exact || ask.text().is_empty()) {
-                    a.btn href=(to(ask.page + 1)) rel="next" { "Next " (GROUPS) " conversations" }
+                    a.btn href=(after.address()) rel="next" { "Next " (GROUPS) " conversations" }
                 }
             }
         }
