@@ -61,10 +61,9 @@ impl MessageFiles {
         kind: SourceKind,
     ) -> MessageFiles {
         let store = AttachmentFiles::from_config(site.engine.config());
-        let (all, failure) = match store.list(kind, &card.id) {
-            Ok(all) => (all, None),
-            Err(error) => (Vec::new(), Some(error.to_string())),
-        };
+        let listed = store.list(kind, &card.id);
+        let failure = listed.as_ref().err().map(ToString::to_string);
+        let all = listed.unwrap_or_default();
         let address = card.address();
         let conversation = card.id.clone();
         MessageFiles { store, address, kind, conversation, all, failure }
@@ -122,10 +121,10 @@ impl MessageFiles {
     }
 
     pub(super) fn name_lines(&self, hit: &Hit<'_>) -> Vec<String> {
-        let line = |file: &Attachment| {
+        let lines = self.of_message(hit).map(|file| {
             format!("[{}, {}: `verbatim export` writes it out]", name_of(file), what_it_is(file))
-        };
-        self.of_message(hit).map(line).collect()
+        });
+        lines.collect()
     }
 }
 

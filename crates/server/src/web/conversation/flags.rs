@@ -13,18 +13,19 @@ pub(super) const HIDE: &str = "hide";
 
 pub(super) fn star_button(flags: &Flags, card: &DescribedConversation, way_back: &str) -> Markup {
     let is_set = flags.has(Flag::Starred, card.kind, &card.id);
-    button((STAR, is_set), if is_set { "★ Starred" } else { "☆ Star" }, card, way_back)
+    button(STAR, is_set, if is_set { "★ Starred" } else { "☆ Star" }, card, way_back)
 }
 
 pub(super) fn hide_button(flags: &Flags, card: &DescribedConversation, way_back: &str) -> Markup {
     let is_set = flags.has(Flag::Hidden, card.kind, &card.id);
     let label = if is_set { "Show in results again" } else { "Hide from results" };
-    button((HIDE, is_set), label, card, way_back)
+    button(HIDE, is_set, label, card, way_back)
 }
 
 /// Returns a button; `way_back` is the query of the address of the shown message.
 fn button(
-    (name, is_set): (&str, bool),
+    name: &str,
+    is_set: bool,
     label: &str,
     card: &DescribedConversation,
     way_back: &str,
@@ -41,7 +42,7 @@ pub(crate) fn star(flags: &Flags, card: &DescribedConversation) -> Markup {
     }
 }
 
-pub(crate) fn left_out(flags: &Flags, ask: &Ask) -> Markup {
+pub(crate) fn hidden_note(flags: &Flags, ask: &Ask) -> Markup {
     let hidden = count_of(&flags.hidden);
     html! {
         @if hidden > 0 && !ask.hidden {

@@ -32,8 +32,10 @@ pub(crate) async fn set(
             };
             Some((flag, value == "1"))
         });
-        let what = || Problem::Wrong("The address does not say what is to be changed.".to_owned());
-        let (flag, is_set) = wanted.ok_or_else(what)?;
+        let Some((flag, is_set)) = wanted else {
+            let why = "The address does not say what is to be changed.";
+            return Err(Problem::Wrong(why.to_owned()));
+        };
         let (session, card) = conversation::find(site, &id, &Stop::never())?;
         // If the id in the address now finds another conversation, nothing changes.
         if card.id != id_in_path(&id) {

@@ -61,23 +61,22 @@ fn drop_zone() -> Markup {
 pub(crate) fn progress(site: &Site) -> Markup {
     let Some(upload) = site.imports.last() else { return html! { div #progress {} } };
     let name = &upload.name;
-    let of = |done: u64, total: u64| (total > 0).then(|| (done.min(total), total));
     html! {
         div.say #progress data-running=[upload.is_under_way().then_some("")] {
             @match &upload.stage {
                 Stage::Receiving(done, total) => {
                     p { b { "Receiving " bdi { (name) } } " " (bytes(*done)) }
-                    (bar(of(*done, total.unwrap_or(0))))
+                    (bar(*done, total.unwrap_or(0)))
                 }
                 Stage::Reading(read) => {
                     @let doing = if read.source.is_copy { "Copying into the cluster " } else { "Reading " };
                     p { b { (doing) bdi { (name) } } " " (counted(read.source.conversations as usize, "conversation"))
                         ", " (counted(read.source.messages as usize, "message")) }
-                    (bar(of(read.done, read.total)))
+                    (bar(read.done, read.total))
                 }
                 Stage::Indexing(share) => {
                     p { b { "Indexing " bdi { (name) } } }
-                    (bar(Some(((share * BAR) as u64, BAR as u64))))
+                    (bar((share * BAR) as u64, BAR as u64))
                 }
                 Stage::Done(outcome) => {
                     p { b { bdi { (name) } " is imported" } }
@@ -102,11 +101,13 @@ pub(crate) fn progress(site: &Site) -> Markup {
     }
 }
 
-fn bar(progress: Option<(u64, u64)>) -> Markup {
+/// Draws a bar; a `total` of 0 is unknown.
+fn bar(done: u64, total: u64) -> Markup {
     html! {
-        @match progress {
-            Some((done, total)) => progress value=(done) max=(total) aria-label="Progress of the import" {},
-            None => progress aria-label="Progress of the import" {},
+        @if total > 0 {
+            progress value=(done.min(total)) max=(total) aria-label="Progress of the import" {}
+        } @else {
+            progress aria-label="Progress of the import" {}
         }
     }
 }

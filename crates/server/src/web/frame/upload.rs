@@ -108,12 +108,22 @@ struct UploadFolder {
 pub(crate) fn remove_abandoned(home: &Path) {
     for entry in fs::read_dir(home).into_iter().flatten().flatten() {
         let is_upload = entry.file_name().to_string_lossy().starts_with(UPLOAD);
-        let is_free =
-            || File::open(entry.path().join(IN_USE)).is_ok_and(|file| file.try_lock().is_ok());
-        if is_upload && is_free() {
+        if is_upload
+            && File::open(entry.path().join(IN_USE)).is_ok_and(|file| file.try_lock().is_ok())
+        {
             drop(fs::remove_dir_all(entry.path()));
         }
     }
+}
+
+fn too_long() -> (StatusCode, String) {
+    let why = format!("The file is longer than {}.", bytes(MOST_UPLOAD_BYTES));
+    (StatusCode::PAYLOAD_TOO_LARGE, why)
+}
+
+#[allow(clippy::needless_pass_by_value, reason = "as map_err wants it")]
+fn not_kept(error: io::Error) -> (StatusCode, String) {
+    (StatusCode::INSUFFICIENT_STORAGE, format!("The file cannot be kept: {error}."))
 }
 
 /// Writes a body to a file that only its owner can read.
@@ -123,25 +133,18 @@ async fn store(
     length: Option<u64>,
     body: Body,
 ) -> Result<(UploadFolder, PathBuf), (StatusCode, String)> {
-    let too_long = || {
-        let why = format!("The file is longer than {}.", bytes(MOST_UPLOAD_BYTES));
-        (StatusCode::PAYLOAD_TOO_LARGE, why)
-    };
-    let failed = |error: io::Error| {
-        (StatusCode::INSUFFICIENT_STORAGE, format!("The file cannot be kept: {error}."))
-    };
     if length.is_some_and(|length| length > MOST_UPLOAD_BYTES) {
         return Err(too_long());
     }
     let home = &site.engine.config().home;
-    private::create_dir_all(home).map_err(failed)?;
-    let folder = private::temporary_dir_in(home, UPLOAD).map_err(failed)?;
-    let in_use = private::create_file(&folder.path().join(IN_USE)).map_err(failed)?;
-    in_use.lock().map_err(failed)?;
+    private::create_dir_all(home).map_err(not_kept)?;
+    let folder = private::temporary_dir_in(home, UPLOAD).map_err(not_kept)?;
+    let in_use = private::create_file(&folder.path().join(IN_USE)).map_err(not_kept)?;
+    in_use.lock().map_err(not_kept)?;
     let inner = folder.path().join("file");
-    private::create_dir(&inner).map_err(failed)?;
+    private::create_dir(&inner).map_err(not_kept)?;
     let path = inner.join(name);
-    let mut file: File = private::create_file(&path).map_err(failed)?;
+    let mut file: File = private::create_file(&path).map_err(not_kept)?;
     let mut body = body;
     let mut done: u64 = 0;
     while let Some(frame) = poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await {
@@ -153,10 +156,10 @@ async fn store(
         if done > MOST_UPLOAD_BYTES {
             return Err(too_long());
         }
-        file.write_all(&bytes).map_err(failed)?;
+        file.write_all(&bytes).map_err(not_kept)?;
         site.imports.set(Stage::Receiving(done, length));
     }
-    file.flush().map_err(failed)?;
+    file.flush().map_err(not_kept)?;
     Ok((UploadFolder { _in_use: in_use, _folder: folder }, path))
 }
 
@@ -194,17 +197,16 @@ fn import(site: &SiteState, path: &Path, branches: Branches) -> Result<Outcome, 
     }
     site.imports.set(Stage::Reading(ImportProgress::default()));
     let options = ImportOptions { branches, resources: site.resources, on_wait: None };
-    let show = |step: ImportStep<'_>| match step {
-        ImportStep::Reading(progress) => site.imports.set(Stage::Reading(progress)),
-        ImportStep::Imported(_) => site.imports.set(Stage::Indexing(0.0)),
-        ImportStep::Indexing(IndexStep::Building(SourceKind::Export, done)) => {
-            site.imports.set(Stage::Indexing(done.share()));
-        }
-        ImportStep::Indexing(_) => {}
-    };
     let imported = site
         .engine
-        .import(&[path.to_owned()], options, &Stop::never(), &show)
+        .import(&[path.to_owned()], options, &Stop::never(), &|step| match step {
+            ImportStep::Reading(progress) => site.imports.set(Stage::Reading(progress)),
+            ImportStep::Imported(_) => site.imports.set(Stage::Indexing(0.0)),
+            ImportStep::Indexing(IndexStep::Building(SourceKind::Export, done)) => {
+                site.imports.set(Stage::Indexing(done.share()));
+            }
+            ImportStep::Indexing(_) => {}
+        })
         .map_err(|error| without_folder(&error.to_string(), path))?;
     let report = &imported.report;
     let index = imported.index.as_ref();

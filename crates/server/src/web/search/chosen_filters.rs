@@ -41,14 +41,16 @@ pub(crate) fn chosen(ask: &Ask) -> String {
     chosen_names(ask).chain(dates(ask)).collect::<Vec<_>>().join(", ")
 }
 
+/// Returns the address of the same search since a date; of all dates if it is empty.
+fn since(ask: &Ask, date: &str) -> String {
+    let mut other = Ask { page: 0, ..ask.clone() };
+    other.filters.since = if date.is_empty() { None } else { Some(date.to_owned()) };
+    other.filters.until = None;
+    other.address()
+}
+
 /// Returns the empty timeline and the date fields, in a fold that is open on a wide screen.
 pub(crate) fn when(ask: &Ask, is_open: bool) -> Markup {
-    let to = |from: &str| {
-        let mut other = Ask { page: 0, ..ask.clone() };
-        (other.filters.since, other.filters.until) =
-            (Some(from.to_owned()).filter(|from| !from.is_empty()), None);
-        other
-    };
     let [first, last] = ask.dates();
     html! {
         details.when #when open[is_open] {
@@ -65,11 +67,11 @@ pub(crate) fn when(ask: &Ask, is_open: bool) -> Markup {
                 label { "to " input.field #to name="to" value=(last) form="find"
                     placeholder="today" autocomplete="off"; }
                 span.row {
-                    a href=(to("today").address()) data-from="today" { "Today" }
-                    " " a href=(to("7d").address()) data-from="7d" { "7 days" }
-                    " " a href=(to("30d").address()) data-from="30d" { "30 days" }
-                    " " a href=(to("52w").address()) data-from="52w" { "A year" }
-                    " " a href=(to("").address()) data-from="" { "All dates" }
+                    a href=(since(ask, "today")) data-from="today" { "Today" }
+                    " " a href=(since(ask, "7d")) data-from="7d" { "7 days" }
+                    " " a href=(since(ask, "30d")) data-from="30d" { "30 days" }
+                    " " a href=(since(ask, "52w")) data-from="52w" { "A year" }
+                    " " a href=(since(ask, "")) data-from="" { "All dates" }
                 }
                 button.btn.nojs form="find" { "Set" }
                 @if let Some(hour) = ask.hour {

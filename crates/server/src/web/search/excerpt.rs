@@ -179,18 +179,19 @@ fn on_one_line(mut pieces: Vec<Piece>) -> Vec<Piece> {
 fn prose_pieces(text: &str, part: Range<usize>, spans: &[Range<usize>]) -> Vec<Piece> {
     let line = text[..part.start].rfind('\n').map_or(0, |at| at + 1);
     let start = if part.start - line > FARTHEST { part.start } else { line };
-    let is_inside = |span: &&Range<usize>| span.start < part.end && span.end > part.start;
     let visible = prose::visible(&text[start..part.end]).into_iter().filter_map(|range| {
         let range = (range.start + start).max(part.start)..range.end + start;
         (!range.is_empty()).then_some(range)
     });
     let visible: Vec<Range<usize>> = visible.collect();
-    let holds = |span: &Range<usize>| {
-        let shown = span.start.max(part.start)..span.end.min(part.end);
-        visible.iter().any(|range| range.start <= shown.start && shown.end <= range.end)
-    };
-    if visible.is_empty() || !spans.iter().filter(is_inside).all(holds) {
+    if visible.is_empty() {
         return pieces(text, part, spans);
+    }
+    for span in spans.iter().filter(|span| span.start < part.end && span.end > part.start) {
+        let shown = span.start.max(part.start)..span.end.min(part.end);
+        if !visible.iter().any(|range| range.start <= shown.start && shown.end <= range.end) {
+            return pieces(text, part, spans);
+        }
     }
     let mut shown = Vec::new();
     let mut end = visible[0].start;
@@ -248,19 +249,15 @@ mod code {
                 break;
             }
         }
-        let is_numbered = |(line, is_hit): &(Range<usize>, bool)| {
-            !is_hit || numbered(&text[line.clone()]).is_some()
-        };
-        if lines.iter().all(is_numbered) {
-            let number = |line: &str| numbered(line).unwrap_or(0);
-            without_starts(text, &mut lines, spans, &number);
+        let mut hits = lines.iter().filter(|(_, is_hit)| *is_hit);
+        if hits.all(|(line, _)| numbered(&text[line.clone()]).is_some()) {
+            without_starts(text, &mut lines, spans, &|line| numbered(line).unwrap_or(0));
         }
-        let blank = |line: &str| line.len() - line.trim_start().len();
-        let indented = || lines.iter().map(|(line, _)| &text[line.clone()]);
-        let least = indented().map(blank).min().unwrap_or(0);
-        let mut starts = indented().map(|line| line.get(..least));
-        let first_start = starts.next();
-        if starts.all(|start| Some(start) == first_start) {
+        let indented: Vec<&str> = lines.iter().map(|(line, _)| &text[line.clone()]).collect();
+        let blanks = indented.iter().map(|line| line.len() - line.trim_start().len());
+        let least = blanks.min().unwrap_or(0);
+        let first_start = indented.first().map(|line| line.get(..least));
+        if indented.iter().all(|line| Some(line.get(..least)) == first_start) {
             without_starts(text, &mut lines, spans, &|_| least);
         }
         lines.into_iter().map(|(line, is_hit)| (cut(text, line, spans), is_hit)).collect()
@@ -273,12 +270,15 @@ mod code {
         spans: &[Range<usize>],
         length: &dyn Fn(&str) -> usize,
     ) {
-        let end = |line: &Range<usize>| line.start + length(&text[line.clone()]);
-        let is_matched = |(line, _): &(Range<usize>, bool)| {
-            spans.iter().any(|span| span.start < end(line) && line.start < span.end)
-        };
-        if !lines.iter().any(is_matched) {
-            lines.iter_mut().for_each(|(line, _)| line.start = end(line));
+        let ends = lines.iter().map(|(line, _)| line.start + length(&text[line.clone()]));
+        let ends: Vec<usize> = ends.collect();
+        for ((line, _), end) in lines.iter().zip(&ends) {
+            if spans.iter().any(|span| span.start < *end && line.start < span.end) {
+                return;
+            }
+        }
+        for ((line, _), end) in lines.iter_mut().zip(ends) {
+            line.start = end;
         }
     }
 
@@ -293,9 +293,10 @@ mod code {
 
     /// Returns the pieces of a line. A long line is cut around its first match.
     fn cut(text: &str, line: Range<usize>, spans: &[Range<usize>]) -> Vec<Piece> {
-        let inside = |place: usize| place.clamp(line.start, line.end) - line.start;
         let first = spans.iter().find(|span| span.end > line.start && span.start < line.end);
-        let first = first.map(|span| inside(span.start)..inside(span.end));
+        let first = first.map(|span| {
+            span.start.max(line.start) - line.start..span.end.min(line.end) - line.start
+        });
         let part = excerpt::part(&text[line.clone()], first, LINE, columns);
         let shown = line.start + part.range.start..line.start + part.range.end;
         let mut pieces = excerpt::pieces(text, shown, spans, false);
@@ -312,24 +313,22 @@ mod tests {
 
     fn shown(text: &str, pattern: &str) -> String {
         let pieces = around(text, &text_marks(pattern).spans(text, 10));
-        let piece = |piece: &Piece| {
+        bracketed(&pieces)
+    }
+
+    fn bracketed(pieces: &[Piece]) -> String {
+        let pieces = pieces.iter().map(|piece| {
             if piece.is_match { format!("[{}]", piece.text) } else { piece.text.clone() }
-        };
-        pieces.iter().map(piece).collect()
+        });
+        pieces.collect()
     }
 
     fn excerpt(text: &str, pattern: &str, role: &str) -> (String, bool) {
         let spans = text_marks(pattern).spans(text, 10);
-        let said = |pieces: &[Piece]| {
-            let piece = |it: &Piece| {
-                if it.is_match { format!("[{}]", it.text) } else { it.text.clone() }
-            };
-            pieces.iter().map(piece).collect::<String>()
-        };
         match Excerpt::of(text, &spans, role) {
-            Excerpt::Prose(pieces) => (said(&pieces), false),
+            Excerpt::Prose(pieces) => (bracketed(&pieces), false),
             Excerpt::Code(lines) => {
-                let lines: Vec<String> = lines.iter().map(|(line, _)| said(line)).collect();
+                let lines: Vec<String> = lines.iter().map(|(line, _)| bracketed(line)).collect();
                 (lines.join("\n"), true)
             }
         }

@@ -79,7 +79,7 @@ fn found(site: &Site, ask: &Ask, results: &SearchResults, messages: Option<u64>)
             @if let Some(heading) = results.heading { p.say { (sentence(heading.trim_end_matches(':'))) } }
             (notices(&results.notes))
             (read_as(ask))
-            (flags::left_out(&results.flags, ask))
+            (flags::hidden_note(&results.flags, ask))
         }
         (when(ask, false))
         div #list {

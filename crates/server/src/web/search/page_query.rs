@@ -178,10 +178,11 @@ impl Ask {
     /// Returns the filters that choose conversations. Names of facets are whole, and the empty project stands for
     /// conversations without one.
     pub(crate) fn conversations(&self) -> Filters {
-        let project = |name: &String| if name == NO_PROJECT { String::new() } else { name.clone() };
         let mut names = self.filters.names.clone();
         names.is_whole = true;
-        names.set("project", self.chosen("project").iter().map(project).collect());
+        let projects = self.chosen("project").iter();
+        let projects = projects.map(|name| if name == NO_PROJECT { "" } else { name }.to_owned());
+        names.set("project", projects.collect());
         Filters { names, within: self.filters.within.clone(), ..Filters::default() }
     }
 

@@ -18,10 +18,9 @@ pub(crate) fn choice(
 ) -> Result<Choice, Problem> {
     let (since, until) = ask.filters.dates(site.clock())?;
     let chosen = ask.conversations();
-    let names = |filter: &str| chosen.names.of(filter).to_vec();
-    let services = names("service");
-    let projects = names("project");
-    let models = names("model");
+    let services = chosen.names.of("service").to_vec();
+    let projects = chosen.names.of("project").to_vec();
+    let models = chosen.names.of("model").to_vec();
     let mut others = chosen;
     for facet in ALL.iter().filter(|filter| filter.is_facet) {
         others.names.set(facet.name, Vec::new());
