@@ -92,8 +92,9 @@ impl Gate {
         if bearer(headers).is_some_and(|given| token.is_token(given)) {
             return Ok(Credential::Token);
         }
-        let has_cookie = || cookies(headers, &self.cookie_name).any(|given| token.is_cookie(given));
-        if !FOR_PROGRAMS.contains(&path) && has_cookie() {
+        if !FOR_PROGRAMS.contains(&path)
+            && cookies(headers, &self.cookie_name).any(|given| token.is_cookie(given))
+        {
             return Ok(Credential::Cookie);
         }
         Err(self.unauthorised(request))
@@ -155,10 +156,9 @@ impl Gate {
         let is_ours = headers.get_all(header::ORIGIN).iter().all(|origin| {
             let host = headers.get(header::HOST).map(|host| host.as_bytes()).unwrap_or_default();
             let origin = origin.as_bytes();
-            let of_ours = |scheme: &[u8]| {
-                origin.strip_prefix(scheme).is_some_and(|rest| rest.eq_ignore_ascii_case(host))
-            };
-            of_ours(b"http://") || of_ours(b"https://") || origin == b"null" && is_same_site
+            let rest = origin.strip_prefix(b"http://").or_else(|| origin.strip_prefix(b"https://"));
+            rest.is_some_and(|rest| rest.eq_ignore_ascii_case(host))
+                || origin == b"null" && is_same_site
         });
         if is_ours {
             Ok(())

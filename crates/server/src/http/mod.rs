@@ -180,8 +180,10 @@ impl HttpServer {
 
     /// Returns a login code for one browser. The code goes into the fragment of the page's address.
     pub fn login_code(&self) -> Result<Option<String>, Error> {
-        let make = || self.code.make();
-        Ok(self.gate.token.is_some().then(make).transpose()?)
+        if self.gate.token.is_none() {
+            return Ok(None);
+        }
+        Ok(Some(self.code.make()?))
     }
 
     /// Answers requests until `end` completes. `mcp` makes the handler of `/mcp` from a

@@ -73,14 +73,16 @@ pub fn router(
         .with_json_response(true)
         .with_max_request_body_bytes(MOST_BYTES)
         .with_cancellation_token(is_over.clone());
-    let service = |client: Option<&'static str>| {
+    let [usual, chatgpt] = [None, Some(CHATGPT_CLIENT)].map(|client| {
         let shared = shared.clone();
         let is_over = is_over.clone();
-        let session =
-            move || Ok(ClientSession::of_request(shared.clone(), is_over.clone(), client));
-        McpService::new(session, Arc::default(), config.clone())
-    };
-    let services = McpServices { usual: service(None), chatgpt: service(Some(CHATGPT_CLIENT)) };
+        McpService::new(
+            move || Ok(ClientSession::of_request(shared.clone(), is_over.clone(), client)),
+            Arc::default(),
+            config.clone(),
+        )
+    });
+    let services = McpServices { usual, chatgpt };
     any(answer).with_state(services)
 }
 

@@ -33,8 +33,7 @@ impl<'a> Arguments<'a> {
     }
 
     pub(super) fn value(&self, name: &str) -> Option<&'a Value> {
-        let is_absent = |value: &Value| value.is_null() || value.as_str() == Some("");
-        self.values.get(name).filter(|value| !is_absent(value))
+        self.values.get(name).filter(|value| !value.is_null() && value.as_str() != Some(""))
     }
 
     pub(super) fn string(&self, name: &str, takes: &str) -> Result<Option<&'a str>> {

@@ -90,23 +90,21 @@ fn refuse(_: &ToolCall<'_>, error: &Error) -> Answer {
 fn search(call: &ToolCall<'_>) -> Result<Answer> {
     let request = request(call.options, &call.arguments)?;
     let mut text = String::new();
-    let render = |hit: Hit<'_>| {
-        let mut message = String::new();
-        add_message(&mut message, &hit);
-        Some(message)
-    };
-    let show = |message: String| {
-        if !text.is_empty() {
-            text.push_str("\n\n---\n\n");
-        }
-        text.push_str(&message);
-        ControlFlow::Continue(())
-    };
-    let plan = call.engine.all_sources().export()?.search(
-        &request,
-        call.stop,
-        &mut Rendered::new(render, show),
-    )?;
+    let mut sink = Rendered::new(
+        |hit: Hit<'_>| {
+            let mut message = String::new();
+            add_message(&mut message, &hit);
+            Some(message)
+        },
+        |message: String| {
+            if !text.is_empty() {
+                text.push_str("\n\n---\n\n");
+            }
+            text.push_str(&message);
+            ControlFlow::Continue(())
+        },
+    );
+    let plan = call.engine.all_sources().export()?.search(&request, call.stop, &mut sink)?;
     if text.is_empty() {
         text.push_str("No matching messages.");
     }

@@ -58,12 +58,8 @@ fn delete(call: &ToolCall<'_>) -> Result<Answer> {
             return Err(Error::Refused(text));
         }
     }
-    let text = |name| {
-        let text = arguments.word(name, "a string")?;
-        Ok::<_, Error>(text.filter(|text| !text.is_empty()))
-    };
-    let id = text("sessionId")?;
-    let key = text("sessionKey")?;
+    let id = arguments.word("sessionId", "a string")?.filter(|id| !id.is_empty());
+    let key = arguments.word("sessionKey", "a string")?.filter(|key| !key.is_empty());
     let by_id = id.map(|id| thread_id(call, "sessionId", id)).transpose()?;
     let by_key = key.map(|key| thread_id(call, "sessionKey", key)).transpose()?;
     let id = match (by_id, by_key) {

@@ -174,8 +174,9 @@ fn schema() -> Map<String, Value> {
 
 fn run(call: &tool::ToolCall<'_>) -> Result<Answer> {
     let name = call.arguments.string("action", "one of the actions as a string")?;
-    let required = || Error::Refused(format!("action is required: one of {}", ACTIONS.join(", ")));
-    let name = name.ok_or_else(required)?;
+    let Some(name) = name else {
+        return Err(Error::Refused(format!("action is required: one of {}", ACTIONS.join(", "))));
+    };
     let action = ACTIONS.into_iter().find(|action| *action == name).ok_or_else(|| {
         let name = snippet::echo(name);
         let actions = ACTIONS.join(", ");
@@ -224,20 +225,19 @@ struct ThreadCall<'a> {
 impl<'a> ThreadCall<'a> {
     fn ignored(&self) -> Option<String> {
         let used = used_by(self.name);
-        let is_ignored = |name: &&str| *name != "action" && !used.contains(name);
-        let given = ARGUMENTS.into_iter().filter(is_ignored);
-        let given: Vec<&str> =
-            given.filter(|name| self.call.arguments.value(name).is_some()).collect();
+        let mut given = ARGUMENTS.to_vec();
+        given.retain(|name| {
+            *name != "action" && !used.contains(name) && self.call.arguments.value(name).is_some()
+        });
         let action = self.name;
         (!given.is_empty()).then(|| format!("ignored, not for {action}: {}", given.join(", ")))
     }
 
     fn start(&self, told: &mut Told) -> Result<Data> {
-        let name = |name, default| Ok::<_, Error>(self.short_text(name)?.unwrap_or(default));
         let turn = self.turn(told)?;
         let start = Start {
-            topic: name("topic", DEFAULT_TOPIC)?,
-            user: name("user_id", DEFAULT_USER)?,
+            topic: self.short_text("topic")?.unwrap_or(DEFAULT_TOPIC),
+            user: self.short_text("user_id")?.unwrap_or(DEFAULT_USER),
             platform: self.short_text("platform")?,
             turn,
         };
@@ -357,17 +357,19 @@ impl<'a> ThreadCall<'a> {
         }
         let count = found.len();
         let mut bytes = 0;
-        let fits = |one: &Recalled| {
+        let mut matches = Vec::new();
+        for one in found {
             bytes += one.passage.len() + one.title.len() + MATCH_FRAME;
-            bytes <= MOST_ANSWER_BYTES
-        };
-        let matches = found.into_iter().take_while(fits).map(|one| ThreadMatch {
-            thread_id: one.conversation,
-            topic: one.title,
-            snippet: one.passage,
-            score: (one.score * 1000.0).round() / 1000.0,
-        });
-        let matches: Vec<ThreadMatch> = matches.collect();
+            if bytes > MOST_ANSWER_BYTES {
+                break;
+            }
+            matches.push(ThreadMatch {
+                thread_id: one.conversation,
+                topic: one.title,
+                snippet: one.passage,
+                score: (one.score * 1000.0).round() / 1000.0,
+            });
+        }
         if matches.len() < count {
             let left = count - matches.len();
             told.notes.push(format!("{left} more do not fit here: lower limit or narrow query"));

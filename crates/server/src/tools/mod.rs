@@ -112,13 +112,15 @@ pub fn selected(list: Option<&str>, has_workspace: bool) -> Result<Offer, OfferE
             None => return Err(OfferError::Unknown { name: word.to_owned() }),
         }
     }
-    let is_usual = |name: &str| {
-        !ON_REQUEST.contains(&name) && (has_workspace || name != search_workspace::TOOL.name)
-    };
-    let is_wanted =
-        |name: &str| if wanted.is_empty() { is_usual(name) } else { wanted.contains(&name) };
-    let tools = ALL.iter().filter(|tool| is_wanted(tool.name)).collect();
-    Ok(Offer { tools, adapts: wanted.is_empty() })
+    let adapts = wanted.is_empty();
+    if adapts {
+        wanted = names();
+        wanted.retain(|name| {
+            !ON_REQUEST.contains(name) && (has_workspace || *name != search_workspace::TOOL.name)
+        });
+    }
+    let tools = ALL.iter().filter(|tool| wanted.contains(&tool.name)).collect();
+    Ok(Offer { tools, adapts })
 }
 
 fn names() -> Vec<&'static str> {

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{
+    arguments::Arguments,
     bound,
     error::{Error, Result},
     tool::{
@@ -37,13 +38,12 @@ pub const TOOL: Tool = Tool {
 };
 
 fn schema() -> Map<String, Value> {
-    let line = |description: &str| json!({"type": "integer", "description": description});
     object(json!({
         "type": "object",
         "properties": {
             "path": {"type": "string", "description": "Path from search results, or id, link, key, unique title"},
-            "startLine": line("Starting line (1-indexed), default 1"),
-            "endLine": line("Ending line; omit for all"),
+            "startLine": {"type": "integer", "description": "Starting line (1-indexed), default 1"},
+            "endLine": {"type": "integer", "description": "Ending line; omit for all"},
             "offset": {"type": "integer", "description": "Characters to skip"},
         },
         "required": ["path"],
@@ -56,16 +56,11 @@ fn read(call: &ToolCall<'_>) -> Result<Answer> {
     arguments.only(&ARGUMENTS)?;
     let path = arguments.word("path", "a path as search prints it")?;
     let path = path.filter(|path| !path.is_empty());
-    let required = || Error::refused("path is required: give the path as search prints it");
-    let path = path.ok_or_else(required)?;
-    let out_of_range = |problem: String| Error::Refused(format!("Invalid line range: {problem}"));
-    let line = |name| {
-        let line = arguments.integer_in(name, TAKES_LINE, 1..=usize::MAX);
-        line.map(|line| line.map(|line| u32::try_from(line).unwrap_or(u32::MAX)))
-            .map_err(|error| out_of_range(error.to_string()))
+    let Some(path) = path else {
+        return Err(Error::refused("path is required: give the path as search prints it"));
     };
-    let start = line("startLine")?;
-    let end = line("endLine")?;
+    let start = line(arguments, "startLine")?;
+    let end = line(arguments, "endLine")?;
     let takes = "a number of characters from 0 to 4294967295";
     let offset = arguments.integer_in("offset", takes, 0..=u32::MAX as usize);
     let offset = offset.map_err(|error| out_of_range(error.to_string()))?;
@@ -100,6 +95,17 @@ fn read(call: &ToolCall<'_>) -> Result<Answer> {
     page.map(Answer::from).map_err(out_of_range)
 }
 
+#[allow(clippy::needless_pass_by_value, reason = "as map_err wants it")]
+fn out_of_range(problem: String) -> Error {
+    Error::Refused(format!("Invalid line range: {problem}"))
+}
+
+fn line(arguments: &Arguments<'_>, name: &str) -> Result<Option<u32>> {
+    let line = arguments.integer_in(name, TAKES_LINE, 1..=usize::MAX);
+    let line = line.map_err(|error| out_of_range(error.to_string()))?;
+    Ok(line.map(|line| u32::try_from(line).unwrap_or(u32::MAX)))
+}
+
 /// Returns a whole conversation in the format of `read`; `None` if it is gone.
 pub fn transcript(
     engine: &Engine,
@@ -129,14 +135,13 @@ pub(super) fn target(
     name: &str,
     given: &str,
 ) -> Result<Option<(About, ReadFrom)>> {
-    let number = |text: &str| text.parse::<u32>().ok();
     let mut ways = vec![(given, ReadFrom::default())];
     if let Some((handle, line)) = given.rsplit_once(':')
-        && let Some(last) = number(line)
+        && let Ok(last) = line.parse::<u32>()
     {
         ways.push((handle, ReadFrom { line: last, offset: 0, is_exact: false }));
         if let Some((handle, line)) = handle.rsplit_once(':')
-            && let Some(line) = number(line)
+            && let Ok(line) = line.parse::<u32>()
         {
             ways.push((handle, ReadFrom { line, offset: last as usize, is_exact: true }));
         }
@@ -369,8 +374,8 @@ impl Exchanges<'_> {
     /// after a message of another role.
     fn begins(&self, turn: usize) -> bool {
         let is_later = self.first.is_some_and(|first| turn > first);
-        let role = |turn| self.session.role(turn);
-        turn == 0 || is_later && role(turn) == USER && role(turn - 1) != USER
+        turn == 0
+            || is_later && self.session.role(turn) == USER && self.session.role(turn - 1) != USER
     }
 }
 

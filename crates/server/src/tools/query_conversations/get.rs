@@ -140,8 +140,10 @@ fn other_key(
         named => named?,
     };
     let is_same = named.is_some_and(|it| (it.source, &it.id) == (about.source, &about.id));
-    let ignored = || format!("sessionKey {:?} is not of this session: ignored", snippet::echo(key));
-    Ok((!is_same).then(ignored))
+    if is_same {
+        return Ok(None);
+    }
+    Ok(Some(format!("sessionKey {:?} is not of this session: ignored", snippet::echo(key))))
 }
 
 fn not_found(call: &ToolCall<'_>, word: &str) -> Answer {
