@@ -32,7 +32,7 @@ use frame::{
 };
 use search::{
     facets,
-    page_query::{self, Ask},
+    page_query::{self, PageQuery},
 };
 use verbatim_base::model::Stop;
 use verbatim_engine::{Engine, Resources};
@@ -71,13 +71,13 @@ pub fn router(engine: Arc<Engine>, local_time: bool, resources: Resources) -> Ro
 }
 
 async fn search(State(site): Shared, RawQuery(query): RawQuery) -> Response {
-    let ask = Ask::parse(query.as_deref().unwrap_or_default());
-    html_for(&site, ask, search::page).await
+    let query = PageQuery::parse(query.as_deref().unwrap_or_default());
+    html_for(&site, query, search::page).await
 }
 
 fn facet_counts(site: &Site, query: &str, stop: &Stop) -> Result<Markup, Problem> {
     let is_first = page_query::fields(query).any(|(name, value)| name == "first" && value == "1");
-    facets::fragment(site, &Ask::parse(query), is_first, stop)
+    facets::fragment(site, &PageQuery::parse(query), is_first, stop)
 }
 
 async fn whole_conversation(
@@ -95,8 +95,10 @@ async fn whole_conversation(
         };
     }
     let view = ConversationView::new(id, None, query.as_deref().unwrap_or_default());
-    html_for(&site, view.ask().clone(), move |site, _, stop| conversation::page(site, &view, stop))
-        .await
+    html_for(&site, view.query().clone(), move |site, _, stop| {
+        conversation::page(site, &view, stop)
+    })
+    .await
 }
 
 /// Returns the route of a part of a conversation, from the message with the number in the address. A number
@@ -112,7 +114,7 @@ fn a_message(work: fn(&Site, &ConversationView, &Stop) -> Result<Markup, Problem
         }
         let Ok(number) = number.parse() else { return no_such_page(State(site)).await };
         let view = ConversationView::new(id, Some(number), query.as_deref().unwrap_or_default());
-        html_for(&site, view.ask().clone(), move |site, _, stop| work(site, &view, stop)).await
+        html_for(&site, view.query().clone(), move |site, _, stop| work(site, &view, stop)).await
     };
     get(answer)
 }
@@ -137,10 +139,10 @@ fn a_query(work: fn(&Site, &str, &Stop) -> Result<Markup, Problem>) -> Route {
     })
 }
 
-fn a_search(work: fn(&Site, &Ask, &Stop) -> Result<Markup, Problem>) -> Route {
+fn a_search(work: fn(&Site, &PageQuery, &Stop) -> Result<Markup, Problem>) -> Route {
     get(move |State(site): Shared, RawQuery(query)| async move {
-        let ask = Ask::parse(query.as_deref().unwrap_or_default());
-        html(&site, move |site, stop| work(site, &ask, stop)).await
+        let query = PageQuery::parse(query.as_deref().unwrap_or_default());
+        html(&site, move |site, stop| work(site, &query, stop)).await
     })
 }
 

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use crate::web::search::page_query::Ask;
+use crate::web::search::page_query::PageQuery;
 use verbatim_answer::conversation::DescribedConversation;
 use verbatim_engine::{Flag, Flags, count_of};
 use verbatim_text::amount::counted;
@@ -42,13 +42,13 @@ pub(crate) fn star(flags: &Flags, card: &DescribedConversation) -> Markup {
     }
 }
 
-pub(crate) fn hidden_note(flags: &Flags, ask: &Ask) -> Markup {
+pub(crate) fn hidden_note(flags: &Flags, query: &PageQuery) -> Markup {
     let hidden = count_of(&flags.hidden);
     html! {
-        @if hidden > 0 && !ask.hidden {
+        @if hidden > 0 && !query.hidden {
             p.note.left-out {
                 (counted(hidden, "conversation")) " that you hid " (if hidden == 1 { "is" } else { "are" }) " left out. "
-                a href=(Ask { hidden: true, page: 0, ..ask.clone() }.address()) { "Only the hidden ones" }
+                a href=(PageQuery { hidden: true, page: 0, ..query.clone() }.address()) { "Only the hidden ones" }
             }
         }
     }

@@ -8,7 +8,7 @@ use crate::web::{
         Frame, Tab,
         site::{Problem, Site},
     },
-    search::page_query::Ask,
+    search::page_query::PageQuery,
 };
 use verbatim_answer::conversation::{DescribedConversation, title_line};
 use verbatim_base::model::Stop;
@@ -118,9 +118,9 @@ fn way_back(found: &Forgettable) -> Markup {
 }
 
 fn plain_page(site: &Site, title: &str, body: Markup) -> Markup {
-    let ask = Ask::default();
+    let query = PageQuery::default();
     let tab = Tab::Elsewhere;
     let stamp = site.stamp();
-    let frame = Frame { title, tab, ask: &ask, messages: None, zone: None, stamp };
+    let frame = Frame { title, tab, query: &query, messages: None, zone: None, stamp };
     frame.around(html! { div.page.plain { main #main { (body) } } })
 }

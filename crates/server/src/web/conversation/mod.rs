@@ -29,7 +29,7 @@ use crate::web::{
     search::{
         excerpt::{FIRST_SPANS, few_words, marked, prose_around, readable, text_marks, whole},
         find::marks,
-        page_query::{Ask, ShownParts, Way, fields},
+        page_query::{PageQuery, ShownParts, Way, fields},
     },
 };
 use branches::Path;
@@ -71,25 +71,25 @@ pub(super) struct ConversationView {
     /// The id or its beginning, a title or a link.
     id: String,
     number: Option<u32>,
-    ask: Ask,
+    query: PageQuery,
     is_whole: bool,
 }
 
 impl ConversationView {
     pub(super) fn new(id: String, number: Option<u32>, query: &str) -> ConversationView {
         let is_whole = fields(query).any(|(name, value)| name == "all" && value == "1");
-        ConversationView { id, number, ask: Ask::parse(query), is_whole }
+        ConversationView { id, number, query: PageQuery::parse(query), is_whole }
     }
 
-    pub(super) fn ask(&self) -> &Ask {
-        &self.ask
+    pub(super) fn query(&self) -> &PageQuery {
+        &self.query
     }
 }
 
 struct OpenConversation {
     session: Session,
     card: DescribedConversation,
-    ask: Ask,
+    query: PageQuery,
     matches: Arc<Matches>,
     turn: Option<usize>,
     /// The wanted match of the chosen turn, from 0.
@@ -102,15 +102,15 @@ struct OpenConversation {
 
 pub(super) fn page(site: &Site, view: &ConversationView, stop: &Stop) -> Result<Markup, Problem> {
     let stamp = site.stamp();
-    let marker = marked_in(&view.ask);
+    let marker = marked_in(&view.query);
     let conversation = open(site, view, &marker, stop)?;
     let title = conversation.title();
     let flags = site.flags()?;
     let zone = Some(site.clock().zone());
     let messages = site.messages(stop);
-    let ask = &view.ask;
+    let query = &view.query;
     let tab = Tab::Elsewhere;
-    let frame = Frame { title: &title, tab, ask, messages, zone, stamp };
+    let frame = Frame { title: &title, tab, query, messages, zone, stamp };
     let (thread, place) = conversation.messages(site, &marker, stop);
     Ok(frame.around(html! {
         div.page.talk {
@@ -134,7 +134,7 @@ pub(super) fn page(site: &Site, view: &ConversationView, stop: &Stop) -> Result<
 
 /// Returns a message with its neighbours, for the pane beside the results.
 pub(super) fn peek(site: &Site, view: &ConversationView, stop: &Stop) -> Result<Markup, Problem> {
-    let marker = marked_in(&view.ask);
+    let marker = marked_in(&view.query);
     let (session, card) = find(site, &view.id, stop)?;
     let turn = turn_of(&session, view.number.unwrap_or(1))?;
     let mut reading = reading(site, &card, &marker, Highlighter::new());
@@ -143,13 +143,13 @@ pub(super) fn peek(site: &Site, view: &ConversationView, stop: &Stop) -> Result<
     let number = session.line(turn);
     let hit = session.message(turn);
     let files = MessageFiles::read(site, &card, session.about.source);
-    let address = address(&card, &view.ask, number);
+    let address = address(&card, &view.query, number);
     let message = ShownMessage {
         is_current: true,
         is_open: true,
         files: files.html(&hit),
         pictures: files.pictures(&hit),
-        ..ShownMessage::new(&session, turn, &hit, permalink(&card, &view.ask, number))
+        ..ShownMessage::new(&session, turn, &hit, permalink(&card, &view.query, number))
     };
     Ok(html! {
         header {
@@ -287,9 +287,9 @@ fn blocks_of_file(
     Ok(blocks)
 }
 
-fn marked_in(ask: &Ask) -> Marks {
-    match engine::trimmed(&ask.find) {
-        "" => marks(ask),
+fn marked_in(query: &PageQuery) -> Marks {
+    match engine::trimmed(&query.find) {
+        "" => marks(query),
         find => text_marks(find),
     }
 }
@@ -361,18 +361,18 @@ fn open(
 ) -> Result<OpenConversation, Problem> {
     let (session, card) = find(site, &view.id, stop)?;
     let mut turn = view.number.map(|number| turn_of(&session, number)).transpose()?;
-    let parts = view.ask.view;
+    let parts = view.query.view;
     let matches = match marker {
         Marks::None => Arc::default(),
         _ => {
             let key = (session.about.source, session.about.id.clone());
-            let find = view.ask.find.clone();
-            let query = Ask { find, view: parts, ..view.ask.bare() }.query();
+            let find = view.query.find.clone();
+            let query = PageQuery { find, view: parts, ..view.query.bare() }.to_query_string();
             site.matches(key, query, || find_matches(&session, &card, parts, marker, stop))?
         }
     };
     // The page of a search inside the conversation begins at the first match.
-    if turn.is_none() && !view.ask.find.is_empty() {
+    if turn.is_none() && !view.query.find.is_empty() {
         turn = matches.turns.first().copied();
     }
     let mut path = Path::through(&session, &follows(site, &session, stop)?, turn);
@@ -380,10 +380,10 @@ fn open(
         path.retain(|at| Some(at) == turn || is_turn_in_view(&session, at, parts, &card));
     }
     let related = RelatedSessions::find(&site.engine, &session, stop)?;
-    let hit = view.ask.hit;
+    let hit = view.query.hit;
     let is_whole = view.is_whole;
-    let ask = Ask { hit: 0, ..view.ask.clone() };
-    Ok(OpenConversation { session, card, ask, matches, turn, hit, path, related, is_whole })
+    let query = PageQuery { hit: 0, ..view.query.clone() };
+    Ok(OpenConversation { session, card, query, matches, turn, hit, path, related, is_whole })
 }
 
 fn is_turn_in_view(
@@ -419,16 +419,16 @@ fn find_matches(
 }
 
 /// Returns the address of a message, with the text to mark: of its match, if there is such a text.
-pub(super) fn address(card: &DescribedConversation, ask: &Ask, number: u32) -> String {
-    match ask.sought() {
-        "" => permalink(card, ask, number),
-        _ => format!("{}/{number}{}#hit", card.address(), ask.marks()),
+pub(super) fn address(card: &DescribedConversation, query: &PageQuery, number: u32) -> String {
+    match query.sought() {
+        "" => permalink(card, query, number),
+        _ => format!("{}/{number}{}#hit", card.address(), query.marks()),
     }
 }
 
 /// Returns the address of the head of a message, with the text to mark.
-fn permalink(card: &DescribedConversation, ask: &Ask, number: u32) -> String {
-    format!("{}/{number}{}#m{number}", card.address(), ask.marks())
+fn permalink(card: &DescribedConversation, query: &PageQuery, number: u32) -> String {
+    format!("{}/{number}{}#m{number}", card.address(), query.marks())
 }
 
 fn is_web_address(link: &str) -> bool {
@@ -455,16 +455,16 @@ impl OpenConversation {
     }
 
     fn link(&self, turn: usize) -> String {
-        address(&self.card, &self.ask, self.session.line(turn))
+        address(&self.card, &self.query, self.session.line(turn))
     }
 
     fn link_to(&self, turn: usize, hit: usize) -> String {
-        let ask = Ask { hit, ..self.ask.clone() };
-        address(&self.card, &ask, self.session.line(turn))
+        let query = PageQuery { hit, ..self.query.clone() };
+        address(&self.card, &query, self.session.line(turn))
     }
 
     fn permalink(&self, turn: usize) -> String {
-        permalink(&self.card, &self.ask, self.session.line(turn))
+        permalink(&self.card, &self.query, self.session.line(turn))
     }
 
     fn place(&self) -> Option<usize> {
@@ -505,7 +505,7 @@ impl OpenConversation {
     /// Returns the messages, and the place of the current match in the chosen message.
     fn messages(&self, site: &Site, marker: &Marks, stop: &Stop) -> (Markup, HitPlace) {
         let mut reading = MessageSettings {
-            view: self.ask.view,
+            view: self.query.view,
             hit: self.hit,
             ..reading(site, &self.card, marker, Highlighter::new())
         };
@@ -530,7 +530,7 @@ impl OpenConversation {
         let messages: Vec<ShownMessage<'_>> = on_page.collect();
         let thread = MessageThread::new(&reading, &messages);
         // The chosen message is on the page in every view.
-        let view = self.ask.view;
+        let view = self.query.view;
         let is_bare = view != ShownParts::All
             && !turns.iter().any(|turn| is_turn_in_view(&self.session, *turn, view, &self.card));
         let html = html! {
@@ -609,7 +609,7 @@ impl OpenConversation {
                 None if messages > 0 => {
                     b { (counted(all, "hit")) span { " in " (counted(messages, "message")) } }
                 }
-                None if self.ask.view != ShownParts::All => b { "No match in this view" },
+                None if self.query.view != ShownParts::All => b { "No match in this view" },
                 None if !marker.spans(&self.title(), FIRST_SPANS).is_empty() => b { "Only the title matches" },
                 None => b { "No match in this conversation" },
             }
@@ -617,24 +617,25 @@ impl OpenConversation {
     }
 
     fn link_in_view(&self, view: ShownParts) -> String {
-        let ask = Ask { view, ..self.ask.clone() };
+        let query = PageQuery { view, ..self.query.clone() };
         match self.turn {
-            Some(turn) => address(&self.card, &ask, self.session.line(turn)),
-            None => format!("{}{}", self.card.address(), ask.marks()),
+            Some(turn) => address(&self.card, &query, self.session.line(turn)),
+            None => format!("{}{}", self.card.address(), query.marks()),
         }
     }
 
     fn find_form(&self) -> Markup {
-        let query = Ask { find: String::new(), page: 0, ..self.ask.clone() }.query();
+        let query =
+            PageQuery { find: String::new(), page: 0, ..self.query.clone() }.to_query_string();
         html! {
             form.within.row role="search" aria-label="This conversation" action=(self.card.address()) method="get" {
                 @for (name, value) in fields(&query) { input type="hidden" name=(name) value=(value); }
                 label.sr for="within" { "Text to find in this conversation" }
-                input.field #within type="search" name="find" value=(self.ask.find) dir="auto"
+                input.field #within type="search" name="find" value=(self.query.find) dir="auto"
                     placeholder="Find in this conversation" autocomplete="off" spellcheck="false" aria-keyshortcuts="f";
                 nav.views aria-label="What is shown" {
                     @for view in ShownParts::EACH {
-                        a href=(self.link_in_view(view)) aria-current=[(view == self.ask.view).then_some("true")] { (view.label()) }
+                        a href=(self.link_in_view(view)) aria-current=[(view == self.query.view).then_some("true")] { (view.label()) }
                         " "
                     }
                 }
@@ -643,13 +644,15 @@ impl OpenConversation {
     }
 
     fn match_bar(&self, marker: &Marks, place: HitPlace) -> Markup {
-        if self.ask.sought().is_empty() {
+        if self.query.sought().is_empty() {
             return html! {};
         }
         let [before, after] = self.neighbours(place);
-        let way = match self.ask.way {
-            Way::Meaning if self.ask.find.is_empty() => "its words",
-            _ if self.ask.find.is_empty() => self.ask.reads().map_or("exact", |(_, words)| words),
+        let way = match self.query.way {
+            Way::Meaning if self.query.find.is_empty() => "its words",
+            _ if self.query.find.is_empty() => {
+                self.query.reads().map_or("exact", |(_, words)| words)
+            }
             _ => "exact",
         };
         html! {
@@ -658,17 +661,17 @@ impl OpenConversation {
                 (match_button(after, "next", "n", html! { span { "Next" } " ›" }))
                 p.count {
                     (self.match_count(marker, place))
-                    " " span dir="auto" { "“" bdi { (snippet::echo(self.ask.sought())) } "”, " (way) }
+                    " " span dir="auto" { "“" bdi { (snippet::echo(self.query.sought())) } "”, " (way) }
                 }
                 span.of aria-hidden="true" dir="auto" { (self.title()) }
-                a.back href=(self.ask.address()) rel="up" aria-keyshortcuts="u" { "All results" }
+                a.back href=(self.query.address()) rel="up" aria-keyshortcuts="u" { "All results" }
             }
         }
     }
 
     /// Returns the list beside the messages: the matches or, without a search, the prompts of the person.
     fn side_list(&self, marker: &Marks) -> Markup {
-        let is_search = !self.ask.sought().is_empty();
+        let is_search = !self.query.sought().is_empty();
         let prompts: Vec<usize>;
         let turns: &[usize] = if is_search {
             &self.matches.turns
@@ -686,7 +689,7 @@ impl OpenConversation {
             nav.where aria-label=(label) {
                 p {
                     @if is_search {
-                        a href=(self.ask.address()) rel="up" aria-keyshortcuts="u" { "← All results" }
+                        a href=(self.query.address()) rel="up" aria-keyshortcuts="u" { "← All results" }
                     } @else if !rows.is_empty() { b { "What you wrote" } }
                 }
                 @if start > 0 { p.note { (counted(start, "row")) " before these" } }
@@ -718,8 +721,8 @@ impl OpenConversation {
         let clock = site.clock();
         let address = self.card.address();
         let at = self.turn.map_or(String::new(), |turn| format!("&at={}", self.session.line(turn)));
-        let ask = Ask { hit: self.hit, ..self.ask.clone() };
-        let way_back = ask.marks().replacen('?', "&", 1) + &at;
+        let query = PageQuery { hit: self.hit, ..self.query.clone() };
+        let way_back = query.marks().replacen('?', "&", 1) + &at;
         html! {
             details.about {
                 summary { "About" span.sr { " this conversation" } }

@@ -11,7 +11,7 @@ use super::flags::{HIDE, STAR};
 use crate::web::{
     conversation,
     frame::site::{Problem, Site, SiteState, changed, refused},
-    search::page_query::{Ask, fields},
+    search::page_query::{PageQuery, fields},
 };
 use verbatim_base::model::Stop;
 use verbatim_engine::{Error, Flag, Flags};
@@ -45,8 +45,9 @@ pub(crate) async fn set(
         Flags::set(site.engine.config(), flag, conversation, is_set)?;
         let at =
             fields(&query).find_map(|(name, value)| (name == "at").then(|| value.parse().ok())?);
-        let ask = Ask::parse(&query);
-        Ok(at.map_or(card.address() + &ask.marks(), |at| conversation::address(&card, &ask, at)))
+        let query = PageQuery::parse(&query);
+        Ok(at
+            .map_or(card.address() + &query.marks(), |at| conversation::address(&card, &query, at)))
     };
     match changed(&site, work).await {
         Ok(address) => Redirect::to(&address).into_response(),

@@ -8,7 +8,7 @@ use super::{
     site::{Problem, Site},
     upload::MOST_UPLOAD_BYTES,
 };
-use crate::web::search::page_query::Ask;
+use crate::web::search::page_query::PageQuery;
 use verbatim_base::model::Stop;
 use verbatim_text::amount::{bytes, counted};
 
@@ -16,14 +16,14 @@ use verbatim_text::amount::{bytes, counted};
 const BAR: f64 = 1e4;
 
 pub(crate) fn page(site: &Site, stop: &Stop) -> Result<Markup, Problem> {
-    Ok(page_on(site, Tab::Import, &Ask::default(), site.messages(stop)))
+    Ok(page_on(site, Tab::Import, &PageQuery::default(), site.messages(stop)))
 }
 
 /// Returns the page; the tab for searches has it if the home folder has no chats.
-pub(crate) fn page_on(site: &Site, tab: Tab, ask: &Ask, messages: Option<u64>) -> Markup {
+pub(crate) fn page_on(site: &Site, tab: Tab, query: &PageQuery, messages: Option<u64>) -> Markup {
     let title = "Bring your chats";
     let stamp = site.stamp();
-    let frame = Frame { title, tab, ask, messages, zone: None, stamp };
+    let frame = Frame { title, tab, query, messages, zone: None, stamp };
     frame.around(html! {
         div.page.plain {
             nav.here-nav aria-label="On this page" {

@@ -14,8 +14,8 @@ pub(super) mod upload;
 use maud::{DOCTYPE, Markup, html};
 
 use crate::web::search::{
-    chosen_filters::{chosen, when},
-    page_query::{Ask, Way, fields},
+    chosen_filters::{chosen, date_fields},
+    page_query::{PageQuery, Way, fields},
 };
 use assets::{FAVICON, SCRIPT, STYLE};
 use verbatim_engine::ReadingKind;
@@ -33,7 +33,7 @@ pub(super) enum Tab {
 pub(super) struct Frame<'a> {
     pub(super) title: &'a str,
     pub(super) tab: Tab,
-    pub(super) ask: &'a Ask,
+    pub(super) query: &'a PageQuery,
     pub(super) messages: Option<u64>,
     pub(super) zone: Option<String>,
     /// The stamp of the data on the page. The script compares stamps to see whether something changed.
@@ -76,7 +76,9 @@ impl Frame<'_> {
         ];
         // The search stays when the reader goes from its results to its statistics, and back.
         let query = match self.tab {
-            Tab::Search | Tab::Statistics => Ask { page: 0, ..self.ask.clone() }.query(),
+            Tab::Search | Tab::Statistics => {
+                PageQuery { page: 0, ..self.query.clone() }.to_query_string()
+            }
             _ => String::new(),
         };
         let placeholder = match self.messages {
@@ -104,16 +106,16 @@ impl Frame<'_> {
                             }
                         }
                         label.sr for="q" { "Text to find" }
-                        input #q type="search" name="q" value=(self.ask.q) placeholder=(placeholder)
+                        input #q type="search" name="q" value=(self.query.q) placeholder=(placeholder)
                             dir="auto" autocomplete="off" autocapitalize="off" spellcheck="false"
                             enterkeyhint="search" aria-keyshortcuts="/ Control+K"
                             autofocus[self.tab == Tab::Search];
                         a.clear href="/" aria-label="Clear the text" title="Clear the text" { "×" }
                         fieldset.seg.opts {
                             legend.sr { "How the text matches" }
-                            (option("case", "1", self.ask.is_case_sensitive, "Aa", "Letter case matters"))
-                            (option("word", "1", self.ask.is_word, "ab|", "Only whole words"))
-                            @let is_expression = self.ask.reading == Some(ReadingKind::Expression);
+                            (option("case", "1", self.query.is_case_sensitive, "Aa", "Letter case matters"))
+                            (option("word", "1", self.query.is_word, "ab|", "Only whole words"))
+                            @let is_expression = self.query.reading == Some(ReadingKind::Expression);
                             (option("match", "regex", is_expression, ".*", "A regular expression"))
                         }
                         fieldset.seg {
@@ -130,7 +132,7 @@ impl Frame<'_> {
     fn way(&self, way: Way, label: &str) -> Markup {
         html! {
             label {
-                input type="radio" name="mode" value=(way.name()) checked[self.ask.way == way];
+                input type="radio" name="mode" value=(way.name()) checked[self.query.way == way];
                 span { (label) }
             }
         }
@@ -196,24 +198,24 @@ fn keys() -> Markup {
 
 /// Returns the page that explains an error. It keeps the filters of the request, and offers its dates for
 /// correction.
-pub(super) fn problem(heading: &str, what: &Markup, ask: &Ask) -> Markup {
+pub(super) fn problem(heading: &str, what: &Markup, query: &PageQuery) -> Markup {
     let title = heading;
     let tab = Tab::Elsewhere;
     let stamp = "";
-    let frame = Frame { title, tab, ask, messages: None, zone: None, stamp };
-    let mut others = Ask { q: String::new(), way: Way::Exact, ..ask.clone() };
+    let frame = Frame { title, tab, query, messages: None, zone: None, stamp };
+    let mut others = PageQuery { q: String::new(), way: Way::Exact, ..query.clone() };
     others.filters.since = None;
     others.filters.until = None;
     others.filters.within.clear();
-    let others = others.query();
+    let others = others.to_query_string();
     frame.around(html! {
         div.page.plain {
             main #main {
                 h1 { (heading) }
                 (what)
-                @if ask.has_filters() {
-                    (when(ask, true))
-                    p.note { "Filters: " bdi { (chosen(ask)) } }
+                @if query.has_filters() {
+                    (date_fields(query, true))
+                    p.note { "Filters: " bdi { (chosen(query)) } }
                     @for (name, value) in fields(&others) { input type="hidden" name=(name) value=(value) form="find"; }
                 }
                 p.row.acts {

@@ -18,7 +18,7 @@ use super::{import_state::Imports, labels::moment};
 use crate::{
     http::busy,
     tools::REQUEST_LOCK_WAIT,
-    web::{frame, search::page_query::Ask},
+    web::{frame, search::page_query::PageQuery},
 };
 use verbatim_answer::{
     clock::Clock,
@@ -311,11 +311,11 @@ impl Problem {
     }
 
     /// Returns a heading in the form of a sentence, and the details. Links keep the text of the request.
-    fn words(&self, ask: &Ask) -> (String, Markup) {
+    fn words(&self, query: &PageQuery) -> (String, Markup) {
         let (heading, what) = match self {
             Problem::Several(word, candidates, total) => {
                 let heading = format!("“{word}” may be any of {}", counted(*total, "conversation"));
-                return (heading, candidates_of(candidates, *total, ask));
+                return (heading, candidates_of(candidates, *total, query));
             }
             Problem::Missing(what) => ("Nothing is here".to_owned(), sentence(what)),
             Problem::Wrong(what) => ("This cannot be searched for".to_owned(), sentence(what)),
@@ -338,13 +338,13 @@ impl Problem {
 }
 
 /// Returns the list of the conversations that an address may mean.
-fn candidates_of(candidates: &[Heading], total: usize, ask: &Ask) -> Markup {
+fn candidates_of(candidates: &[Heading], total: usize, query: &PageQuery) -> Markup {
     let more = total - candidates.len();
     html! {
         ul.list {
             @for it in candidates {
                 li {
-                    a href=(page_path(&it.id) + &ask.marks()) { bdi { (title_line(&it.title)) } }
+                    a href=(page_path(&it.id) + &query.marks()) { bdi { (title_line(&it.title)) } }
                     " " span.note { code { (it.id) } " " (moment(Clock::new(false), it.last)) }
                     " " span.n { (counted(it.messages as usize, "message")) }
                 }
@@ -411,19 +411,19 @@ pub(crate) async fn html(
     site: &Arc<SiteState>,
     work: impl Fn(&Site, &Stop) -> Result<Markup, Problem> + Send + 'static,
 ) -> Response {
-    html_for(site, Ask::default(), move |site, _, stop| work(site, stop)).await
+    html_for(site, PageQuery::default(), move |site, _, stop| work(site, stop)).await
 }
 
 /// Answers with an HTML page for a request; an error page keeps the text of the request.
 pub(crate) async fn html_for(
     site: &Arc<SiteState>,
-    ask: Ask,
-    work: impl Fn(&Site, &Ask, &Stop) -> Result<Markup, Problem> + Send + 'static,
+    query: PageQuery,
+    work: impl Fn(&Site, &PageQuery, &Stop) -> Result<Markup, Problem> + Send + 'static,
 ) -> Response {
-    let of = ask.clone();
+    let of = query.clone();
     match run(site, move |site, stop| work(site, &of, stop)).await {
         Ok(page) => answer(StatusCode::OK, "text/html; charset=utf-8", page.into_string()),
-        Err(problem) => refused_for(&problem, &ask),
+        Err(problem) => refused_for(&problem, &query),
     }
 }
 
@@ -479,12 +479,12 @@ pub(crate) async fn text(
 
 /// Answers with an error page.
 pub(crate) fn refused(problem: &Problem) -> Response {
-    refused_for(problem, &Ask::default())
+    refused_for(problem, &PageQuery::default())
 }
 
-fn refused_for(problem: &Problem, ask: &Ask) -> Response {
-    let (heading, what) = problem.words(ask);
-    let page = frame::problem(&heading, &what, ask);
+fn refused_for(problem: &Problem, query: &PageQuery) -> Response {
+    let (heading, what) = problem.words(query);
+    let page = frame::problem(&heading, &what, query);
     answer(problem.status(), "text/html; charset=utf-8", page.into_string())
 }
 
@@ -543,8 +543,9 @@ mod tests {
     fn counts_that_take_too_long_are_lower_bounds() {
         let export = TestExport::indexed(&["red"]);
         let site = Site::of(&state_of(&export));
-        let ask = Ask::parse("q=red");
-        let counted = facets::count(&site, &ask, &Flags::default(), Duration::ZERO, &Stop::never());
+        let query = PageQuery::parse("q=red");
+        let counted =
+            facets::count(&site, &query, &Flags::default(), Duration::ZERO, &Stop::never());
         assert!(!counted.expect("no error").is_complete);
     }
 

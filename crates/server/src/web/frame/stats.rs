@@ -13,7 +13,7 @@ use super::{
 use crate::web::search::{
     chosen_filters::chosen,
     facets::everything,
-    page_query::{Ask, NO_PROJECT, ShownParts, Way},
+    page_query::{NO_PROJECT, PageQuery, ShownParts, Way},
     scope::{choice, scope},
 };
 use verbatim_answer::conversation::title_line;
@@ -39,11 +39,11 @@ struct MessageFigures {
 }
 
 impl MessageFigures {
-    fn count(site: &Site, ask: &Ask, stop: &Stop) -> Result<MessageFigures, Problem> {
+    fn count(site: &Site, query: &PageQuery, stop: &Stop) -> Result<MessageFigures, Problem> {
         let sources = site.engine.all_sources();
         let clock = site.clock();
-        if !ask.text().is_empty() {
-            let choice = choice(site, ask, &site.flags()?, stop)?;
+        if !query.text().is_empty() {
+            let choice = choice(site, query, &site.flags()?, stop)?;
             let places = site.places(true, stop)?;
             let request = &choice.request;
             let mut counts = sources.facets(
@@ -78,9 +78,9 @@ impl MessageFigures {
                 of_all: None,
             });
         }
-        let mut scope = scope(site, ask, &site.flags()?, stop)?.0;
+        let mut scope = scope(site, query, &site.flags()?, stop)?.0;
         let mut of_all = None;
-        if !ask.has_filters() {
+        if !query.has_filters() {
             scope = Scope::default();
             let tally = site.engine.tally(&scope, &|time| clock.day(time), stop)?;
             of_all = Some(([tally.first, tally.last], longest(&site.engine, stop)?));
@@ -91,26 +91,26 @@ impl MessageFigures {
     }
 }
 
-pub(crate) fn page(site: &Site, ask: &Ask, stop: &Stop) -> Result<Markup, Problem> {
+pub(crate) fn page(site: &Site, query: &PageQuery, stop: &Stop) -> Result<Markup, Problem> {
     let stamp = site.stamp();
     let clock = site.clock();
     // An hour cannot be counted, and a search by meaning has no number of messages.
-    let ask = &Ask {
+    let query = &PageQuery {
         find: String::new(),
         view: ShownParts::All,
         page: 0,
         hour: None,
         way: Way::Exact,
-        ..ask.clone()
+        ..query.clone()
     };
-    let figures = MessageFigures::count(site, ask, stop)?;
+    let figures = MessageFigures::count(site, query, stop)?;
     let counts = &*figures.counts;
-    let of_filters = site.chosen(&ask.conversations(), stop)?.notes;
+    let of_filters = site.chosen(&query.conversations(), stop)?.notes;
     let title = "Statistics";
     let tab = Tab::Statistics;
     let messages = site.messages(stop);
     let zone = Some(clock.zone());
-    let frame = Frame { title, tab, ask, messages, zone, stamp };
+    let frame = Frame { title, tab, query, messages, zone, stamp };
     let months = months(&counts.months);
     Ok(frame.around(html! {
         div.page.plain {
@@ -124,31 +124,31 @@ pub(crate) fn page(site: &Site, ask: &Ask, stop: &Stop) -> Result<Markup, Proble
             }
             main #main {
                 h1 { (counted(counts.messages as usize, "message")) " in " (counted(counts.conversations, "conversation")) }
-                (figures_line(site, ask, &figures))
+                (figures_line(site, query, &figures))
                 @for note in counts.notes.iter().chain(&of_filters) { p.say.warn { b { "Note" } " " (note.to_string()) "." } }
                 section aria-labelledby="by-month" {
                     h2 #by-month { "Messages by month" }
-                    (columns(&months, &|month| in_month(ask, month)))
-                    (months_as_table(&months, ask))
+                    (columns(&months, &|month| in_month(query, month)))
+                    (months_as_table(&months, query))
                 }
                 section aria-labelledby="by-hour" {
                     h2 #by-hour { "Hour and weekday" }
-                    (heat(&figures.hours, &|hour| in_hour(ask, hour)))
-                    (hours_as_table(&figures.hours, ask))
+                    (heat(&figures.hours, &|hour| in_hour(query, hour)))
+                    (hours_as_table(&figures.hours, query))
                 }
                 div.two {
                     (table("by-service", "Services", &counts.services, &|name| service(name),
-                        &|name| named(ask, "service", name)))
+                        &|name| named(query, "service", name)))
                     (table("by-role", "Who wrote", &counts.roles, &|name| html! { (role_name(name)) },
-                        &|name| by_role(ask, name)))
+                        &|name| by_role(query, name)))
                     @if !counts.models.is_empty() {
                         (table("by-model", "Models", &counts.models, &|name| html! { (name) },
-                            &|name| named(ask, "model", name)))
+                            &|name| named(query, "model", name)))
                     }
                     @if counts.projects.len() > 1 {
                         (table("by-project", "Projects", &counts.projects,
                             &|name| html! { @if name.is_empty() { "No project" } @else { (name) } },
-                            &|name| named(ask, "project", if name.is_empty() { NO_PROJECT } else { name })))
+                            &|name| named(query, "project", if name.is_empty() { NO_PROJECT } else { name })))
                     }
                     @if let Some((_, longest)) = &figures.of_all { (longest_table(site, longest)) }
                 }
@@ -157,30 +157,30 @@ pub(crate) fn page(site: &Site, ask: &Ask, stop: &Stop) -> Result<Markup, Proble
     }))
 }
 
-fn in_month(ask: &Ask, month: &str) -> String {
-    let mut ask = ask.clone();
-    ask.filters.since = Some(month.to_owned());
-    ask.filters.until = Some(month.to_owned());
-    ask.address()
+fn in_month(query: &PageQuery, month: &str) -> String {
+    let mut query = query.clone();
+    query.filters.since = Some(month.to_owned());
+    query.filters.until = Some(month.to_owned());
+    query.address()
 }
 
-fn in_hour(ask: &Ask, hour: i64) -> String {
-    Ask { hour: Some(hour), ..ask.clone() }.address()
+fn in_hour(query: &PageQuery, hour: i64) -> String {
+    PageQuery { hour: Some(hour), ..query.clone() }.address()
 }
 
-fn named(ask: &Ask, filter: &str, name: &str) -> String {
-    let mut ask = ask.clone();
-    ask.filters.names.set(filter, vec![name.to_owned()]);
-    ask.address()
+fn named(query: &PageQuery, filter: &str, name: &str) -> String {
+    let mut query = query.clone();
+    query.filters.names.set(filter, vec![name.to_owned()]);
+    query.address()
 }
 
-fn by_role(ask: &Ask, role: &str) -> String {
-    let mut ask = ask.clone();
-    ask.filters.roles = vec![role.to_owned()];
-    ask.address()
+fn by_role(query: &PageQuery, role: &str) -> String {
+    let mut query = query.clone();
+    query.filters.roles = vec![role.to_owned()];
+    query.address()
 }
 
-fn figures_line(site: &Site, ask: &Ask, figures: &MessageFigures) -> Markup {
+fn figures_line(site: &Site, query: &PageQuery, figures: &MessageFigures) -> Markup {
     let clock = site.clock();
     html! {
         @match &figures.of_all {
@@ -192,10 +192,10 @@ fn figures_line(site: &Site, ask: &Ask, figures: &MessageFigures) -> Markup {
                 (share_sentence(&figures.counts))
             },
             None => p {
-                @if !ask.text().is_empty() { "They have “" bdi { (snippet::echo(ask.text())) } "”. " }
-                @if ask.has_filters() { "Filters: " bdi { (chosen(ask)) } ". " }
+                @if !query.text().is_empty() { "They have “" bdi { (snippet::echo(query.text())) } "”. " }
+                @if query.has_filters() { "Filters: " bdi { (chosen(query)) } ". " }
                 (share_sentence(&figures.counts)) " "
-                a href=(ask.address()) { "Show them" } " · " a href="/stats" { "All messages" }
+                a href=(query.address()) { "Show them" } " · " a href="/stats" { "All messages" }
             },
         }
     }
@@ -209,17 +209,17 @@ fn share_sentence(counts: &Facets) -> String {
     }
 }
 
-fn months_as_table(months: &[(String, u64)], ask: &Ask) -> Markup {
+fn months_as_table(months: &[(String, u64)], query: &PageQuery) -> Markup {
     let head = html! { th scope="col" { "Month" } th.r scope="col" { "Messages" } };
     let rows = html! {
         @for (month, count) in months.iter().rev() {
-            tr { th scope="row" { a href=(in_month(ask, month)) { (month_name(month)) } } td.r { (grouped(*count as usize)) } }
+            tr { th scope="row" { a href=(in_month(query, month)) { (month_name(month)) } } td.r { (grouped(*count as usize)) } }
         }
     };
     as_table("Messages by month", &head, &rows)
 }
 
-fn hours_as_table(hours: &BTreeMap<i64, u64>, ask: &Ask) -> Markup {
+fn hours_as_table(hours: &BTreeMap<i64, u64>, query: &PageQuery) -> Markup {
     let head = html! { th scope="col" { "Hour" } @for day in DAYS { th.r scope="col" { (day) } } };
     let rows = html! {
         @for hour in 0..HOURS {
@@ -228,7 +228,7 @@ fn hours_as_table(hours: &BTreeMap<i64, u64>, ask: &Ask) -> Markup {
                 @for day in 0..DAYS.len() {
                     @let count = count_at(hours, day, hour) as usize;
                     td.r {
-                        @if count == 0 { "0" } @else { a href=(in_hour(ask, (day * HOURS + hour) as i64)) { (grouped(count)) } }
+                        @if count == 0 { "0" } @else { a href=(in_hour(query, (day * HOURS + hour) as i64)) { (grouped(count)) } }
                     }
                 }
             }

@@ -7,7 +7,7 @@ use super::{
     labels::label_of,
     site::{Problem, Site},
 };
-use crate::web::search::page_query::Ask;
+use crate::web::search::page_query::PageQuery;
 use verbatim_answer::hint::because;
 use verbatim_base::model::Stop;
 use verbatim_engine::{self as engine, SourceStatus, ago};
@@ -17,10 +17,10 @@ pub(crate) fn page(site: &Site, stop: &Stop) -> Result<Markup, Problem> {
     let stamp = site.stamp();
     let status = engine::status(site.engine.all_sources(), stop);
     let notes = site.engine.all_sources().problems(stop);
-    let ask = Ask::default();
+    let query = PageQuery::default();
     let messages = site.messages(stop);
     let title = "Status";
-    let frame = Frame { title, tab: Tab::Status, ask: &ask, messages, zone: None, stamp };
+    let frame = Frame { title, tab: Tab::Status, query: &query, messages, zone: None, stamp };
     let behind = status.sources.iter().filter(|source| source.by_like.is_some()).count();
     let broken = status.sources.iter().filter(|source| source.error.is_some()).count();
     let heading = match (status.sources.len(), broken, behind) {

@@ -8,7 +8,7 @@ use maud::{Markup, html};
 use super::{
     chosen_filters::chosen_names,
     find::question,
-    page_query::{Ask, NO_PROJECT, Way},
+    page_query::{NO_PROJECT, PageQuery, Way},
     scope::{choice, scope},
 };
 use crate::web::frame::{
@@ -45,20 +45,20 @@ const ROLES: [&str; 4] = ["assistant", "user", "tool", "system"];
 /// Returns the filters and the timeline with counts. With `is_first`, counts only for a short time.
 pub(crate) fn fragment(
     site: &Site,
-    ask: &Ask,
+    query: &PageQuery,
     is_first: bool,
     stop: &Stop,
 ) -> Result<Markup, Problem> {
     let flags = site.flags()?;
     let most = if is_first { MOST_FIRST_COUNTING } else { MOST_COUNTING };
-    let facets = &*count(site, ask, &flags, most, stop)?;
+    let facets = &*count(site, query, &flags, most, stop)?;
     // A conversation whose title alone matches has no message to count.
     let has_some = facets.messages > 0 || !facets.is_complete;
-    let is_exact = ask.way == Way::Exact && !ask.text().is_empty();
+    let is_exact = query.way == Way::Exact && !query.text().is_empty();
 
     Ok(html! {
-        (filters(site, ask, Some(facets), &flags, stop)?)
-        (timeline(site, ask, facets, stop)?)
+        (filters(site, query, Some(facets), &flags, stop)?)
+        (timeline(site, query, facets, stop)?)
         @if is_exact && has_some {
             span #status {
                 b #total data-count=(facets.messages)
@@ -75,24 +75,24 @@ pub(crate) fn fragment(
 /// Counts the matching messages. At the time limit, counting stops, and the counts are incomplete.
 pub(crate) fn count(
     site: &Site,
-    ask: &Ask,
+    query: &PageQuery,
     flags: &Flags,
     most: Duration,
     stop: &Stop,
 ) -> Result<Arc<Facets>, Problem> {
     // Hours are not counted.
-    if ask.hour.is_some() {
+    if query.hour.is_some() {
         return Ok(Arc::default());
     }
-    if ask.way == Way::Meaning && !ask.text().is_empty() {
-        return Ok(Arc::new(of_nearest(site, ask, flags, stop)?));
+    if query.way == Way::Meaning && !query.text().is_empty() {
+        return Ok(Arc::new(of_nearest(site, query, flags, stop)?));
     }
-    if ask.text().is_empty() {
-        let ChosenIds { only: conversations, without } = choice(site, ask, flags, stop)?.ids;
+    if query.text().is_empty() {
+        let ChosenIds { only: conversations, without } = choice(site, query, flags, stop)?.ids;
         let scope = Scope { conversations, without, ..Scope::default() };
         return Ok(site.totals(&scope, || everything(site, &scope, stop))?);
     }
-    let choice = choice(site, ask, flags, stop)?;
+    let choice = choice(site, query, flags, stop)?;
     let clock = site.clock();
     let limited = stop.within(most);
     let facets = site.places(true, &limited).and_then(|places| {
@@ -106,33 +106,38 @@ pub(crate) fn count(
 
 /// Counts the nearest messages of a search by meaning. As in an exact search, each facet ignores the filter of
 /// its own kind.
-fn of_nearest(site: &Site, ask: &Ask, flags: &Flags, stop: &Stop) -> Result<Facets, Problem> {
+fn of_nearest(
+    site: &Site,
+    query: &PageQuery,
+    flags: &Flags,
+    stop: &Stop,
+) -> Result<Facets, Problem> {
     let places = site.places(true, stop)?;
     let clock = site.clock();
-    let nearest = Nearest { site, ask, flags, stop, best: ranked(site, ask, flags, stop)? };
+    let nearest = Nearest { site, query, flags, stop, best: ranked(site, query, flags, stop)? };
     let mut facets =
         Facets { messages: nearest.best.len() as u64, is_complete: true, ..Facets::default() };
-    for one in nearest.without(|ask| ask.filters.names.set("service", Vec::new()))? {
+    for one in nearest.without(|query| query.filters.names.set("service", Vec::new()))? {
         let service = place_of(&one, &places).map_or(one.source.name(), |place| &*place.service);
         add(&mut facets.services, service, 1);
     }
-    for one in nearest.without(|ask| ask.filters.names.set("project", Vec::new()))? {
+    for one in nearest.without(|query| query.filters.names.set("project", Vec::new()))? {
         let named = place_of(&one, &places).map(|place| &*place.projects).unwrap_or_default();
         for project in Place::named_projects(named) {
             add(&mut facets.projects, project, 1);
         }
     }
-    for one in nearest.without(|ask| ask.filters.names.set("model", Vec::new()))? {
+    for one in nearest.without(|query| query.filters.names.set("model", Vec::new()))? {
         for model in place_of(&one, &places).into_iter().flat_map(|place| &place.models) {
             add(&mut facets.models, model, 1);
         }
     }
-    for one in nearest.without(|ask| ask.filters.roles.clear())? {
+    for one in nearest.without(|query| query.filters.roles.clear())? {
         add(&mut facets.roles, &one.hit.role, 1);
     }
-    for one in nearest.without(|ask| {
-        ask.filters.since = None;
-        ask.filters.until = None;
+    for one in nearest.without(|query| {
+        query.filters.since = None;
+        query.filters.until = None;
     })? {
         if let Some(month) = one.hit.time.and_then(|time| clock.month(time)) {
             add(&mut facets.months, &month, 1);
@@ -144,17 +149,17 @@ fn of_nearest(site: &Site, ask: &Ask, flags: &Flags, stop: &Stop) -> Result<Face
 /// The nearest messages within all filters, and what finds them without one of the filters.
 struct Nearest<'a> {
     site: &'a Site,
-    ask: &'a Ask,
+    query: &'a PageQuery,
     flags: &'a Flags,
     stop: &'a Stop,
     best: Vec<Match>,
 }
 
 impl Nearest<'_> {
-    fn without(&self, clear: impl Fn(&mut Ask)) -> Result<Vec<Match>, Problem> {
-        let mut other = self.ask.clone();
+    fn without(&self, clear: impl Fn(&mut PageQuery)) -> Result<Vec<Match>, Problem> {
+        let mut other = self.query.clone();
         clear(&mut other);
-        if other == *self.ask {
+        if other == *self.query {
             Ok(self.best.clone())
         } else {
             ranked(self.site, &other, self.flags, self.stop)
@@ -162,9 +167,14 @@ impl Nearest<'_> {
     }
 }
 
-fn ranked(site: &Site, ask: &Ask, flags: &Flags, stop: &Stop) -> Result<Vec<Match>, Problem> {
-    let scope = scope(site, ask, flags, stop)?.0;
-    Ok(site.engine.rank(&question(ask, scope), stop)?.items)
+fn ranked(
+    site: &Site,
+    query: &PageQuery,
+    flags: &Flags,
+    stop: &Stop,
+) -> Result<Vec<Match>, Problem> {
+    let scope = scope(site, query, flags, stop)?.0;
+    Ok(site.engine.rank(&question(query, scope), stop)?.items)
 }
 
 fn place_of<'p>(message: &Match, places: &'p Places) -> Option<&'p Place> {
@@ -208,7 +218,7 @@ pub(crate) fn everything(site: &Site, scope: &Scope, stop: &Stop) -> Result<Face
 /// Returns the filters. A dash stands for an unknown count.
 pub(super) fn filters(
     site: &Site,
-    ask: &Ask,
+    query: &PageQuery,
     facets: Option<&Facets>,
     flags: &Flags,
     stop: &Stop,
@@ -235,14 +245,14 @@ pub(super) fn filters(
         Facet {
             name: "service",
             legend: "Service",
-            chosen: ask.chosen("service"),
+            chosen: query.chosen("service"),
             known: services,
             count: &|name| facets?.services.get(name).copied().or(rest),
         },
         Facet {
             name: "project",
             legend: "Project",
-            chosen: ask.chosen("project"),
+            chosen: query.chosen("project"),
             known: projects,
             count: &|name| {
                 let name = if name == NO_PROJECT { "" } else { name };
@@ -252,29 +262,29 @@ pub(super) fn filters(
         Facet {
             name: "model",
             legend: "Model",
-            chosen: ask.chosen("model"),
+            chosen: query.chosen("model"),
             known: models,
             count: &|name| facets?.models.get(name).copied().or(rest),
         },
         Facet {
             name: "role",
             legend: "Role",
-            chosen: &ask.filters.roles,
+            chosen: &query.filters.roles,
             known: roles.collect(),
             count: &|name| facets?.roles.get(name).copied().or(rest),
         },
     ];
     // The other filters are listed if they are chosen.
-    let others = ask.filters.names.given().filter(|(filter, _)| !filter.is_facet);
+    let others = query.filters.names.given().filter(|(filter, _)| !filter.is_facet);
     let others = others.map(|(filter, names)| (filter.name, filter.legend, names));
-    let within = (WITHIN, "Conversation", &ask.filters.within[..]);
+    let within = (WITHIN, "Conversation", &query.filters.within[..]);
     let others = others.chain([within]).map(|(name, legend, chosen)| {
         let known = BTreeMap::new();
         Facet { name, legend, chosen, known, count: &|_| None }
     });
     let all = all.into_iter().chain(others);
     let at_least = facets.is_some_and(|facets| !facets.is_complete);
-    let number = chosen_names(ask).count();
+    let number = chosen_names(query).count();
     Ok(html! {
         details.filters #facets {
             summary.btn { "Filters" @if number > 0 { " (" (number) ")" } }
@@ -282,34 +292,34 @@ pub(super) fn filters(
                 // A filter with only one name is not shown, because it offers no choice.
                 @if facet.known.len() > 1 || !facet.chosen.is_empty() { (facet.show(at_least)) }
             }
-            (kept(ask, flags))
-            (links(ask))
-            p.go { button.btn.main form="find" { (shown_by(ask, facets)) } }
+            (flag_filters(query, flags))
+            (links(query))
+            p.go { button.btn.main form="find" { (show_label(query, facets)) } }
         }
     })
 }
 
 /// Returns the links of the line of counts that a phone has no room for.
-fn links(ask: &Ask) -> Markup {
-    let first = Ask { page: 0, ..ask.clone() };
+fn links(query: &PageQuery) -> Markup {
+    let first = PageQuery { page: 0, ..query.clone() };
     html! {
         p.row.links {
-            @if ask.way == Way::Exact && !ask.text().is_empty() {
-                a href=(Ask { is_oldest: !ask.is_oldest, ..first.clone() }.address()) {
-                    @if ask.is_oldest { "Newest first" } @else { "Oldest first" }
+            @if query.way == Way::Exact && !query.text().is_empty() {
+                a href=(PageQuery { is_oldest: !query.is_oldest, ..first.clone() }.address()) {
+                    @if query.is_oldest { "Newest first" } @else { "Oldest first" }
                 }
-                a href=(format!("/stats?{}", first.query())) { "Statistics" }
+                a href=(format!("/stats?{}", first.to_query_string())) { "Statistics" }
             }
-            @if ask.has_filters() { a href=(ask.bare().address()) { "Without filters" } }
+            @if query.has_filters() { a href=(query.bare().address()) { "Without filters" } }
         }
     }
 }
 
 /// Returns the label of the button that shows the results, with their number if it is known.
-fn shown_by(ask: &Ask, facets: Option<&Facets>) -> String {
-    let facets = facets.filter(|facets| ask.hour.is_none() && facets.messages > 0);
+fn show_label(query: &PageQuery, facets: Option<&Facets>) -> String {
+    let facets = facets.filter(|facets| query.hour.is_none() && facets.messages > 0);
     let Some(facets) = facets else { return "Show results".to_owned() };
-    let is_list = ask.text().is_empty();
+    let is_list = query.text().is_empty();
     let number = if is_list { facets.conversations } else { facets.messages as usize };
     let more = if facets.is_complete { "" } else { "more than " };
     let what = if is_list { "conversation" } else { "result" };
@@ -317,10 +327,10 @@ fn shown_by(ask: &Ask, facets: Option<&Facets>) -> String {
 }
 
 /// Returns the filters for starred and hidden conversations.
-fn kept(ask: &Ask, flags: &Flags) -> Markup {
+fn flag_filters(query: &PageQuery, flags: &Flags) -> Markup {
     let rows = [
-        ("starred", "★ Starred", ask.starred, count_of(&flags.starred)),
-        ("hidden", "Hidden", ask.hidden, count_of(&flags.hidden)),
+        ("starred", "★ Starred", query.starred, count_of(&flags.starred)),
+        ("hidden", "Hidden", query.hidden, count_of(&flags.hidden)),
     ];
     let rows: Vec<_> = rows.into_iter().filter(|row| row.2 || row.3 > 0).collect();
     html! {
@@ -421,8 +431,13 @@ impl Facet<'_> {
 }
 
 /// Draws the messages by month; months in the range of dates are darker.
-fn timeline(site: &Site, ask: &Ask, facets: &Facets, stop: &Stop) -> Result<Markup, Problem> {
-    let choice = choice(site, ask, &Flags::default(), stop)?;
+fn timeline(
+    site: &Site,
+    query: &PageQuery,
+    facets: &Facets,
+    stop: &Stop,
+) -> Result<Markup, Problem> {
+    let choice = choice(site, query, &Flags::default(), stop)?;
     let clock = site.clock();
     let first = choice.request.since.and_then(|time| clock.month(time));
     let last = choice.request.until.and_then(|time| clock.month(time));

@@ -12,7 +12,7 @@ use std::{
 
 use super::{
     excerpt::{Excerpt, FIRST_SPANS, readable, whole},
-    page_query::{Ask, Way},
+    page_query::{PageQuery, Way},
     scope,
 };
 use crate::web::frame::site::{Problem, Site};
@@ -85,7 +85,7 @@ pub(super) struct SearchResults {
 /// Another reading of a text, and the request that asks for it.
 pub(super) struct OtherReading {
     pub(super) reading: QueryReading,
-    pub(super) ask: Ask,
+    pub(super) query: PageQuery,
 }
 
 /// The messages with all the words of a text, in any order.
@@ -122,20 +122,20 @@ pub(super) struct FoundLine {
 }
 
 /// Finds the conversations and messages for a request.
-pub(super) fn find(site: &Site, ask: &Ask, stop: &Stop) -> Result<SearchResults, Problem> {
+pub(super) fn find(site: &Site, query: &PageQuery, stop: &Stop) -> Result<SearchResults, Problem> {
     let begun = Clockwork::now();
     let flags = site.flags()?;
-    let (scope, notes) = scope::scope(site, ask, &flags, stop)?;
-    let mut results = match (ask.text(), ask.way) {
-        ("", _) if ask.hour.is_none() => recent(site, ask, &scope, stop),
-        ("", _) | (_, Way::Exact) => exact(site, ask, &scope, stop),
-        (_, Way::Meaning) => by_meaning(site, ask, scope.clone(), stop),
+    let (scope, notes) = scope::scope(site, query, &flags, stop)?;
+    let mut results = match (query.text(), query.way) {
+        ("", _) if query.hour.is_none() => recent(site, query, &scope, stop),
+        ("", _) | (_, Way::Exact) => exact(site, query, &scope, stop),
+        (_, Way::Meaning) => by_meaning(site, query, scope.clone(), stop),
     }?;
     // This check counts every message, so it runs only if there are no results.
     if results.groups.is_empty() {
         results.notes.extend(site.engine.all_sources().unknown_role(&scope, stop)?);
-        if ask.way == Way::Exact && !ask.text().is_empty() && ask.page == 0 {
-            read_otherwise(site, ask, &scope, &mut results, stop)?;
+        if query.way == Way::Exact && !query.text().is_empty() && query.page == 0 {
+            read_otherwise(site, query, &scope, &mut results, stop)?;
         }
     }
     results.notes.extend(notes);
@@ -149,15 +149,15 @@ pub(super) fn find(site: &Site, ask: &Ask, stop: &Stop) -> Result<SearchResults,
 /// Adds the other readings of a text that was found nowhere. If messages have all its words, adds these.
 fn read_otherwise(
     site: &Site,
-    ask: &Ask,
+    query: &PageQuery,
     scope: &Scope,
     results: &mut SearchResults,
     stop: &Stop,
 ) -> Result<(), Problem> {
-    let search = ExactSearch::new(&site.engine, scope::request(ask), scope.clone(), stop)?;
+    let search = ExactSearch::new(&site.engine, scope::request(query), scope.clone(), stop)?;
     for reading in search.readings(MOST_READINGS) {
-        if let Some(ask) = asked_for(&reading, ask) {
-            results.readings.push(OtherReading { reading, ask });
+        if let Some(query) = query_of(&reading, query) {
+            results.readings.push(OtherReading { reading, query });
         }
     }
     let all_words = results.readings.iter().position(|other| {
@@ -165,24 +165,24 @@ fn read_otherwise(
     });
     if let Some(place) = all_words {
         let of = results.readings.remove(place);
-        let results_of = exact(site, &of.ask, scope, stop)?;
+        let results_of = exact(site, &of.query, scope, stop)?;
         results.in_any_order = Some(Box::new(WordsInAnyOrder { of, results: results_of }));
     }
     Ok(())
 }
 
 /// Returns the request of a page for another reading; `None` if no address says it.
-fn asked_for(reading: &QueryReading, ask: &Ask) -> Option<Ask> {
+fn query_of(reading: &QueryReading, query: &PageQuery) -> Option<PageQuery> {
     let QueryReading { kind, request, .. } = reading;
-    let read_as = Ask { reading: Some(*kind), ..ask.clone() };
+    let read_as = PageQuery { reading: Some(*kind), ..query.clone() };
     match kind {
-        ReadingKind::AnyScope => Some(ask.bare()),
-        ReadingKind::AnyCase => Some(Ask { is_case_sensitive: false, ..ask.clone() }),
+        ReadingKind::AnyScope => Some(query.bare()),
+        ReadingKind::AnyCase => Some(PageQuery { is_case_sensitive: false, ..query.clone() }),
         ReadingKind::AnyAccents
         | ReadingKind::Either
         | ReadingKind::Expression
-        | ReadingKind::Without => ask.reading.is_none().then_some(read_as),
-        ReadingKind::AllWords if ask.reading.is_none() => Some(read_as),
+        | ReadingKind::Without => query.reading.is_none().then_some(read_as),
+        ReadingKind::AllWords if query.reading.is_none() => Some(read_as),
         ReadingKind::Unquoted
         | ReadingKind::AllWords
         | ReadingKind::AllWordsButOne
@@ -191,16 +191,16 @@ fn asked_for(reading: &QueryReading, ask: &Ask) -> Option<Ask> {
             let texts: Vec<&str> =
                 [&request.text].into_iter().chain(&request.and).map(String::as_str).collect();
             let reading = (texts.len() > 1).then_some(ReadingKind::AllWords);
-            Some(Ask { q: texts.join(" "), reading, ..ask.clone() })
+            Some(PageQuery { q: texts.join(" "), reading, ..query.clone() })
         }
     }
 }
 
 /// Returns what marks the matches of a request.
-pub(crate) fn marks(ask: &Ask) -> Marks {
-    match (ask.text(), ask.way) {
+pub(crate) fn marks(query: &PageQuery) -> Marks {
+    match (query.text(), query.way) {
         ("", _) => Marks::None,
-        (_, Way::Exact) => Marks::of(&scope::request(ask)).unwrap_or_default(),
+        (_, Way::Exact) => Marks::of(&scope::request(query)).unwrap_or_default(),
         (text, Way::Meaning) => Marks::Words(Words::of(&[text])),
     }
 }
@@ -265,12 +265,17 @@ fn has_enough(kept: &[ShownHit]) -> bool {
 }
 
 /// Finds the messages that contain the text, newest first.
-fn exact(site: &Site, ask: &Ask, scope: &Scope, stop: &Stop) -> Result<SearchResults, Problem> {
+fn exact(
+    site: &Site,
+    query: &PageQuery,
+    scope: &Scope,
+    stop: &Stop,
+) -> Result<SearchResults, Problem> {
     let begun = Clockwork::now();
-    let mut search = ExactSearch::new(&site.engine, scope::request(ask), scope.clone(), stop)?;
-    search.oldest_first = ask.is_oldest;
+    let mut search = ExactSearch::new(&site.engine, scope::request(query), scope.clone(), stop)?;
+    search.oldest_first = query.is_oldest;
     let marker = &search.marks;
-    let first_shown = ask.page.saturating_mul(GROUPS);
+    let first_shown = query.page.saturating_mul(GROUPS);
     let is_full = AtomicBool::new(false);
     // Conversations that have enough messages to show. Their further hits are only counted.
     let done: Mutex<ConversationIds> = Mutex::default();
@@ -280,7 +285,9 @@ fn exact(site: &Site, ask: &Ask, scope: &Scope, stop: &Stop) -> Result<SearchRes
     };
     let clock = site.clock();
     let make = |kind, hit: Hit<'_>| {
-        if ask.hour.is_some_and(|hour| hit.time.map(|time| clock.hour_of_week(time)) != Some(hour))
+        if query
+            .hour
+            .is_some_and(|hour| hit.time.map(|time| clock.hour_of_week(time)) != Some(hour))
         {
             return None;
         }
@@ -352,16 +359,21 @@ fn exact(site: &Site, ask: &Ask, scope: &Scope, stop: &Stop) -> Result<SearchRes
 }
 
 /// Returns the question of a search by words and meaning.
-pub(super) fn question(ask: &Ask, scope: Scope) -> Question {
-    Asked { limit: Some(NEAREST), ..ask.asked() }.question(Mode::Both, scope)
+pub(super) fn question(query: &PageQuery, scope: Scope) -> Question {
+    Asked { limit: Some(NEAREST), ..query.asked() }.question(Mode::Both, scope)
 }
 
 /// Finds the best messages by words and meaning.
-fn by_meaning(site: &Site, ask: &Ask, scope: Scope, stop: &Stop) -> Result<SearchResults, Problem> {
-    let mut ranking = RankedMessages::find(&site.engine, &question(ask, scope), stop)?;
+fn by_meaning(
+    site: &Site,
+    query: &PageQuery,
+    scope: Scope,
+    stop: &Stop,
+) -> Result<SearchResults, Problem> {
+    let mut ranking = RankedMessages::find(&site.engine, &question(query, scope), stop)?;
     let clock = site.clock();
-    if ask.hour.is_some() {
-        ranking.items.retain(|one| one.hit.time.map(|time| clock.hour_of_week(time)) == ask.hour);
+    if query.hour.is_some() {
+        ranking.items.retain(|one| one.hit.time.map(|time| clock.hour_of_week(time)) == query.hour);
     }
     let marker = &ranking.marks;
     let keys = ranking.items.iter().map(|it| (it.source, it.hit.conversation_id.to_string()));
@@ -413,8 +425,13 @@ fn ranked_group(
 }
 
 /// Lists the conversations, latest activity first.
-fn recent(site: &Site, ask: &Ask, scope: &Scope, stop: &Stop) -> Result<SearchResults, Problem> {
-    let first = ask.page.saturating_mul(GROUPS);
+fn recent(
+    site: &Site,
+    query: &PageQuery,
+    scope: &Scope,
+    stop: &Stop,
+) -> Result<SearchResults, Problem> {
+    let first = query.page.saturating_mul(GROUPS);
     let page = site.engine.list(scope, first..first.saturating_add(GROUPS), stop)?;
     let keys: Vec<ConversationKey> =
         page.abouts.iter().map(|about| (about.source, about.id.clone())).collect();

@@ -17,10 +17,10 @@ use crate::web::{
         site::{Problem, Site, sentence},
     },
 };
-use chosen_filters::when;
+use chosen_filters::date_fields;
 use excerpt::marked;
 use find::{FoundGroup, FoundLine, GROUPS, OtherReading, SearchResults, WordsInAnyOrder, find};
-use page_query::{Ask, Way};
+use page_query::{PageQuery, Way};
 use verbatim_answer::{conversation::DescribedConversation, readings};
 use verbatim_base::model::Stop;
 use verbatim_engine::{Note, QueryReading, ReadingKind};
@@ -33,29 +33,29 @@ use verbatim_text::{
 /// The number of messages of a conversation that are visible; the others are in a collapsed list.
 const OPEN_LINES: usize = 3;
 
-pub(super) fn page(site: &Site, ask: &Ask, stop: &Stop) -> Result<Markup, Problem> {
+pub(super) fn page(site: &Site, query: &PageQuery, stop: &Stop) -> Result<Markup, Problem> {
     let stamp = site.stamp();
-    let mut results = match find(site, ask, stop) {
+    let mut results = match find(site, query, stop) {
         Err(Problem::Engine(error)) if error.is_not_found() => {
-            return Ok(import::page_on(site, Tab::Search, ask, None));
+            return Ok(import::page_on(site, Tab::Search, query, None));
         }
         results => results?,
     };
     if results.is_cut {
         let most = facets::MOST_TOTAL_COUNTING;
-        let facets = facets::count(site, ask, &results.flags, most, stop)?;
+        let facets = facets::count(site, query, &results.flags, most, stop)?;
         results.totals = Some(facets).filter(|it| it.is_complete);
     }
     let messages = site.messages(stop);
-    let title = if ask.text().is_empty() { "Search" } else { ask.text() };
+    let title = if query.text().is_empty() { "Search" } else { query.text() };
     let zone = Some(site.clock().zone());
-    let frame = Frame { title, tab: Tab::Search, ask, messages, zone, stamp };
-    let filters = facets::filters(site, ask, None, &results.flags, stop)?;
+    let frame = Frame { title, tab: Tab::Search, query, messages, zone, stamp };
+    let filters = facets::filters(site, query, None, &results.flags, stop)?;
     Ok(frame.around(html! {
         div.page.search {
             aside aria-label="Filters" { (filters) }
             main #main {
-                (found(site, ask, &results, messages))
+                (results_part(site, query, &results, messages))
             }
             aside.peek #peek aria-label="The chosen message" {}
         }
@@ -63,61 +63,66 @@ pub(super) fn page(site: &Site, ask: &Ask, stop: &Stop) -> Result<Markup, Proble
 }
 
 /// Returns the part of the page that changes while the user types.
-pub(super) fn fragment(site: &Site, ask: &Ask, stop: &Stop) -> Result<Markup, Problem> {
-    let results = find(site, ask, stop)?;
-    Ok(found(site, ask, &results, site.messages(stop)))
+pub(super) fn fragment(site: &Site, query: &PageQuery, stop: &Stop) -> Result<Markup, Problem> {
+    let results = find(site, query, stop)?;
+    Ok(results_part(site, query, &results, site.messages(stop)))
 }
 
-fn found(site: &Site, ask: &Ask, results: &SearchResults, messages: Option<u64>) -> Markup {
+fn results_part(
+    site: &Site,
+    query: &PageQuery,
+    results: &SearchResults,
+    messages: Option<u64>,
+) -> Markup {
     html! {
         div #count {
-            (headline(ask, results))
-            @if !results.groups.is_empty() || ask.page > 0 { (count(ask, results, messages)) }
+            (headline(query, results))
+            @if !results.groups.is_empty() || query.page > 0 { (count(query, results, messages)) }
             @if results.is_without_index {
                 p.say { "There is no current index yet, so every message was read: the answer is complete, and only slower. " a href="/status" { "Status" } }
             }
             @if let Some(heading) = results.heading { p.say { (sentence(heading.trim_end_matches(':'))) } }
             (notices(&results.notes))
-            (read_as(ask))
-            (flags::hidden_note(&results.flags, ask))
+            (read_as(query))
+            (flags::hidden_note(&results.flags, query))
         }
-        (when(ask, false))
+        (date_fields(query, false))
         div #list {
-            @if results.groups.is_empty() && ask.page > 0 {
-                p { "There are no more results. " a href=(Ask { page: 0, ..ask.clone() }.address()) { "The first page" } "." }
+            @if results.groups.is_empty() && query.page > 0 {
+                p { "There are no more results. " a href=(PageQuery { page: 0, ..query.clone() }.address()) { "The first page" } "." }
             } @else if results.groups.is_empty() {
                 @if let Some(found) = &results.in_any_order { (in_any_order(site, found)) }
-                (none(ask, results, messages))
+                (nothing_found(query, results, messages))
             } @else {
                 @let near = results.groups.partition_point(|group| !group.is_far);
                 ol.groups aria-label="Conversations" {
-                    @for place in 0..near { (conversation(site, ask, results, place)) }
+                    @for place in 0..near { (conversation(site, query, results, place)) }
                 }
                 @if near < results.groups.len() {
                     h2.further #further { "Further away" }
                     ol.groups aria-labelledby="further" {
-                        @for place in near..results.groups.len() { (conversation(site, ask, results, place)) }
+                        @for place in near..results.groups.len() { (conversation(site, query, results, place)) }
                     }
                 }
-                (pages(ask, results))
+                (pages(query, results))
             }
         }
     }
 }
 
-fn headline(ask: &Ask, results: &SearchResults) -> Markup {
-    let text = snippet::echo(ask.text());
-    let is_empty = results.groups.is_empty() && ask.page == 0;
+fn headline(query: &PageQuery, results: &SearchResults) -> Markup {
+    let text = snippet::echo(query.text());
+    let is_empty = results.groups.is_empty() && query.page == 0;
     let is_one_text = results.in_any_order.is_some()
         || results.readings.iter().any(|other| other.reading.kind.is_of_words());
-    let how = match &ask.how()[..] {
+    let how = match &query.how()[..] {
         "" if is_one_text => " as one text".to_owned(),
         "" => String::new(),
         how => format!(", {how}"),
     };
-    let within = if ask.has_filters() { " within these filters" } else { "" };
+    let within = if query.has_filters() { " within these filters" } else { "" };
     html! {
-        @match (ask.text(), ask.way) {
+        @match (query.text(), query.way) {
             ("", _) if is_empty => h1 { "There is no conversation here" },
             ("", _) => h1.sr { "Recent conversations" },
             (_, Way::Exact) if is_empty => {
@@ -133,7 +138,7 @@ fn headline(ask: &Ask, results: &SearchResults) -> Markup {
 }
 
 /// Returns the numbers of messages and conversations, and the time of the search.
-fn count(ask: &Ask, results: &SearchResults, all: Option<u64>) -> Markup {
+fn count(query: &PageQuery, results: &SearchResults, all: Option<u64>) -> Markup {
     let is_cut = results.is_cut && results.totals.is_none();
     let totals = results.totals.as_ref();
     let messages = totals.map_or(results.messages, |all| all.messages as usize);
@@ -147,15 +152,15 @@ fn count(ask: &Ask, results: &SearchResults, all: Option<u64>) -> Markup {
         _ => format!("{:.1} s", took / 1e3),
     };
     let leaves_out = !results.flags.hidden.is_empty();
-    let of = all.filter(|_| !ask.has_filters() && !is_cut && !leaves_out);
+    let of = all.filter(|_| !query.has_filters() && !is_cut && !leaves_out);
     let by_title = messages == 0;
     html! {
         p.count {
-            @match (ask.text(), ask.way) {
+            @match (query.text(), query.way) {
                 ("", _) => span #status { b { (conversations) } ", the latest first" },
                 (_, Way::Exact) => {
                     span {
-                        @if messages > 1 && ask.page == 0 { b #rank aria-hidden="true" {} }
+                        @if messages > 1 && query.page == 0 { b #rank aria-hidden="true" {} }
                         span #status {
                             b #total data-count=(messages) data-more=[is_cut.then_some("")] {
                                 @if by_title { "Only the title" } @else { (more) (counted(messages, "message")) }
@@ -164,8 +169,8 @@ fn count(ask: &Ask, results: &SearchResults, all: Option<u64>) -> Markup {
                             (conversations) @if is_cut { " or more" }
                         }
                     }
-                    a href=(Ask { is_oldest: !ask.is_oldest, page: 0, ..ask.clone() }.address()) {
-                        @if ask.is_oldest { "newest first" } @else { "oldest first" }
+                    a href=(PageQuery { is_oldest: !query.is_oldest, page: 0, ..query.clone() }.address()) {
+                        @if query.is_oldest { "newest first" } @else { "oldest first" }
                     }
                     span { @if let Some(of) = of { (grouped(of as usize)) " searched in " } (took) }
                 }
@@ -177,11 +182,11 @@ fn count(ask: &Ask, results: &SearchResults, all: Option<u64>) -> Markup {
                     span { (took) }
                 }
             }
-            @if ask.way == Way::Exact && !ask.text().is_empty() && ask.hour.is_none() {
-                a href=(format!("/stats?{}", Ask { page: 0, ..ask.clone() }.query())) { "statistics" }
+            @if query.way == Way::Exact && !query.text().is_empty() && query.hour.is_none() {
+                a href=(format!("/stats?{}", PageQuery { page: 0, ..query.clone() }.to_query_string())) { "statistics" }
             }
-            @if ask.has_filters() {
-                a href=(ask.bare().address()) {
+            @if query.has_filters() {
+                a href=(query.bare().address()) {
                     "without filters"
                 }
             }
@@ -191,29 +196,29 @@ fn count(ask: &Ask, results: &SearchResults, all: Option<u64>) -> Markup {
 
 /// Returns how the text is read, with a link that reads it as one text. The form keeps the reading and the
 /// order.
-fn read_as(ask: &Ask) -> Markup {
+fn read_as(query: &PageQuery) -> Markup {
     html! {
-        @if let Some((name, words)) = ask.reads().filter(|_| ask.reading != Some(ReadingKind::Expression)) {
+        @if let Some((name, words)) = query.reads().filter(|_| query.reading != Some(ReadingKind::Expression)) {
             p.say {
                 "Found: " (words) ". "
-                a href=(Ask { reading: None, page: 0, ..ask.clone() }.address()) { "As one text" }
+                a href=(PageQuery { reading: None, page: 0, ..query.clone() }.address()) { "As one text" }
                 input type="hidden" name="match" value=(name) form="find";
             }
         }
-        @if ask.is_oldest { input type="hidden" name="sort" value="oldest" form="find"; }
+        @if query.is_oldest { input type="hidden" name="sort" value="oldest" form="find"; }
     }
 }
 
 /// Returns the messages with all the words of a text that was found nowhere.
 fn in_any_order(site: &Site, found: &WordsInAnyOrder) -> Markup {
-    let WordsInAnyOrder { of: OtherReading { reading, ask }, results } = found;
+    let WordsInAnyOrder { of: OtherReading { reading, query }, results } = found;
     html! {
-        h2 { a href=(ask.address()) { (described(reading)) } }
+        h2 { a href=(query.address()) { (described(reading)) } }
         (notices(&results.notes))
         ol.groups aria-label="Conversations" {
-            @for place in 0..results.groups.len() { (conversation(site, ask, results, place)) }
+            @for place in 0..results.groups.len() { (conversation(site, query, results, place)) }
         }
-        (pages(ask, results))
+        (pages(query, results))
     }
 }
 
@@ -235,9 +240,9 @@ fn notices(notes: &[Note]) -> Markup {
     }
 }
 
-fn conversation(site: &Site, ask: &Ask, results: &SearchResults, place: usize) -> Markup {
+fn conversation(site: &Site, query: &PageQuery, results: &SearchResults, place: usize) -> Markup {
     let group = &results.groups[place];
-    let address = format!("{}{}", group.card.address(), ask.marks());
+    let address = format!("{}{}", group.card.address(), query.marks());
     let (open, folded) = group.lines.split_at(group.lines.len().min(OPEN_LINES));
     let clock = site.clock();
     html! {
@@ -245,24 +250,24 @@ fn conversation(site: &Site, ask: &Ask, results: &SearchResults, place: usize) -
             header {
                 h2 dir="auto" { a href=(address) { (marked(&group.title)) } (flags::star(&results.flags, &group.card)) }
                 p.meta {
-                    @if ask.text().is_empty() && group.lines.is_empty() { span { (counted(group.more, "message")) } " " }
+                    @if query.text().is_empty() && group.lines.is_empty() { span { (counted(group.more, "message")) } " " }
                     (meta(&group.card, clock, group.time))
                     @if !group.lines.is_empty() { (ticks(&group.lines)) }
                 }
             }
             @if !group.summary.is_empty() { p.text.summary dir="auto" { (group.summary) } }
             @if !open.is_empty() {
-                ol.hits { @for line in open { (hit(ask, group, line)) } }
-            } @else if !ask.text().is_empty() {
+                ol.hits { @for line in open { (hit(query, group, line)) } }
+            } @else if !query.text().is_empty() {
                 p.note.by-title { "Found by its title" }
             }
             @if !folded.is_empty() {
                 details.more {
                     summary { (folded.len()) " more in this conversation" }
-                    ol.hits { @for line in folded { (hit(ask, group, line)) } }
+                    ol.hits { @for line in folded { (hit(query, group, line)) } }
                 }
             }
-            @if group.more > 0 && !ask.text().is_empty() {
+            @if group.more > 0 && !query.text().is_empty() {
                 p.note.rest { a href=(address) {
                     @if results.is_cut { "At least " } (grouped(group.more)) " more in the conversation itself"
                 } }
@@ -276,20 +281,20 @@ fn group_id(card: &DescribedConversation) -> String {
     format!("g{:x}", fnv1a(card.id.as_bytes()))
 }
 
-fn hit(ask: &Ask, group: &FoundGroup, line: &FoundLine) -> Markup {
+fn hit(query: &PageQuery, group: &FoundGroup, line: &FoundLine) -> Markup {
     let number = line.number;
     let label = format!("Message {number}, {}", role_name(&line.role));
     let text = format!("{}-{number}", group_id(&group.card));
     html! {
         li {
-            a.no href=(conversation::address(&group.card, ask, number)) aria-label=(label) aria-describedby=(text) { (number) }
+            a.no href=(conversation::address(&group.card, query, number)) aria-label=(label) aria-describedby=(text) { (number) }
             " " span.who aria-hidden="true" { (role_name(&line.role).to_lowercase()) }
             (line.text.html(&text))
             @if line.copies > 1 && line.same.is_empty() { p.same { (line.copies) " times" } }
             @if !line.same.is_empty() {
                 details.same {
                     summary { "and " (counted(line.same.len(), "identical message")) }
-                    @for number in &line.same { a href=(conversation::address(&group.card, ask, *number)) { (number) } " " }
+                    @for number in &line.same { a href=(conversation::address(&group.card, query, *number)) { (number) } " " }
                 }
             }
         }
@@ -308,17 +313,17 @@ fn ticks(lines: &[FoundLine]) -> Markup {
     }
 }
 
-fn pages(ask: &Ask, results: &SearchResults) -> Markup {
-    let before = Ask { page: ask.page.saturating_sub(1), ..ask.clone() };
-    let after = Ask { page: ask.page.saturating_add(1), ..ask.clone() };
+fn pages(query: &PageQuery, results: &SearchResults) -> Markup {
+    let before = PageQuery { page: query.page.saturating_sub(1), ..query.clone() };
+    let after = PageQuery { page: query.page.saturating_add(1), ..query.clone() };
     let has_more = results.conversations > after.page.saturating_mul(GROUPS);
     html! {
-        @if ask.page > 0 || has_more {
+        @if query.page > 0 || has_more {
             p.row.turn {
-                @if ask.page > 0 {
+                @if query.page > 0 {
                     a.btn href=(before.address()) rel="prev" { "Previous " (GROUPS) }
                 }
-                @if has_more && (ask.way == Way::Exact || ask.text().is_empty()) {
+                @if has_more && (query.way == Way::Exact || query.text().is_empty()) {
                     a.btn href=(after.address()) rel="next" { "Next " (GROUPS) " conversations" }
                 }
             }
@@ -327,22 +332,22 @@ fn pages(ask: &Ask, results: &SearchResults) -> Markup {
 }
 
 /// Returns the text that nothing was found, with advice.
-fn none(ask: &Ask, results: &SearchResults, messages: Option<u64>) -> Markup {
-    if ask.text().is_empty() {
+fn nothing_found(query: &PageQuery, results: &SearchResults, messages: Option<u64>) -> Markup {
+    if query.text().is_empty() {
         return html! {
             p { "No conversation is within these filters. " a href="/" { "Remove them" } "." }
         };
     }
-    let other = if ask.way == Way::Exact { Way::Meaning } else { Way::Exact };
-    let looked = match (messages, ask.has_filters()) {
+    let other = if query.way == Way::Exact { Way::Meaning } else { Way::Exact };
+    let looked = match (messages, query.has_filters()) {
         (_, true) => "the messages within the filters".to_owned(),
         (Some(count), false) => format!("{} messages and their titles", grouped(count as usize)),
         (None, false) => "every message and title".to_owned(),
     };
     html! {
         p {
-            @match ask.way {
-                Way::Exact if ask.how().is_empty() => {
+            @match query.way {
+                Way::Exact if query.how().is_empty() => {
                     "Looked for exactly this text, in any letter case, in " (looked) "."
                 }
                 Way::Exact => { "Looked in " (looked) "." }
@@ -352,18 +357,18 @@ fn none(ask: &Ask, results: &SearchResults, messages: Option<u64>) -> Markup {
         section.try aria-labelledby="try" {
             h2 #try { "What may find something" }
             ul.list {
-                @for OtherReading { reading, ask } in &results.readings {
-                    li { a href=(ask.address()) { bdi { (described(reading)) } } }
+                @for OtherReading { reading, query } in &results.readings {
+                    li { a href=(query.address()) { bdi { (described(reading)) } } }
                 }
-                @if ask.has_filters() && ask.way == Way::Meaning {
+                @if query.has_filters() && query.way == Way::Meaning {
                     li {
-                        a href=(ask.bare().address()) {
+                        a href=(query.bare().address()) {
                             "The same text without the filters"
                         }
                     }
                 }
                 li {
-                    a href=(Ask { page: 0, way: other, ..ask.clone() }.address()) {
+                    a href=(PageQuery { page: 0, way: other, ..query.clone() }.address()) {
                         @match other {
                             Way::Meaning => "By meaning",
                             Way::Exact => "Exactly this text",

@@ -82,7 +82,7 @@ impl ShownParts {
 
 /// The request of a page.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Ask {
+pub(crate) struct PageQuery {
     /// The text as the user typed it.
     pub(crate) q: String,
     pub(crate) way: Way,
@@ -114,46 +114,47 @@ pub(crate) fn fields(query: &str) -> impl Iterator<Item = (String, String)> {
     form_urlencoded::parse(query.as_bytes()).into_owned()
 }
 
-impl Ask {
-    pub(crate) fn parse(query: &str) -> Ask {
-        let mut ask = Ask::default();
-        for (name, value) in fields(query) {
+impl PageQuery {
+    pub(crate) fn parse(encoded: &str) -> PageQuery {
+        let mut query = PageQuery::default();
+        for (name, value) in fields(encoded) {
             match &*name {
-                "q" => ask.q = value,
-                "mode" if value == Way::Meaning.name() => ask.way = Way::Meaning,
+                "q" => query.q = value,
+                "mode" if value == Way::Meaning.name() => query.way = Way::Meaning,
                 "match" => {
                     let known = READINGS.iter().find(|(name, ..)| *name == value);
-                    ask.reading = known.map(|(_, reading, _)| *reading);
+                    query.reading = known.map(|(_, reading, _)| *reading);
                 }
-                "case" => ask.is_case_sensitive = value == "1",
-                "word" => ask.is_word = value == "1",
-                "sort" => ask.is_oldest = value == "oldest",
+                "case" => query.is_case_sensitive = value == "1",
+                "word" => query.is_word = value == "1",
+                "sort" => query.is_oldest = value == "oldest",
                 "hour" => {
-                    ask.hour = value.parse().ok().filter(|hour| (0..HOURS_OF_WEEK).contains(hour));
+                    query.hour =
+                        value.parse().ok().filter(|hour| (0..HOURS_OF_WEEK).contains(hour));
                 }
-                "starred" => ask.starred = value == "1",
-                "hidden" => ask.hidden = value == "1",
-                "find" => ask.find = value,
+                "starred" => query.starred = value == "1",
+                "hidden" => query.hidden = value == "1",
+                "find" => query.find = value,
                 "view" => {
                     let view = ShownParts::EACH.into_iter().find(|view| view.name() == value);
-                    ask.view = view.unwrap_or_default();
+                    query.view = view.unwrap_or_default();
                 }
-                "hit" if value == "last" => ask.hit = usize::MAX,
-                "hit" => ask.hit = value.parse::<usize>().unwrap_or(1).saturating_sub(1),
-                "page" => ask.page = value.parse::<usize>().unwrap_or(1).saturating_sub(1),
+                "hit" if value == "last" => query.hit = usize::MAX,
+                "hit" => query.hit = value.parse::<usize>().unwrap_or(1).saturating_sub(1),
+                "page" => query.page = value.parse::<usize>().unwrap_or(1).saturating_sub(1),
                 name => {
                     let name =
                         DATES.iter().find(|(_, short)| *short == name).map_or(name, |it| it.0);
                     let value = value.trim();
-                    let _is_filter = !value.is_empty() && ask.filters.add(name, value);
+                    let _is_filter = !value.is_empty() && query.filters.add(name, value);
                 }
             }
         }
         // A search by meaning has one page of results.
-        if ask.way == Way::Meaning && !ask.text().is_empty() {
-            ask.page = 0;
+        if query.way == Way::Meaning && !query.text().is_empty() {
+            query.page = 0;
         }
-        ask
+        query
     }
 
     /// Returns what is asked for, without what only the page knows: its own filters, and how the words are read.
@@ -222,17 +223,17 @@ impl Ask {
     }
 
     /// Returns the text and how it is read, without filters.
-    pub(crate) fn bare(&self) -> Ask {
-        let Ask { way, reading, is_case_sensitive, is_word, is_oldest, .. } = *self;
+    pub(crate) fn bare(&self) -> PageQuery {
+        let PageQuery { way, reading, is_case_sensitive, is_word, is_oldest, .. } = *self;
         let q = self.q.clone();
-        Ask { q, way, reading, is_case_sensitive, is_word, is_oldest, ..Ask::default() }
+        PageQuery { q, way, reading, is_case_sensitive, is_word, is_oldest, ..PageQuery::default() }
     }
 
     pub(crate) fn has_filters(&self) -> bool {
         self.filters != Filters::default() || self.hour.is_some() || self.starred || self.hidden
     }
 
-    pub(crate) fn query(&self) -> String {
+    pub(crate) fn to_query_string(&self) -> String {
         let mut fields = Vec::new();
         let mut add = |name: &str, value: &str| {
             if !value.is_empty() {
@@ -265,8 +266,9 @@ impl Ask {
     }
 
     pub(crate) fn address(&self) -> String {
-        let search = Ask { find: String::new(), view: ShownParts::All, hit: 0, ..self.clone() };
-        match search.query() {
+        let search =
+            PageQuery { find: String::new(), view: ShownParts::All, hit: 0, ..self.clone() };
+        match search.to_query_string() {
             query if query.is_empty() => "/".to_owned(),
             query => format!("/?{query}"),
         }
@@ -274,7 +276,7 @@ impl Ask {
 
     /// Returns the query string that keeps the text marked on a conversation's page.
     pub(crate) fn marks(&self) -> String {
-        match self.query() {
+        match self.to_query_string() {
             _ if self.sought().is_empty() && self.view == ShownParts::All => String::new(),
             query => format!("?{query}"),
         }
@@ -289,26 +291,26 @@ mod tests {
     fn an_address_says_everything() {
         let query = "q=a+b%26%3D%e6%97%a5&mode=meaning&starred=1&hidden=1&service=chatgpt&source=codex&project=-\
                      &model=gpt-4o&role=user&from=2025-06&to=30d&page=3&unknown=1&&flag";
-        let ask = Ask::parse(query);
-        assert_eq!((ask.q.as_str(), ask.way, ask.page), ("a b&=日", Way::Meaning, 0));
-        assert_eq!(ask.chosen("service"), ["chatgpt", "codex"]);
-        assert!(ask.starred && ask.hidden);
-        assert_eq!(Ask::parse(&ask.query()), ask);
+        let query = PageQuery::parse(query);
+        assert_eq!((query.q.as_str(), query.way, query.page), ("a b&=日", Way::Meaning, 0));
+        assert_eq!(query.chosen("service"), ["chatgpt", "codex"]);
+        assert!(query.starred && query.hidden);
+        assert_eq!(PageQuery::parse(&query.to_query_string()), query);
         assert_eq!(
-            Ask::parse("q=a&page=3&since=7d&until=2025").query(),
+            PageQuery::parse("q=a&page=3&since=7d&until=2025").to_query_string(),
             "q=a&from=7d&to=2025&page=3"
         );
-        assert_eq!(Ask::default().address(), "/");
+        assert_eq!(PageQuery::default().address(), "/");
         for hit in ["q=a&hit=3", "q=a&hit=last"] {
             assert_eq!(
-                (Ask::parse(hit).query(), Ask::parse(hit).address()),
+                (PageQuery::parse(hit).to_query_string(), PageQuery::parse(hit).address()),
                 (hit.into(), "/?q=a".into())
             );
         }
-        assert_eq!(Ask::parse("source=codex").query(), "service=codex");
+        assert_eq!(PageQuery::parse("source=codex").to_query_string(), "service=codex");
         let read = "q=tomato+sun&match=all&service=codex";
-        assert_eq!(Ask::parse(read).query(), read.replace('+', "%20"));
-        assert_eq!(Ask::parse("match=all").query(), "");
-        assert_eq!(Ask::parse("q=%ff%zz").q, "\u{fffd}%zz");
+        assert_eq!(PageQuery::parse(read).to_query_string(), read.replace('+', "%20"));
+        assert_eq!(PageQuery::parse("match=all").to_query_string(), "");
+        assert_eq!(PageQuery::parse("q=%ff%zz").q, "\u{fffd}%zz");
     }
 }
