@@ -95,7 +95,6 @@ fn read(call: &ToolCall<'_>) -> Result<Answer> {
     page.map(Answer::from).map_err(out_of_range)
 }
 
-#[allow(clippy::needless_pass_by_value, reason = "as map_err wants it")]
 fn out_of_range(problem: String) -> Error {
     Error::Refused(format!("Invalid line range: {problem}"))
 }

@@ -121,7 +121,6 @@ fn too_long() -> (StatusCode, String) {
     (StatusCode::PAYLOAD_TOO_LARGE, why)
 }
 
-#[allow(clippy::needless_pass_by_value, reason = "as map_err wants it")]
 fn not_kept(error: io::Error) -> (StatusCode, String) {
     (StatusCode::INSUFFICIENT_STORAGE, format!("The file cannot be kept: {error}."))
 }
