@@ -5,6 +5,8 @@
 //! - [`web`]: the page in the browser, as a router without authorisation
 //! - [`watch`]: file events, and a thread that keeps the indexes current
 //! - [`tools`]: the tool contracts: arguments, engine, answer; they know no protocol
+//! - [`markdown`]: the dialect of Markdown in messages, for the page and the terminal
+//! - `log`: the lines of a server on standard error
 //!
 //! `http` uses `mcp`; all use `tools`. It uses `verbatim-answer`, `verbatim-engine`, and
 //! `verbatim-text` for excerpts.

@@ -92,8 +92,9 @@ impl Gate {
         if bearer(headers).is_some_and(|given| token.is_token(given)) {
             return Ok(Credential::Token);
         }
-        let has_cookie = || cookies(headers, &self.cookie_name).any(|given| token.is_cookie(given));
-        if !FOR_PROGRAMS.contains(&path) && has_cookie() {
+        if !FOR_PROGRAMS.contains(&path)
+            && cookies(headers, &self.cookie_name).any(|given| token.is_cookie(given))
+        {
             return Ok(Credential::Cookie);
         }
         Err(self.unauthorised(request))
@@ -112,12 +113,13 @@ impl Gate {
             .map_err(|_| refused(StatusCode::BAD_REQUEST, "the Host header is not a host"))?;
         let in_uri = request.uri().authority();
         let is_ours = [Some(&host), in_uri].into_iter().flatten().all(|it| self.is_ours(it, peer));
-        match is_ours && !host.as_str().contains('@') {
-            true => Ok(()),
-            false => Err(refused(
+        if is_ours && !host.as_str().contains('@') {
+            Ok(())
+        } else {
+            Err(refused(
                 StatusCode::FORBIDDEN,
                 "this server does not have this host name; `--host NAME` adds it",
-            )),
+            ))
         }
     }
 
@@ -142,9 +144,10 @@ impl Gate {
         let is_visit = request.method() == Method::GET
             && headers.get(FETCH_MODE).is_some_and(|mode| mode == "navigate");
         if !is_same_site && site.is_some_and(|site| site != b"none") {
-            return Err(match is_visit && self.has_page {
-                true => login::sent_by_another_site(page_of(request)),
-                false => refused(StatusCode::FORBIDDEN, "the request is from another site's page"),
+            return Err(if is_visit && self.has_page {
+                login::sent_by_another_site(page_of(request))
+            } else {
+                refused(StatusCode::FORBIDDEN, "the request is from another site's page")
             });
         }
         // For a form on a page with the policy `no-referrer`, browsers send the origin `null`. Then
@@ -153,14 +156,14 @@ impl Gate {
         let is_ours = headers.get_all(header::ORIGIN).iter().all(|origin| {
             let host = headers.get(header::HOST).map(|host| host.as_bytes()).unwrap_or_default();
             let origin = origin.as_bytes();
-            let of_ours = |scheme: &[u8]| {
-                origin.strip_prefix(scheme).is_some_and(|rest| rest.eq_ignore_ascii_case(host))
-            };
-            of_ours(b"http://") || of_ours(b"https://") || origin == b"null" && is_same_site
+            let rest = origin.strip_prefix(b"http://").or_else(|| origin.strip_prefix(b"https://"));
+            rest.is_some_and(|rest| rest.eq_ignore_ascii_case(host))
+                || origin == b"null" && is_same_site
         });
-        match is_ours {
-            true => Ok(()),
-            false => Err(refused(StatusCode::FORBIDDEN, "the request is from another site's page")),
+        if is_ours {
+            Ok(())
+        } else {
+            Err(refused(StatusCode::FORBIDDEN, "the request is from another site's page"))
         }
     }
 
@@ -172,13 +175,14 @@ impl Gate {
             .and_then(|accept| accept.to_str().ok())
             .is_some_and(|accept| accept.contains("text/html"));
         let is_program = FOR_PROGRAMS.contains(&request.uri().path());
-        let mut answer = match accepts_html && self.has_page && !is_program {
-            true => login::page("", page_of(request)),
-            false => refused(
+        let mut answer = if accepts_html && self.has_page && !is_program {
+            login::page("", page_of(request))
+        } else {
+            refused(
                 StatusCode::UNAUTHORIZED,
                 "the token is missing or wrong; `verbatim status --token` prints it, and the header is \
                  `Authorization: Bearer TOKEN`",
-            ),
+            )
         };
         let scheme = header::HeaderValue::from_static("Bearer");
         answer.headers_mut().insert(header::WWW_AUTHENTICATE, scheme);

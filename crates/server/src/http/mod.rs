@@ -154,7 +154,8 @@ impl HttpServer {
         let port = address.map_or(0, |address| address.port());
         let cookie_name = format!("verbatim_{port}");
         let gate = Gate { token, cookie_name, names, has_page: page.is_some() };
-        let (limits, code) = (ConnectionLimits::default(), Arc::default());
+        let limits = ConnectionLimits::default();
+        let code = Arc::default();
         Ok(HttpServer { sockets, gate, page, code, limits, logs: false, search: None })
     }
 
@@ -179,8 +180,10 @@ impl HttpServer {
 
     /// Returns a login code for one browser. The code goes into the fragment of the page's address.
     pub fn login_code(&self) -> Result<Option<String>, Error> {
-        let make = || self.code.make();
-        Ok(self.gate.token.is_some().then(make).transpose()?)
+        if self.gate.token.is_none() {
+            return Ok(None);
+        }
+        Ok(Some(self.code.make()?))
     }
 
     /// Answers requests until `end` completes. `mcp` makes the handler of `/mcp` from a
@@ -197,7 +200,8 @@ impl HttpServer {
             .build()
             .map_err(Error::Start)?;
         allow_files();
-        let (stop, is_over) = (CancellationToken::new(), CancellationToken::new());
+        let stop = CancellationToken::new();
+        let is_over = CancellationToken::new();
         let grace = self.limits.grace;
         let outcome = runtime.block_on(async {
             let acceptor = Acceptor {
@@ -309,22 +313,22 @@ async fn search_for(State(found): State<SearchHandlers>, request: Request) -> Re
 async fn only_the_page_changes(request: Request, next: Next) -> Response {
     let reads = [Method::GET, Method::HEAD].contains(request.method());
     let has_cookie = request.extensions().get() == Some(&Credential::Cookie);
-    match reads || !has_cookie || gate::is_from_page(request.headers()) {
-        true => next.run(request).await,
-        false => refused(StatusCode::FORBIDDEN, "only the page itself can ask for a change"),
+    if reads || !has_cookie || gate::is_from_page(request.headers()) {
+        next.run(request).await
+    } else {
+        refused(StatusCode::FORBIDDEN, "only the page itself can ask for a change")
     }
 }
 
 /// Refuses a compressed body, which no route decompresses.
 async fn only_plain_bodies(request: Request, next: Next) -> Response {
     let mut codings = request.headers().get_all(header::CONTENT_ENCODING).iter();
-    match codings.all(|coding| coding.as_bytes().eq_ignore_ascii_case(b"identity")) {
-        true => next.run(request).await,
-        false => {
-            let why = "send the body uncompressed, without Content-Encoding";
-            let answer = refused(StatusCode::UNSUPPORTED_MEDIA_TYPE, why);
-            ([(header::ACCEPT_ENCODING, "identity")], answer).into_response()
-        }
+    if codings.all(|coding| coding.as_bytes().eq_ignore_ascii_case(b"identity")) {
+        next.run(request).await
+    } else {
+        let why = "send the body uncompressed, without Content-Encoding";
+        let answer = refused(StatusCode::UNSUPPORTED_MEDIA_TYPE, why);
+        ([(header::ACCEPT_ENCODING, "identity")], answer).into_response()
     }
 }
 

@@ -219,8 +219,10 @@ pub(super) async fn answer(State(searches): State<Searches>, request: Request) -
     let stop = Stop::after(most_time).waiting_for_locks(REQUEST_LOCK_WAIT);
     let guard = StopOnDrop(stop.clone());
     let is_whole = Arc::new(AtomicBool::new(false));
-    let (run, done_whole) = (searches.run, Arc::clone(&is_whole));
-    let (handle, deadline) = (Handle::current(), Instant::now() + most_time);
+    let run = searches.run;
+    let done_whole = Arc::clone(&is_whole);
+    let handle = Handle::current();
+    let deadline = Instant::now() + most_time;
     tokio::task::spawn_blocking(move || {
         let _permit = permit;
         let mut out = PartWriter { sender, held: Vec::new(), handle, deadline };
@@ -251,9 +253,10 @@ pub(super) async fn answer(State(searches): State<Searches>, request: Request) -
             return refused(StatusCode::BAD_REQUEST, why.trim_end());
         }
         Some(Err(SearchFailure::Failed(why))) => {
-            let status = match guard.0.requested() {
-                true => StatusCode::SERVICE_UNAVAILABLE,
-                false => StatusCode::INTERNAL_SERVER_ERROR,
+            let status = if guard.0.requested() {
+                StatusCode::SERVICE_UNAVAILABLE
+            } else {
+                StatusCode::INTERNAL_SERVER_ERROR
             };
             return refused(status, &why);
         }

@@ -79,9 +79,10 @@ impl AccessToken {
     pub fn in_file(path: &Path) -> Result<AccessToken, Error> {
         let is_exposed = fs::metadata(path)
             .is_ok_and(|file| file.is_file() && private::is_open_to_others(&file));
-        match is_exposed {
-            true => Err(Error::Exposed { path: path.to_owned() }),
-            false => AccessToken::read(path),
+        if is_exposed {
+            Err(Error::Exposed { path: path.to_owned() })
+        } else {
+            AccessToken::read(path)
         }
     }
 

@@ -39,9 +39,12 @@ impl ClientSession {
         // The result is `None` if the call needs a scan and scans are not allowed.
         let run = |may_scan: bool| {
             let arguments = Arc::clone(&arguments);
-            self.work(&context, tool.name, move |engine, options, stop| match may_scan {
-                true => Some(tool.call(engine, options, &arguments, stop)),
-                false => tool.call_by_index(engine, options, &arguments, stop),
+            self.work(&context, tool.name, move |engine, options, stop| {
+                if may_scan {
+                    Some(tool.call(engine, options, &arguments, stop))
+                } else {
+                    tool.call_by_index(engine, options, &arguments, stop)
+                }
             })
         };
         let work = async {

@@ -73,21 +73,25 @@ pub fn router(
         .with_json_response(true)
         .with_max_request_body_bytes(MOST_BYTES)
         .with_cancellation_token(is_over.clone());
-    let service = |client: Option<&'static str>| {
-        let (shared, is_over) = (shared.clone(), is_over.clone());
-        let session =
-            move || Ok(ClientSession::of_request(shared.clone(), is_over.clone(), client));
-        McpService::new(session, Arc::default(), config.clone())
-    };
-    let services = McpServices { usual: service(None), chatgpt: service(Some(CHATGPT_CLIENT)) };
+    let [usual, chatgpt] = [None, Some(CHATGPT_CLIENT)].map(|client| {
+        let shared = shared.clone();
+        let is_over = is_over.clone();
+        McpService::new(
+            move || Ok(ClientSession::of_request(shared.clone(), is_over.clone(), client)),
+            Arc::default(),
+            config.clone(),
+        )
+    });
+    let services = McpServices { usual, chatgpt };
     any(answer).with_state(services)
 }
 
 async fn answer(State(services): State<McpServices>, request: Request) -> Response {
     let agent = request.headers().get(header::USER_AGENT).map(|agent| agent.as_bytes());
-    let service = match agent.is_some_and(|agent| agent.starts_with(CHATGPT_CLIENT.as_bytes())) {
-        true => services.chatgpt,
-        false => services.usual,
+    let service = if agent.is_some_and(|agent| agent.starts_with(CHATGPT_CLIENT.as_bytes())) {
+        services.chatgpt
+    } else {
+        services.usual
     };
     if request.method() != Method::POST {
         return forward(&service, request).await;
@@ -151,12 +155,14 @@ async fn answer_batch(service: &McpService, head: &Parts, messages: Vec<Value>) 
     if !why.is_empty() {
         return refused(StatusCode::BAD_REQUEST, why);
     }
-    let (mut answers, mut calls) = (Vec::new(), JoinSet::new());
+    let mut answers = Vec::new();
+    let mut calls = JoinSet::new();
     for mut message in messages {
         ask_for_no_messages(&mut message);
         match parse(message.to_string().as_bytes()) {
             LineAction::Deliver(_) => {
-                let (service, mut request) = (service.clone(), Request::new(Body::empty()));
+                let service = service.clone();
+                let mut request = Request::new(Body::empty());
                 *request.method_mut() = head.method.clone();
                 *request.headers_mut() = head.headers.clone();
                 request.headers_mut().remove(header::CONTENT_LENGTH);
@@ -183,9 +189,10 @@ async fn answer_batch(service: &McpService, head: &Parts, messages: Vec<Value>) 
             answers.push(serde_json::from_slice(&bytes).unwrap_or_else(|_| json!(text)));
         }
     }
-    match answers.is_empty() {
-        true => StatusCode::ACCEPTED.into_response(),
-        false => with_json(StatusCode::OK, &Value::Array(answers)),
+    if answers.is_empty() {
+        StatusCode::ACCEPTED.into_response()
+    } else {
+        with_json(StatusCode::OK, &Value::Array(answers))
     }
 }
 

@@ -325,17 +325,16 @@ fn explain(message: &mut ServerJsonRpcMessage) {
 
 /// Returns whether a request begins a session in rmcp: `initialize`, or a request with a protocol version.
 fn begins(request: &ClientRequest) -> bool {
-    let carries_version = || {
-        let meta = request.get_meta();
-        meta.missing_required_keys(&ProtocolVersion::V_2026_07_28).is_empty()
-            && meta
-                .protocol_version()
-                .is_some_and(|version| ProtocolVersion::KNOWN_VERSIONS.contains(&version))
-    };
     match request {
         ClientRequest::InitializeRequest(_) => true,
         ClientRequest::PingRequest(_) | ClientRequest::DiscoverRequest(_) => false,
-        _ => carries_version(),
+        _ => {
+            let meta = request.get_meta();
+            meta.missing_required_keys(&ProtocolVersion::V_2026_07_28).is_empty()
+                && meta
+                    .protocol_version()
+                    .is_some_and(|version| ProtocolVersion::KNOWN_VERSIONS.contains(&version))
+        }
     }
 }
 

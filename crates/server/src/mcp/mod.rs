@@ -203,14 +203,14 @@ impl ServerHandler for ClientSession {
         request: CustomRequest,
         context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
-        let is_removed = |method| is_newest(&context) && REMOVED.contains(&method);
+        let is_newest = is_newest(&context);
         // This handler also gets known methods with wrong parameters.
         Err(match request.method.as_str() {
             "tools/call" => ErrorData::invalid_params(
                 "tools/call takes {\"name\": string, \"arguments\": object}",
                 None,
             ),
-            method if METHODS.contains(&method) && !is_removed(method) => {
+            method if METHODS.contains(&method) && !(is_newest && REMOVED.contains(&method)) => {
                 ErrorData::invalid_params(
                     format!("{method}: the parameters are not those of the protocol"),
                     None,

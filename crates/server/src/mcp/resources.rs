@@ -34,7 +34,8 @@ pub(super) fn list(
         None => 0,
         Some(cursor) => offset_of(cursor).ok_or_else(|| unknown_cursor(cursor))?,
     };
-    let (sources, page) = (engine.all_sources(), offset..MOST.min(offset + PAGE));
+    let sources = engine.all_sources();
+    let page = offset..MOST.min(offset + PAGE);
     let listed = sources.list(&Scope::default(), page, ListOptions::BRIEF, stop);
     let ListedPage { abouts, total, notes } = match listed {
         Ok(listed) => listed,
@@ -77,23 +78,24 @@ pub(super) fn read(
     uri: &str,
     stop: &Stop,
 ) -> Result<ReadResourceResult, ErrorData> {
-    let not_found = || {
-        let uri = snippet::echo(uri);
-        let message = format!("there is no resource {uri:?}; resources are {TEMPLATE}");
-        ErrorData::resource_not_found(message, Some(json!({"uri": uri})))
-    };
-    let id = engine::id_at(uri).ok_or_else(not_found)?;
+    let id = engine::id_at(uri).ok_or_else(|| not_found(uri))?;
     let about = match named(engine, &id, stop) {
         // Clients write the ids of UUIDs in either case.
         Ok(about) if about.id.eq_ignore_ascii_case(&id) => about,
         Ok(_) | Err(Error::NoConversation { .. } | Error::Ambiguous { .. }) => {
-            return Err(not_found());
+            return Err(not_found(uri));
         }
         Err(error) => return Err(failed(&error)),
     };
     let text = transcript(engine, options, &about, stop).map_err(|error| failed(&error))?;
-    let contents = ResourceContents::text(text.ok_or_else(not_found)?, uri);
+    let contents = ResourceContents::text(text.ok_or_else(|| not_found(uri))?, uri);
     Ok(ReadResourceResult::new(vec![contents.with_mime_type(MARKDOWN)]))
+}
+
+fn not_found(uri: &str) -> ErrorData {
+    let uri = snippet::echo(uri);
+    let message = format!("there is no resource {uri:?}; resources are {TEMPLATE}");
+    ErrorData::resource_not_found(message, Some(json!({"uri": uri})))
 }
 
 fn resource_of(about: &About) -> Resource {
@@ -113,8 +115,8 @@ fn resource_of(about: &About) -> Resource {
         .with_description(description)
         .with_mime_type(MARKDOWN);
     // Clients that check the form of a time, such as `+10000-01-01`, would refuse the whole list.
-    let has_four_digits = |iso: &String| iso.starts_with(|first: char| first.is_ascii_digit());
-    let last = about.last.and_then(date::to_iso).filter(has_four_digits);
+    let last = about.last.and_then(date::to_iso);
+    let last = last.filter(|iso| iso.starts_with(|first: char| first.is_ascii_digit()));
     let Some(last) = last else { return resource };
     let mut annotations = Annotations::default();
     annotations.last_modified = Some(last);

@@ -48,7 +48,8 @@ pub(super) struct ClientSession {
 
 impl ClientSession {
     pub(super) fn new(shared: Arc<ServerState>, is_over: CancellationToken) -> ClientSession {
-        let (log, client) = (ClientLog::default(), Mutex::default());
+        let log = ClientLog::default();
+        let client = Mutex::default();
         ClientSession { shared, is_over, log, is_stateless: false, client }
     }
 
@@ -72,7 +73,7 @@ impl ClientSession {
     /// Returns the tools for this client. Clients of the newest revision send their name with each request.
     pub(super) fn tools(&self, context: Option<&RequestContext<RoleServer>>) -> Vec<&'static Tool> {
         let said = context.and_then(|context| Some(context.meta.client_info()?.name));
-        let met = || lock(&self.client).clone();
-        self.shared.offer.to(said.or_else(met).as_deref())
+        let name = said.or_else(|| lock(&self.client).clone());
+        self.shared.offer.to(name.as_deref())
     }
 }

@@ -24,15 +24,16 @@ impl<'a> Arguments<'a> {
         match unknown.collect::<Vec<_>>() {
             unknown if unknown.is_empty() => Ok(()),
             unknown => {
-                let (tool, names, takes) = (self.tool, unknown.join(", "), known.join(", "));
+                let tool = self.tool;
+                let names = unknown.join(", ");
+                let takes = known.join(", ");
                 Err(Error::Refused(format!("{tool} has no argument {names}; it takes {takes}")))
             }
         }
     }
 
     pub(super) fn value(&self, name: &str) -> Option<&'a Value> {
-        let is_absent = |value: &Value| value.is_null() || value.as_str() == Some("");
-        self.values.get(name).filter(|value| !is_absent(value))
+        self.values.get(name).filter(|value| !value.is_null() && value.as_str() != Some(""))
     }
 
     pub(super) fn string(&self, name: &str, takes: &str) -> Result<Option<&'a str>> {

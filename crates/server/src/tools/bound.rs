@@ -133,12 +133,12 @@ pub(super) fn around(text: &str, spans: &[Range<usize>], most: usize) -> String 
 /// Returns the width of a text: half the letters of an English word take a token, and a Chinese character
 /// takes a whole one.
 fn weight(text: &str) -> usize {
-    let of_character = |character| match character {
+    let weights = text.chars().map(|character| match character {
         '\0'..='\x7F' => 2,
         '\u{80}'..='\u{2E7F}' => 4,
         _ => 7,
-    };
-    text.chars().map(of_character).sum()
+    });
+    weights.sum()
 }
 
 #[cfg(test)]

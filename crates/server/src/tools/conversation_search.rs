@@ -90,23 +90,21 @@ fn refuse(_: &ToolCall<'_>, error: &Error) -> Answer {
 fn search(call: &ToolCall<'_>) -> Result<Answer> {
     let request = request(call.options, &call.arguments)?;
     let mut text = String::new();
-    let render = |hit: Hit<'_>| {
-        let mut message = String::new();
-        add_message(&mut message, &hit);
-        Some(message)
-    };
-    let show = |message: String| {
-        if !text.is_empty() {
-            text.push_str("\n\n---\n\n");
-        }
-        text.push_str(&message);
-        ControlFlow::Continue(())
-    };
-    let plan = call.engine.all_sources().export()?.search(
-        &request,
-        call.stop,
-        &mut Rendered::new(render, show),
-    )?;
+    let mut sink = Rendered::new(
+        |hit: Hit<'_>| {
+            let mut message = String::new();
+            add_message(&mut message, &hit);
+            Some(message)
+        },
+        |message: String| {
+            if !text.is_empty() {
+                text.push_str("\n\n---\n\n");
+            }
+            text.push_str(&message);
+            ControlFlow::Continue(())
+        },
+    );
+    let plan = call.engine.all_sources().export()?.search(&request, call.stop, &mut sink)?;
     if text.is_empty() {
         text.push_str("No matching messages.");
     }
@@ -322,7 +320,8 @@ mod tests {
         assert!(taken(json!({"roles": []})).roles.is_empty());
         assert_eq!(taken(json!({"roles": ["user", "tool", "user"]})).roles, ["tool", "user"]);
         let range = taken(json!({"start_date": "2024-01-15", "end_date": "2024-01-15"}));
-        let (since, until) = (range.since.expect("a start"), range.until.expect("an end"));
+        let since = range.since.expect("a start");
+        let until = range.until.expect("an end");
         assert_eq!((since.seconds, since.nanos), (1_705_276_800, 0));
         assert_eq!((until.seconds, until.nanos), (1_705_363_199, 999_000_000));
     }

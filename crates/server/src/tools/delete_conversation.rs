@@ -58,11 +58,8 @@ fn delete(call: &ToolCall<'_>) -> Result<Answer> {
             return Err(Error::Refused(text));
         }
     }
-    let text = |name| {
-        let text = arguments.word(name, "a string")?;
-        Ok::<_, Error>(text.filter(|text| !text.is_empty()))
-    };
-    let (id, key) = (text("sessionId")?, text("sessionKey")?);
+    let id = arguments.word("sessionId", "a string")?.filter(|id| !id.is_empty());
+    let key = arguments.word("sessionKey", "a string")?.filter(|key| !key.is_empty());
     let by_id = id.map(|id| thread_id(call, "sessionId", id)).transpose()?;
     let by_key = key.map(|key| thread_id(call, "sessionKey", key)).transpose()?;
     let id = match (by_id, by_key) {
@@ -89,8 +86,10 @@ fn delete(call: &ToolCall<'_>) -> Result<Answer> {
 /// Returns the id of the recorded or saved conversation that an argument names. A title is not
 /// enough for a deletion.
 fn thread_id(call: &ToolCall<'_>, name: &str, word: &str) -> Result<String> {
-    let (word, memory) = (snippet::trim(word), call.engine.memory());
-    let (keyed, mut threads) = (memory.thread_keyed(word)?, memory.threads_named(word)?);
+    let word = snippet::trim(word);
+    let memory = call.engine.memory();
+    let keyed = memory.thread_keyed(word)?;
+    let mut threads = memory.threads_named(word)?;
     let whole = threads.iter().find(|thread| thread.id == word).map(|thread| thread.id.clone());
     let keyed = keyed.map(|thread| thread.id);
     let is_id = name == "sessionId";

@@ -174,10 +174,12 @@ fn schema() -> Map<String, Value> {
 
 fn run(call: &tool::ToolCall<'_>) -> Result<Answer> {
     let name = call.arguments.string("action", "one of the actions as a string")?;
-    let required = || Error::Refused(format!("action is required: one of {}", ACTIONS.join(", ")));
-    let name = name.ok_or_else(required)?;
+    let Some(name) = name else {
+        return Err(Error::Refused(format!("action is required: one of {}", ACTIONS.join(", "))));
+    };
     let action = ACTIONS.into_iter().find(|action| *action == name).ok_or_else(|| {
-        let (name, actions) = (snippet::echo(name), ACTIONS.join(", "));
+        let name = snippet::echo(name);
+        let actions = ACTIONS.join(", ");
         Error::Refused(format!("Unknown action: '{name}'. Valid actions: {actions}"))
     })?;
     let mut told = Told::default();
@@ -223,20 +225,19 @@ struct ThreadCall<'a> {
 impl<'a> ThreadCall<'a> {
     fn ignored(&self) -> Option<String> {
         let used = used_by(self.name);
-        let is_ignored = |name: &&str| *name != "action" && !used.contains(name);
-        let given = ARGUMENTS.into_iter().filter(is_ignored);
-        let given: Vec<&str> =
-            given.filter(|name| self.call.arguments.value(name).is_some()).collect();
+        let mut given = ARGUMENTS.to_vec();
+        given.retain(|name| {
+            *name != "action" && !used.contains(name) && self.call.arguments.value(name).is_some()
+        });
         let action = self.name;
         (!given.is_empty()).then(|| format!("ignored, not for {action}: {}", given.join(", ")))
     }
 
     fn start(&self, told: &mut Told) -> Result<Data> {
-        let name = |name, default| Ok::<_, Error>(self.short_text(name)?.unwrap_or(default));
         let turn = self.turn(told)?;
         let start = Start {
-            topic: name("topic", DEFAULT_TOPIC)?,
-            user: name("user_id", DEFAULT_USER)?,
+            topic: self.short_text("topic")?.unwrap_or(DEFAULT_TOPIC),
+            user: self.short_text("user_id")?.unwrap_or(DEFAULT_USER),
             platform: self.short_text("platform")?,
             turn,
         };
@@ -260,7 +261,8 @@ impl<'a> ThreadCall<'a> {
                 "role takes \"user\" or \"assistant\"; got {role:?}"
             )));
         }
-        let (query, message) = (self.text("query")?, self.text("message")?);
+        let query = self.text("query")?;
+        let message = self.text("message")?;
         let (name, text) = match (query, message) {
             (Some(text), _) => ("query", text),
             (None, Some(text)) => ("message", text),
@@ -309,7 +311,9 @@ impl<'a> ThreadCall<'a> {
         let returned = turns.len();
         let room =
             MOST_ANSWER_BYTES - summary.as_ref().map_or(0, String::len).min(MOST_ANSWER_BYTES);
-        let (mut bytes, mut messages, mut is_cut) = (0, Vec::new(), false);
+        let mut bytes = 0;
+        let mut messages = Vec::new();
+        let mut is_cut = false;
         for turn in turns.into_iter().rev() {
             let content = up_to(&turn.content, room);
             if bytes + content.len() > room {
@@ -351,18 +355,21 @@ impl<'a> ThreadCall<'a> {
             found.truncate(limit);
             told.notes.push(format!("limit {limit} reached; raise it (at most 1000) for more"));
         }
-        let (count, mut bytes) = (found.len(), 0);
-        let fits = |one: &Recalled| {
+        let count = found.len();
+        let mut bytes = 0;
+        let mut matches = Vec::new();
+        for one in found {
             bytes += one.passage.len() + one.title.len() + MATCH_FRAME;
-            bytes <= MOST_ANSWER_BYTES
-        };
-        let matches = found.into_iter().take_while(fits).map(|one| ThreadMatch {
-            thread_id: one.conversation,
-            topic: one.title,
-            snippet: one.passage,
-            score: (one.score * 1000.0).round() / 1000.0,
-        });
-        let matches: Vec<ThreadMatch> = matches.collect();
+            if bytes > MOST_ANSWER_BYTES {
+                break;
+            }
+            matches.push(ThreadMatch {
+                thread_id: one.conversation,
+                topic: one.title,
+                snippet: one.passage,
+                score: (one.score * 1000.0).round() / 1000.0,
+            });
+        }
         if matches.len() < count {
             let left = count - matches.len();
             told.notes.push(format!("{left} more do not fit here: lower limit or narrow query"));
@@ -427,7 +434,8 @@ fn passage(one: &Recalled) -> String {
     let time = one.time.and_then(date::to_minute).unwrap_or_else(|| "no time".to_owned());
     let role = if one.role.is_empty() { "unknown" } else { &one.role };
     let title = bound::line(&one.title, 100);
-    let (source, id) = (one.source.name(), bound::line_breaks_as_spaces(&one.conversation));
+    let source = one.source.name();
+    let id = bound::line_breaks_as_spaces(&one.conversation);
     format!("[{time}] {role} in \"{title}\" ({source}, {id}):\n{}", bound::quoted(&one.passage))
 }
 

@@ -83,9 +83,10 @@ pub struct Offer {
 impl Offer {
     /// Returns the tools for a client with this name.
     pub fn to(&self, client: Option<&str>) -> Vec<&'static Tool> {
-        match self.adapts && client.is_some_and(|name| name.starts_with(CHATGPT_CLIENT)) {
-            true => CHATGPT.iter().collect(),
-            false => self.tools.clone(),
+        if self.adapts && client.is_some_and(|name| name.starts_with(CHATGPT_CLIENT)) {
+            CHATGPT.iter().collect()
+        } else {
+            self.tools.clone()
         }
     }
 }
@@ -96,9 +97,10 @@ pub fn selected(list: Option<&str>, has_workspace: bool) -> Result<Offer, OfferE
     let words = list.unwrap_or_default().split(',').map(str::trim);
     let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
     if words.contains(&CHATGPT_PROFILE) {
-        return match words.iter().all(|word| *word == CHATGPT_PROFILE) {
-            true => Ok(Offer { tools: CHATGPT.iter().collect(), adapts: false }),
-            false => Err(OfferError::NotAlone),
+        return if words.iter().all(|word| *word == CHATGPT_PROFILE) {
+            Ok(Offer { tools: CHATGPT.iter().collect(), adapts: false })
+        } else {
+            Err(OfferError::NotAlone)
         };
     }
     let mut wanted: Vec<&str> = Vec::new();
@@ -110,13 +112,15 @@ pub fn selected(list: Option<&str>, has_workspace: bool) -> Result<Offer, OfferE
             None => return Err(OfferError::Unknown { name: word.to_owned() }),
         }
     }
-    let is_usual = |name: &str| {
-        !ON_REQUEST.contains(&name) && (has_workspace || name != search_workspace::TOOL.name)
-    };
-    let is_wanted =
-        |name: &str| if wanted.is_empty() { is_usual(name) } else { wanted.contains(&name) };
-    let tools = ALL.iter().filter(|tool| is_wanted(tool.name)).collect();
-    Ok(Offer { tools, adapts: wanted.is_empty() })
+    let adapts = wanted.is_empty();
+    if adapts {
+        wanted = names();
+        wanted.retain(|name| {
+            !ON_REQUEST.contains(name) && (has_workspace || *name != search_workspace::TOOL.name)
+        });
+    }
+    let tools = ALL.iter().filter(|tool| wanted.contains(&tool.name)).collect();
+    Ok(Offer { tools, adapts })
 }
 
 fn names() -> Vec<&'static str> {

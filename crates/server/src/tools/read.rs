@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{
+    arguments::Arguments,
     bound,
     error::{Error, Result},
     tool::{
@@ -37,13 +38,12 @@ pub const TOOL: Tool = Tool {
 };
 
 fn schema() -> Map<String, Value> {
-    let line = |description: &str| json!({"type": "integer", "description": description});
     object(json!({
         "type": "object",
         "properties": {
             "path": {"type": "string", "description": "Path from search results, or id, link, key, unique title"},
-            "startLine": line("Starting line (1-indexed), default 1"),
-            "endLine": line("Ending line; omit for all"),
+            "startLine": {"type": "integer", "description": "Starting line (1-indexed), default 1"},
+            "endLine": {"type": "integer", "description": "Ending line; omit for all"},
             "offset": {"type": "integer", "description": "Characters to skip"},
         },
         "required": ["path"],
@@ -56,16 +56,11 @@ fn read(call: &ToolCall<'_>) -> Result<Answer> {
     arguments.only(&ARGUMENTS)?;
     let path = arguments.word("path", "a path as search prints it")?;
     let path = path.filter(|path| !path.is_empty());
-    let required = || Error::refused("path is required: give the path as search prints it");
-    let path = path.ok_or_else(required)?;
-    let out_of_range = |problem: String| Error::Refused(format!("Invalid line range: {problem}"));
-    let line = |name| {
-        let line = arguments.integer_in(name, TAKES_LINE, 1..=usize::MAX);
-        line.map(|line| line.map(|line| u32::try_from(line).unwrap_or(u32::MAX)))
-            .map_err(|error| out_of_range(error.to_string()))
+    let Some(path) = path else {
+        return Err(Error::refused("path is required: give the path as search prints it"));
     };
-    let start = line("startLine")?;
-    let end = line("endLine")?;
+    let start = line(arguments, "startLine")?;
+    let end = line(arguments, "endLine")?;
     let takes = "a number of characters from 0 to 4294967295";
     let offset = arguments.integer_in("offset", takes, 0..=u32::MAX as usize);
     let offset = offset.map_err(|error| out_of_range(error.to_string()))?;
@@ -94,9 +89,20 @@ fn read(call: &ToolCall<'_>) -> Result<Answer> {
         return Err(out_of_range(format!("startLine {start} is past the last line, {last}")));
     }
     let most = if end.is_some() { bound::MOST_TOKENS - bound::FRAME } else { PAGE };
-    let (start, end) = (start.unwrap_or(1), end.unwrap_or(last).min(last));
+    let start = start.unwrap_or(1);
+    let end = end.unwrap_or(last).min(last);
     let page = ReadPage::text_for_lines(&session, ReadPart { start, end, offset, most });
     page.map(Answer::from).map_err(out_of_range)
+}
+
+fn out_of_range(problem: String) -> Error {
+    Error::Refused(format!("Invalid line range: {problem}"))
+}
+
+fn line(arguments: &Arguments<'_>, name: &str) -> Result<Option<u32>> {
+    let line = arguments.integer_in(name, TAKES_LINE, 1..=usize::MAX);
+    let line = line.map_err(|error| out_of_range(error.to_string()))?;
+    Ok(line.map(|line| u32::try_from(line).unwrap_or(u32::MAX)))
 }
 
 /// Returns a whole conversation in the format of `read`; `None` if it is gone.
@@ -128,14 +134,13 @@ pub(super) fn target(
     name: &str,
     given: &str,
 ) -> Result<Option<(About, ReadFrom)>> {
-    let number = |text: &str| text.parse::<u32>().ok();
     let mut ways = vec![(given, ReadFrom::default())];
     if let Some((handle, line)) = given.rsplit_once(':')
-        && let Some(last) = number(line)
+        && let Ok(last) = line.parse::<u32>()
     {
         ways.push((handle, ReadFrom { line: last, offset: 0, is_exact: false }));
         if let Some((handle, line)) = handle.rsplit_once(':')
-            && let Some(line) = number(line)
+            && let Ok(line) = line.parse::<u32>()
         {
             ways.push((handle, ReadFrom { line, offset: last as usize, is_exact: true }));
         }
@@ -161,10 +166,8 @@ pub(super) fn part(call: &ToolCall<'_>, about: &About, place: ReadFrom) -> Resul
         let page = ReadPage::messages(&session, part).map_err(Error::Refused);
         page.map(|(text, rest)| (text, rest.map(|rest| rest.for_id(&about.id))))
     };
-    let mut shown = match place.is_exact {
-        true => from(place.line.max(1), place.offset)?,
-        false => from(1, 0)?,
-    };
+    let mut shown =
+        if place.is_exact { from(place.line.max(1), place.offset)? } else { from(1, 0)? };
     if !place.is_exact && shown.1.is_some() && place.line > LINES_BEFORE {
         shown = from(place.line - LINES_BEFORE, 0)?;
     }
@@ -270,7 +273,8 @@ impl ReadPage<'_> {
         after: usize,
         offset: usize,
     ) -> Option<Whereabouts> {
-        let (session, turns) = (self.session, self.session.turns());
+        let session = self.session;
+        let turns = self.session.turns();
         if (first, offset, shown) == (0, 0, turns) && self.cut.is_none() {
             return None;
         }
@@ -283,7 +287,8 @@ impl ReadPage<'_> {
             let says = format!("No message begins there; the nearest: {}.", near.join(", "));
             return Some(Whereabouts { says, next: None });
         }
-        let (from, to) = (session.line(first), session.line(shown - 1));
+        let from = session.line(first);
+        let to = session.line(shown - 1);
         let mut says = format!("Lines {from}-{to} of {last}");
         if offset > 0 {
             says.push_str(&format!(", line {from} from character {} on", offset + 1));
@@ -346,7 +351,8 @@ fn head(session: &Session) -> String {
     };
     let project = about.project.as_deref().unwrap_or(about.source.name());
     let day = tool::day(about.begun.or(about.last)).unwrap_or_else(|| "unknown".to_owned());
-    let (name, project) = (bound::line(&name, 200), bound::line(project, 200));
+    let name = bound::line(&name, 200);
+    let project = bound::line(project, 200);
     format!("# Conversation: {name}\n# Project: {project}\n# Date: {day}\n")
 }
 
@@ -367,8 +373,8 @@ impl Exchanges<'_> {
     /// after a message of another role.
     fn begins(&self, turn: usize) -> bool {
         let is_later = self.first.is_some_and(|first| turn > first);
-        let role = |turn| self.session.role(turn);
-        turn == 0 || is_later && role(turn) == USER && role(turn - 1) != USER
+        turn == 0
+            || is_later && self.session.role(turn) == USER && self.session.role(turn - 1) != USER
     }
 }
 
@@ -386,7 +392,8 @@ fn role(role: &str) -> String {
 /// Returns the first number below `count` for which `is_before` is false, else `count`. Expects
 /// that `is_before` is true for every smaller number.
 fn partition(count: usize, is_before: impl Fn(usize) -> bool) -> usize {
-    let (mut low, mut high) = (0, count);
+    let mut low = 0;
+    let mut high = count;
     while low < high {
         let middle = low.midpoint(high);
         if is_before(middle) {

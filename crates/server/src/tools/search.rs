@@ -250,9 +250,10 @@ fn what_helps(call: &ToolCall<'_>, question: &Question) -> Result<Vec<String>> {
     match lines.first_mut() {
         Some(first) => *first = format!("{sentence}; {first}"),
         None => {
-            let nearest = || format!("{sentence}; mode both finds the nearest by meaning");
             lines.push(BROADER.to_owned());
-            lines.extend(has_nearest.then(nearest));
+            if has_nearest {
+                lines.push(format!("{sentence}; mode both finds the nearest by meaning"));
+            }
         }
     }
     Ok(lines)
@@ -324,12 +325,9 @@ fn parse(given: &Arguments<'_>) -> Result<Parsed> {
     let formats = [("markdown", false), ("json", true)];
     let takes = "\"markdown\" or \"json\"";
     let is_json = given.choice("response_format", takes, &formats)?.unwrap_or(false);
-    let word = |name, takes| -> Result<Option<&str>> {
-        Ok(given.word(name, takes)?.map(snippet::trim).filter(|word| !word.is_empty()))
-    };
-    let role = word("role", "the role of messages")?;
-    let project = word("project", "the name of a project")?;
-    let session = word("session_id", "the id of a session or a conversation")?;
+    let role = word(given, "role", "the role of messages")?;
+    let project = word(given, "project", "the name of a project")?;
+    let session = word(given, "session_id", "the id of a session or a conversation")?;
     let scope = Scope {
         since: since.map(|(since, _)| since),
         until: until.map(|(until, _)| until),
@@ -343,6 +341,10 @@ fn parse(given: &Arguments<'_>) -> Result<Parsed> {
     let fields = Fields::Messages;
     let question = Question { concepts, mode, matching, ignore_accents, fields, scope, limit };
     Ok(Parsed { question, filters: filters(given)?, limit, is_json })
+}
+
+fn word<'a>(given: &Arguments<'a>, name: &str, takes: &str) -> Result<Option<&'a str>> {
+    Ok(given.word(name, takes)?.map(snippet::trim).filter(|word| !word.is_empty()))
 }
 
 /// Returns the names of the filters that an argument has none of its own for.
@@ -374,7 +376,8 @@ fn filters(given: &Arguments<'_>) -> Result<Filters> {
 fn choose(call: &ToolCall<'_>, filters: &Filters, scope: &mut Scope) -> Result<Vec<Note>> {
     match filters.conversations(call.engine, call.stop) {
         Ok((chosen, notes)) => {
-            (scope.sources, scope.conversations) = (chosen.sources, chosen.conversations);
+            scope.sources = chosen.sources;
+            scope.conversations = chosen.conversations;
             Ok(notes)
         }
         Err(FilterError::Engine(error)) => Err(error.into()),
@@ -385,34 +388,40 @@ fn choose(call: &ToolCall<'_>, filters: &Filters, scope: &mut Scope) -> Result<V
 /// Returns the concepts of a query. In an exact search, white space at the ends of a text counts. `is_text`
 /// says that the concepts have at most the length of a text; expressions have a limit of their own.
 fn concepts(query: Option<&Value>, is_exact: bool, is_text: bool) -> Result<Vec<String>> {
-    let not_a_query =
-        |got: &str| Error::Refused(format!("Query must be string or array; got {got}"));
-    let not_a_concept = |item: &Value| {
-        let got = shown(item);
-        Error::Refused(format!("Query must be string or array of strings; got {got} in it"))
-    };
-    let concept = |text: &str| {
-        let words = if is_text { searchable(text)? } else { snippet::trim(text) };
-        let text = if is_exact && !words.is_empty() { text } else { words };
-        if text.chars().count() < SHORTEST_CONCEPT {
-            return Err(Error::Refused(format!(
-                "Query too short: {text:?} has fewer than {SHORTEST_CONCEPT} characters"
-            )));
+    let got = match query {
+        Some(Value::String(text)) => return Ok(vec![concept(text, is_exact, is_text)?]),
+        Some(Value::Array(items)) if (2..=MOST_CONCEPTS).contains(&items.len()) => {
+            let mut concepts = Vec::new();
+            for item in items {
+                let Some(text) = item.as_str() else {
+                    let got = shown(item);
+                    return Err(Error::Refused(format!(
+                        "Query must be string or array of strings; got {got} in it"
+                    )));
+                };
+                concepts.push(concept(text, is_exact, is_text)?);
+            }
+            return Ok(concepts);
         }
-        Ok(text.to_owned())
-    };
-    match query {
-        Some(Value::String(text)) => Ok(vec![concept(text)?]),
-        Some(Value::Array(items)) if (2..=MOST_CONCEPTS).contains(&items.len()) => items
-            .iter()
-            .map(|item| concept(item.as_str().ok_or_else(|| not_a_concept(item))?))
-            .collect(),
         Some(Value::Array(items)) => {
-            Err(Error::Refused(format!("Query array must have 2-5 items; got {}", items.len())))
+            let count = items.len();
+            return Err(Error::Refused(format!("Query array must have 2-5 items; got {count}")));
         }
-        Some(other) => Err(not_a_query(&shown(other))),
-        None => Err(not_a_query("nothing")),
+        Some(other) => shown(other),
+        None => "nothing".into(),
+    };
+    Err(Error::Refused(format!("Query must be string or array; got {got}")))
+}
+
+fn concept(text: &str, is_exact: bool, is_text: bool) -> Result<String> {
+    let words = if is_text { searchable(text)? } else { snippet::trim(text) };
+    let text = if is_exact && !words.is_empty() { text } else { words };
+    if text.chars().count() < SHORTEST_CONCEPT {
+        return Err(Error::Refused(format!(
+            "Query too short: {text:?} has fewer than {SHORTEST_CONCEPT} characters"
+        )));
     }
+    Ok(text.to_owned())
 }
 
 /// Returns the first or last instant of a day, with the argument's text.
@@ -505,9 +514,10 @@ fn shorten_paths(
 
 /// Returns the passage of a match, or a note that only the title matches.
 fn shown_passage(best: &Match) -> String {
-    match best.is_title_only {
-        true => "(the title matches)".to_owned(),
-        false => bound::line(&best.passage, PASSAGE),
+    if best.is_title_only {
+        "(the title matches)".to_owned()
+    } else {
+        bound::line(&best.passage, PASSAGE)
     }
 }
 
@@ -576,15 +586,18 @@ impl FoundConversations {
             text.push_str(&format!("## Search Results ({shown}{total} conversation{plural})\n"));
         }
         let first = if results.is_empty() { 0 } else { *absent_notes };
-        let add = |text: &mut String, notes: &[String]| {
-            notes.iter().for_each(|note| text.push_str(&format!("\n*{note}*\n")));
-        };
-        add(&mut text, &notes[..first]);
+        add_notes(&mut text, &notes[..first]);
         for (number, shown) in (1..).zip(results) {
             shown.add_to(&mut text, number);
         }
-        add(&mut text, &notes[first..]);
+        add_notes(&mut text, &notes[first..]);
         text
+    }
+}
+
+fn add_notes(text: &mut String, notes: &[String]) {
+    for note in notes {
+        text.push_str(&format!("\n*{note}*\n"));
     }
 }
 

@@ -1,6 +1,6 @@
 //! `search_workspace`: lines of dated conversation folders that match a regular expression.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde_json::{Map, Value, json};
 
@@ -110,11 +110,11 @@ fn search(call: &ToolCall<'_>) -> Result<Answer> {
     };
     if !found.has_conversations {
         let all = config.workspaces.iter().map(|path| path.display().to_string());
-        let all = || all.collect::<Vec<_>>().join(", ");
+        let all = all.collect::<Vec<_>>().join(", ");
         text.push_str(&format!(
             "\n\nNo conversation folders found in {}; looked for conversations/DATE/NNN-slug, TYPE/DATE/NNN-slug \
              and conversations/TYPE/DATE/NNN-slug, with DATE YYYY-MM or YYYY-MM-DD.",
-            folder.map_or_else(all, |folder| format!("{folder:?}"))
+            folder.map_or(all, |folder| format!("{folder:?}"))
         ));
     }
     if is_limited {
@@ -157,7 +157,8 @@ fn question(given: &Arguments<'_>) -> Result<(WorkspaceQuestion, usize)> {
     let dates = dates.map_err(|error| Error::Refused(format!("date_range: {error}")))?;
     let kind = kind.filter(|kind| !kind.is_empty() && !kind.eq_ignore_ascii_case(EVERY_TYPE));
     let limit = limit.unwrap_or(DEFAULT_LIMIT);
-    let (pattern, kind) = (pattern.to_owned(), kind.map(str::to_owned));
+    let pattern = pattern.to_owned();
+    let kind = kind.map(str::to_owned);
     Ok((WorkspaceQuestion { pattern, dates, kind, limit: limit + 1 }, limit))
 }
 
@@ -178,16 +179,17 @@ fn results(lines: &[Line], workspaces: &[PathBuf]) -> String {
     // Links are resolved here, because they are resolved in the paths of the found lines too.
     let roots: Vec<PathBuf> =
         workspaces.iter().filter_map(|it| dunce::canonicalize(it).ok()).collect();
-    let within = |path: &'_ Path| match &roots[..] {
-        [root] => path.strip_prefix(root).unwrap_or(path).to_owned(),
-        _ => path.to_owned(),
-    };
     let mut body = String::new();
     let mut shown = 0;
     for line in lines {
-        let file = bound::line(&within(&line.path).to_string_lossy(), LONGEST_PATH);
+        let path = match &roots[..] {
+            [root] => line.path.strip_prefix(root).unwrap_or(&line.path),
+            _ => &line.path,
+        };
+        let file = bound::line(&path.to_string_lossy(), LONGEST_PATH);
         let conversation = bound::line(&line.conversation, LONGEST_PATH);
-        let (number, text) = (line.number, bound::line_breaks_as_spaces(&line.text));
+        let number = line.number;
+        let text = bound::line_breaks_as_spaces(&line.text);
         let block = format!("**{conversation}** - {file}:{number}\n  {text}\n\n");
         if body.len() + block.len() > MOST_ANSWER_BYTES {
             break;

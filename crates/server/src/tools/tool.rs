@@ -95,10 +95,12 @@ impl Tool {
     ) -> Option<Answer> {
         let stop = self.stop_of_call(stop);
         let mut searched = engine.all_sources().present_of(self.searches).into_iter();
-        let mut scans = || searched.any(|source| !source.is_indexed(&stop));
         // Reading a damaged index may panic here. Then the call itself handles the damage.
-        let scans = map_faults::caught(&mut scans).unwrap_or(true);
-        (!scans).then(|| self.call(engine, options, arguments, &stop))
+        let scans = map_faults::caught(|| searched.any(|source| !source.is_indexed(&stop)));
+        if scans.unwrap_or(true) {
+            return None;
+        }
+        Some(self.call(engine, options, arguments, &stop))
     }
 
     /// Returns the stop for a call of this tool. A tool that writes must see its own changes.

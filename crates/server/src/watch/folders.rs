@@ -64,9 +64,11 @@ impl FolderWatcher {
             report(problem);
         }
         let Some(watcher) = &mut self.watcher else { return };
-        let existing = |folder: &Path| Some((dunce::canonicalize(folder).ok()?, identity(folder)?));
-        let wanted: BTreeMap<PathBuf, FolderIdentity> =
-            folders.iter().filter_map(|folder| folder.ancestors().find_map(existing)).collect();
+        let existing = folders.iter().filter_map(|folder| {
+            let mut ancestors = folder.ancestors();
+            ancestors.find_map(|it| Some((dunce::canonicalize(it).ok()?, identity(it)?)))
+        });
+        let wanted: BTreeMap<PathBuf, FolderIdentity> = existing.collect();
         let gone: Vec<PathBuf> = self
             .watched
             .iter()

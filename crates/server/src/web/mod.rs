@@ -1,42 +1,17 @@
 //! The page in the browser: a router of HTML views.
 //!
 //! The server makes the HTML. Every page works without the script, which only makes the page
-//! faster. No text of a chat is used as raw HTML: see `markdown`.
+//! faster. No text of a chat is used as raw HTML: see `conversation::markdown`.
+//!
+//! - `search`: the page of results: the address, the filters, the excerpts
+//! - `conversation`: a conversation, its messages and its files; its star; forgetting it
+//! - `frame`: what pages share, and the pages about all chats: statistics, status, import
 //!
 //! The router has no authorisation: the server that uses the router checks the credentials of requests.
 
-mod artifact;
-mod ask;
-mod assets;
-mod branches;
-mod card;
-mod chart;
-mod chosen;
-mod code;
 mod conversation;
-mod diff;
-mod excerpt;
-mod facets;
-mod files;
-mod find;
-mod flag;
-mod forget;
 mod frame;
-mod import;
-mod imports;
-mod mark;
-mod markdown;
-mod message;
-mod prose;
-mod related;
-mod results;
-mod scope;
-mod set_flag;
-mod site;
-mod stats;
-mod status;
-mod steps;
-mod upload;
+mod search;
 
 use std::sync::Arc;
 
@@ -49,9 +24,16 @@ use axum::{
 use maud::Markup;
 use tower_http::{CompressionLevel, compression::CompressionLayer};
 
-use ask::Ask;
-use conversation::ConversationView;
-use site::{Problem, Site, SiteState, change, file, html, html_for, text};
+use conversation::{ConversationView, files, forget, set_flag};
+use frame::{
+    assets, import,
+    site::{self, Problem, Site, SiteState, change, file, html, html_for, text},
+    stats, status, upload,
+};
+use search::{
+    facets,
+    page_query::{self, PageQuery},
+};
 use verbatim_base::model::Stop;
 use verbatim_engine::{Engine, Resources};
 
@@ -67,7 +49,7 @@ pub fn router(engine: Arc<Engine>, local_time: bool, resources: Resources) -> Ro
     Router::new()
         .route("/", get(search))
         .route("/search", get(search))
-        .route("/results", a_search(results::fragment))
+        .route("/results", a_search(search::fragment))
         .route("/facets", a_query(facet_counts))
         .route("/c/{id}", get(whole_conversation))
         .route("/c/{id}/{number}", a_message(conversation::page))
@@ -89,13 +71,13 @@ pub fn router(engine: Arc<Engine>, local_time: bool, resources: Resources) -> Ro
 }
 
 async fn search(State(site): Shared, RawQuery(query): RawQuery) -> Response {
-    let ask = Ask::parse(query.as_deref().unwrap_or_default());
-    html_for(&site, ask, results::page).await
+    let query = PageQuery::parse(query.as_deref().unwrap_or_default());
+    html_for(&site, query, search::page).await
 }
 
 fn facet_counts(site: &Site, query: &str, stop: &Stop) -> Result<Markup, Problem> {
-    let is_first = ask::fields(query).any(|(name, value)| name == "first" && value == "1");
-    facets::fragment(site, &Ask::parse(query), is_first, stop)
+    let is_first = page_query::fields(query).any(|(name, value)| name == "first" && value == "1");
+    facets::fragment(site, &PageQuery::parse(query), is_first, stop)
 }
 
 async fn whole_conversation(
@@ -113,8 +95,10 @@ async fn whole_conversation(
         };
     }
     let view = ConversationView::new(id, None, query.as_deref().unwrap_or_default());
-    html_for(&site, view.ask().clone(), move |site, _, stop| conversation::page(site, &view, stop))
-        .await
+    html_for(&site, view.query().clone(), move |site, _, stop| {
+        conversation::page(site, &view, stop)
+    })
+    .await
 }
 
 /// Returns the route of a part of a conversation, from the message with the number in the address. A number
@@ -130,7 +114,7 @@ fn a_message(work: fn(&Site, &ConversationView, &Stop) -> Result<Markup, Problem
         }
         let Ok(number) = number.parse() else { return no_such_page(State(site)).await };
         let view = ConversationView::new(id, Some(number), query.as_deref().unwrap_or_default());
-        html_for(&site, view.ask().clone(), move |site, _, stop| work(site, &view, stop)).await
+        html_for(&site, view.query().clone(), move |site, _, stop| work(site, &view, stop)).await
     };
     get(answer)
 }
@@ -155,10 +139,10 @@ fn a_query(work: fn(&Site, &str, &Stop) -> Result<Markup, Problem>) -> Route {
     })
 }
 
-fn a_search(work: fn(&Site, &Ask, &Stop) -> Result<Markup, Problem>) -> Route {
+fn a_search(work: fn(&Site, &PageQuery, &Stop) -> Result<Markup, Problem>) -> Route {
     get(move |State(site): Shared, RawQuery(query)| async move {
-        let ask = Ask::parse(query.as_deref().unwrap_or_default());
-        html(&site, move |site, stop| work(site, &ask, stop)).await
+        let query = PageQuery::parse(query.as_deref().unwrap_or_default());
+        html(&site, move |site, stop| work(site, &query, stop)).await
     })
 }
 

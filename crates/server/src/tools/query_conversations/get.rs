@@ -88,10 +88,12 @@ pub(super) fn get(
     };
     let mut notes: Vec<String> =
         ignored.into_iter().chain(other_key(call, about, id, key)?).collect();
-    let (title, summary) = (title(about.own_title()), summary(call, about)?);
+    let title = title(about.own_title());
+    let summary = summary(call, about)?;
     let texts = [&title, &summary].into_iter().flatten().map(|text| bound::tokens(text));
     let mut budget = Budget::new(ANSWER_TOKENS.saturating_sub(texts.sum()), READ_TURN_TOKENS);
-    let (mut turns, mut total) = (Vec::new(), 0);
+    let mut turns = Vec::new();
+    let mut total = 0;
     if let Some(session) = &session {
         let first = first_turn(session);
         total = session.turns() - first;
@@ -138,8 +140,10 @@ fn other_key(
         named => named?,
     };
     let is_same = named.is_some_and(|it| (it.source, &it.id) == (about.source, &about.id));
-    let ignored = || format!("sessionKey {:?} is not of this session: ignored", snippet::echo(key));
-    Ok((!is_same).then(ignored))
+    if is_same {
+        return Ok(None);
+    }
+    Ok(Some(format!("sessionKey {:?} is not of this session: ignored", snippet::echo(key))))
 }
 
 fn not_found(call: &ToolCall<'_>, word: &str) -> Answer {

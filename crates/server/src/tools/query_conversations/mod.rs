@@ -167,7 +167,8 @@ fn run(call: &ToolCall<'_>) -> Result<Answer> {
         let word = given.word(name, "a string")?;
         Ok::<_, Error>(word.filter(|word| !snippet::trim(word).is_empty()))
     };
-    let (id, key) = (word("sessionId")?, word("sessionKey")?);
+    let id = word("sessionId")?;
+    let key = word("sessionKey")?;
     let scope = Scope {
         since: day(given, "after", Edge::Start)?.map(|(instant, _)| instant),
         until: day(given, "before", Edge::End)?.map(|(instant, _)| instant),
@@ -214,6 +215,7 @@ fn question(query: Option<&str>, fields: Fields, limit: usize) -> Result<Questio
         let text = format!("query takes 1 to {LONGEST_QUERY} characters; got {length}");
         return Err(Error::Refused(text));
     }
-    let (concepts, mode) = (vec![query.to_owned()], engine::Mode::Both);
+    let concepts = vec![query.to_owned()];
+    let mode = engine::Mode::Both;
     Ok(Question { concepts, mode, fields, limit, ..Question::default() })
 }

@@ -15,7 +15,7 @@ use verbatim_answer::{
     notes::{self, Audience},
     ranked::RankedConversations,
 };
-use verbatim_engine::{About, ConversationMatch, Fields, Match, Question};
+use verbatim_engine::{About, ConversationMatch, Fields, Question};
 
 const COMPACT_MATCHED: usize = 3;
 
@@ -72,19 +72,22 @@ struct CompactSearchItem {
 
 impl CompactSearchItem {
     fn new(item: &SearchItem, id: String) -> CompactSearchItem {
-        let compact = |turns: &Vec<TurnText>, count, most| {
-            turns.iter().take(count).map(|turn| CompactTurn::new(turn, most)).collect()
-        };
         let turns = item.turns.as_ref();
+        let turns = turns
+            .map(|turns| turns.iter().map(|turn| CompactTurn::new(turn, usize::MAX)).collect());
         let matched = item.matched_turns.as_ref();
+        let matched = matched.map(|turns| {
+            let turns = turns.iter().take(COMPACT_MATCHED);
+            turns.map(|turn| CompactTurn::new(turn, COMPACT_MATCHED_TEXT)).collect()
+        });
         CompactSearchItem {
             id,
             k: item.session_key.clone(),
             t: item.title.clone(),
             s: item.score,
             sum: item.summary.clone(),
-            turns: turns.map(|turns| compact(turns, usize::MAX, usize::MAX)),
-            matched: matched.map(|turns| compact(turns, COMPACT_MATCHED, COMPACT_MATCHED_TEXT)),
+            turns,
+            matched,
         }
     }
 }
@@ -188,16 +191,18 @@ fn cost(about: &About, summary: Option<&str>) -> usize {
 
 /// Returns the turns that matched, the best first.
 fn matched_turns(item: &ConversationMatch, budget: &mut Budget) -> Vec<TurnText> {
-    let turn = |matched: &Match| {
-        Some(TurnText {
+    let mut turns = Vec::new();
+    for matched in item.matches.iter().filter(|matched| !matched.passage.is_empty()) {
+        let Some(content) = budget.spend(&matched.passage) else { break };
+        turns.push(TurnText {
             role: matched.hit.role.to_string(),
-            content: budget.spend(&matched.passage)?,
+            content,
             score: Some((matched.score * 100.0).round() / 100.0),
             line: Some(matched.line),
             ..TurnText::default()
-        })
-    };
-    item.matches.iter().filter(|matched| !matched.passage.is_empty()).map_while(turn).collect()
+        });
+    }
+    turns
 }
 
 fn last_turns(
