@@ -25,11 +25,11 @@
 //! let engine = Engine::new(config);
 //!
 //! use std::ops::ControlFlow;
-//! use verbatim_search::{Request, Stop};
+//! use verbatim_search::{Call, Request};
 //!
 //! let request = Request { text: "SOURDOUGH".to_owned(), ..Request::default() };
 //! let mut found = Vec::new();
-//! engine.exact(&request, &Stop::never(), &mut |hit| {
+//! engine.exact(&request, &Call::default(), &mut |hit| {
 //!     found.push(hit.message_id.into_owned());
 //!     ControlFlow::Continue(())
 //! })?;
@@ -43,16 +43,16 @@
 //! # mod example { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/doc/baking.rs")); }
 //! # let (_home, engine) = example::baking()?;
 //! # use std::ops::ControlFlow;
-//! use verbatim_search::{Reindex, Reindexed, Request, Resources, SearchPlan, Stop};
+//! use verbatim_search::{Call, Reindex, Reindexed, Request, Resources, SearchPlan};
 //!
 //! // Bytes of memory, and threads.
 //! let resources = Resources { memory: 64 << 20, threads: 1 };
-//! let stop = Stop::never();
-//! let built = engine.upkeep().reindex(Reindex { resources, full: false }, &stop, &mut |_| {})?;
+//! let call = Call::default();
+//! let built = engine.upkeep().reindex(Reindex { resources, full: false }, &call, &mut |_| {})?;
 //! assert!(matches!(built, Reindexed::Built { .. }));
 //!
 //! let request = Request { text: "fridge".to_owned(), ..Request::default() };
-//! let plan = engine.exact(&request, &stop, &mut |_| ControlFlow::Continue(()))?;
+//! let plan = engine.exact(&request, &call, &mut |_| ControlFlow::Continue(()))?;
 //! let SearchPlan::ByIndex { trace, .. } = plan else { panic!("the index is current") };
 //! assert_eq!((trace.candidates, trace.verified), (1, 1));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -64,7 +64,7 @@
 //! # mod example { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/doc/baking.rs")); }
 //! # let (_home, engine) = example::baking()?;
 //! # use std::ops::ControlFlow;
-//! use verbatim_search::{Matching, Request, Stop};
+//! use verbatim_search::{Call, Matching, Request};
 //!
 //! let request = Request {
 //!     text: r"\d+ degrees".to_owned(),
@@ -74,7 +74,7 @@
 //!     ..Request::default()
 //! };
 //! let mut found = Vec::new();
-//! engine.exact(&request, &Stop::never(), &mut |hit| {
+//! engine.exact(&request, &Call::default(), &mut |hit| {
 //!     found.push(hit.message_id.into_owned());
 //!     ControlFlow::Continue(())
 //! })?;
@@ -87,14 +87,14 @@
 //! ```
 //! # mod example { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/doc/baking.rs")); }
 //! # let (_home, engine) = example::baking()?;
-//! use verbatim_search::{Question, Stop};
+//! use verbatim_search::{Call, Question};
 //!
 //! let question = Question {
 //!     concepts: vec!["bread in the fridge".to_owned()],
 //!     limit: 5,
 //!     ..Question::default()
 //! };
-//! let ranking = engine.rank(&question, &Stop::never())?;
+//! let ranking = engine.rank(&question, &Call::default())?;
 //! assert!(ranking.items.iter().all(|item| (0.0..=1.0).contains(&item.score)));
 //! assert_eq!(ranking.items.len(), 2);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -105,18 +105,18 @@
 //! ```
 //! # mod example { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/doc/baking.rs")); }
 //! # let (_home, engine) = example::baking()?;
-//! use verbatim_search::{Instant, Scope, Stop};
+//! use verbatim_search::{Call, Instant, Scope};
 //!
-//! let stop = Stop::never();
-//! let page = engine.list(&Scope::default(), 0..10, &stop)?;
+//! let call = Call::default();
+//! let page = engine.list(&Scope::default(), 0..10, &call)?;
 //! let baking = &page.abouts[0];
 //! assert_eq!((baking.title.as_str(), page.total, page.notes()), ("Baking", 1, Vec::new()));
 //!
-//! let session = engine.find(&stop).session(baking.source, &baking.id, false)?.expect("is there");
+//! let session = engine.find(&call).session(baking.source, &baking.id, false)?.expect("is there");
 //! assert_eq!((session.turns(), session.role(0)), (2, "user"));
 //! assert!(session.message(1).content.starts_with("Four hours"));
 //!
-//! let tally = engine.tally(&Scope::default(), &Instant::day, &stop)?;
+//! let tally = engine.tally(&Scope::default(), &Instant::day, &call)?;
 //! assert_eq!(tally.roles["assistant"], 1);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -176,7 +176,10 @@ mod test_export;
 
 #[cfg(not(doctest))]
 pub use cli::run_program;
-pub use verbatim_base::model::{Hit, Instant, Matching, Origin, Request, Stop};
+pub use verbatim_base::{
+    call::Call,
+    model::{Hit, Instant, Matching, Origin, Request},
+};
 pub use verbatim_engine::{
     About, ArchiveProgress, ArchiveReport, Branches, Changes, Config, ConversationMatch, Counts,
     DatabaseError, EmbedError, Encoded, Engine, Enriched, Error, ExportError, FallbackReason,

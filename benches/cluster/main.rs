@@ -36,7 +36,10 @@ use anyhow::{Context, Result, bail};
 use clap::Parser;
 use rusqlite::{Connection, OpenFlags};
 use serde_json::Value;
-use verbatim_base::model::{Hit, Request, Stop};
+use verbatim_base::{
+    call::Call,
+    model::{Hit, Request},
+};
 use verbatim_engine::{Config, Engine, SearchPlan};
 use verbatim_search::Branches;
 
@@ -122,7 +125,7 @@ impl Ours {
 impl Racer for Ours {
     fn ask(&self, request: &Request) -> Result<Vec<Hit<'static>>> {
         let mut hits = Vec::new();
-        let answered = self.engine.exact(request, &Stop::never(), &mut |hit| {
+        let answered = self.engine.exact(request, &Call::default(), &mut |hit| {
             hits.push(hit);
             ControlFlow::Continue(())
         })?;

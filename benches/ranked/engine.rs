@@ -3,7 +3,7 @@
 use std::{fs, path::Path};
 
 use anyhow::{Result, ensure};
-use verbatim_base::model::Stop;
+use verbatim_base::call::Call;
 use verbatim_engine::{Config, Engine, Mode, Question, Reindex, Resources};
 
 /// The memory that `verbatim reindex` uses unless told otherwise.
@@ -31,7 +31,7 @@ impl Ours {
     pub(crate) fn ask(&self, text: &str, mode: Mode) -> Result<usize> {
         let question =
             Question { concepts: vec![text.to_owned()], mode, limit: LIMIT, ..Question::default() };
-        let ranking = self.engine.rank(&question, &Stop::never())?;
+        let ranking = self.engine.rank(&question, &Call::default())?;
         ensure!(ranking.notes().is_empty(), "{text}: {:?}", ranking.notes());
         Ok(ranking.items.len())
     }
@@ -40,7 +40,7 @@ impl Ours {
 /// Builds the indexes of a database, with words and the vectors of the built-in model.
 pub(crate) fn index(config: Config, resources: Resources) -> Result<Engine> {
     let engine = Engine::new(config);
-    let never = Stop::never();
+    let never = Call::default();
     engine.upkeep().reindex(Reindex { resources, full: false }, &never, &mut |_| ())?;
     for source in engine.sources() {
         source.enrich(resources, &never, &mut |_, _| ())?;

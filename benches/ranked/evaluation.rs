@@ -10,7 +10,7 @@ use std::{
 
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
-use verbatim_base::model::Stop;
+use verbatim_base::call::Call;
 use verbatim_engine::{
     self as engine, Branches, Config, Engine, ImportOptions, Mode, Question, Ranker, Resources,
     Scope, SourceKind, StoreAddress,
@@ -140,8 +140,8 @@ impl Evaluation {
             limit: DEPTH,
             ..Question::default()
         };
-        let stop = Stop::never();
-        let ranker = Ranker::new(self.engine.all_sources(), &question, &stop);
+        let call = Call::default();
+        let ranker = Ranker::new(self.engine.all_sources(), &question, &call);
         let (ids, notes) = ranker.message_ids()?;
         if let Some(gap) = notes.iter().find(|note| note.is_gap()) {
             bail!("{gap}");
@@ -168,7 +168,7 @@ impl Evaluation {
     /// Returns the name of the model, and the share of the messages that have a vector of it.
     fn embedded(&self) -> (String, f64) {
         let sources = self.engine.sources();
-        let known = sources.first().map(|source| engine::embedded(source, &Stop::never()));
+        let known = sources.first().map(|source| engine::embedded(source, &Call::default()));
         let (model, count) = known.unwrap_or_default();
         (model.to_owned(), count as f64 / self.corpus.messages() as f64)
     }
@@ -228,7 +228,7 @@ fn indexed(database: &Path, config: Config) -> Result<Engine> {
     let resources = Resources { memory: MEMORY, threads };
     let engine = index(Config { db: Some(database.into()), ..config }, resources)?;
     for source in engine.sources() {
-        source.encode(threads, &Stop::never(), &|_| ())?;
+        source.encode(threads, &Call::default(), &|_| ())?;
     }
     Ok(engine)
 }
@@ -240,10 +240,10 @@ fn imported(
     corpus: &Corpus,
     config: Config,
 ) -> Result<Engine> {
-    let stop = Stop::never();
+    let call = Call::default();
     let engine = Engine::new(Config { db: Some(address.clone()), ..config });
     for source in engine.sources() {
-        let (messages, _) = engine::indexed(&source, &stop);
+        let (messages, _) = engine::indexed(&source, &call);
         ensure!(
             messages == 0 || messages == corpus.messages() as u64,
             "{address}: has {messages} messages that are not in the corpus; name an index that does not exist yet"
@@ -251,6 +251,6 @@ fn imported(
     }
     let resources = Resources { memory: MEMORY, threads: 1 };
     let options = ImportOptions { branches: Branches::Shown, resources, on_wait: None };
-    engine.import(&[database.to_owned()], options, &stop, &|_| {})?;
+    engine.import(&[database.to_owned()], options, &call, &|_| {})?;
     Ok(engine)
 }

@@ -27,7 +27,7 @@ use std::{
 use anyhow::{Context, Result};
 use clap::Parser;
 use rusqlite::{Connection, OpenFlags};
-use verbatim_base::model::Stop;
+use verbatim_base::call::Call;
 use verbatim_embed::{Model, Texts};
 use verbatim_index::{VectorBuilder, VectorOptions};
 
@@ -132,13 +132,13 @@ fn measure(work: &std::path::Path, messages: usize, questions: usize) -> Result<
     let count = texts.len() as f64;
 
     tell("embedding")?;
-    let (model, never) = (Model::built_in(), Stop::never());
-    model.encode(&["The model is read from memory when it is first asked."], &never)?;
+    let (model, never) = (Model::built_in(), Call::default());
+    model.encode(&["The model is read from memory when it is first asked."], &never.stop)?;
     let all: Vec<&str> = texts.iter().map(String::as_str).collect();
-    let (vectors, micros) = cpu_micros(|| model.encode(&all, &never));
+    let (vectors, micros) = cpu_micros(|| model.encode(&all, &never.stop));
     let vectors = vectors?;
     let short: Vec<&str> = all.iter().copied().filter(|text| text.len() <= SHORT).collect();
-    let (_, short_micros) = cpu_micros(|| model.encode(&short, &never));
+    let (_, short_micros) = cpu_micros(|| model.encode(&short, &never.stop));
     let speed =
         [count / micros * 1e6, bytes as f64 / micros, short.len() as f64 / short_micros * 1e6];
 
@@ -154,13 +154,13 @@ fn measure(work: &std::path::Path, messages: usize, questions: usize) -> Result<
     let source = Texts { count: all.len() as u32, text: &text };
     let part = tempfile::tempdir_in(work)?;
     let mut progress = |_| ();
-    let encoder = model.encoder(part.path(), &source, 1, &never, &mut progress)?;
+    let encoder = model.encoder(part.path(), &source, 1, &never.stop, &mut progress)?;
     let (name, dimensions) = (model.name(), encoder.dimensions());
     // The engine takes the same options for texts of this length.
     let options = VectorOptions::codes((bytes / all.len().max(1)) as u64);
     let mut builder = VectorBuilder::begin(part.path(), name, dimensions, source.count, options)?;
     encoder.run(&mut |rows, scales| builder.add(rows, scales).map_err(anyhow::Error::from))?;
-    let nearest = builder.finish(&never, &mut |_| ())?;
+    let nearest = builder.finish(&never.stop, &mut |_| ())?;
 
     let mut sqlite = Sqlite::create(&folder.path().join("sqlite.db"))?;
     let mut before = sqlite.bytes()?;
@@ -193,7 +193,7 @@ fn measure(work: &std::path::Path, messages: usize, questions: usize) -> Result<
                 answered?;
                 of_kind[at].push(micros / 1e3);
             }
-            let vector = model.encode_query(&text, &never)?;
+            let vector = model.encode_query(&text, &never.stop)?;
             let words: Vec<String> =
                 text.split_whitespace().map(|word| format!("\"{word}\"")).collect();
             let questions: [(Table, Box<dyn rusqlite::ToSql>); 3] = [

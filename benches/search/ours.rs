@@ -3,7 +3,10 @@
 use std::{ops::ControlFlow, path::Path};
 
 use anyhow::{Result, bail};
-use verbatim_base::model::{Hit, Request, Stop};
+use verbatim_base::{
+    call::Call,
+    model::{Hit, Request},
+};
 use verbatim_engine::{Config, Engine, Reindex, SearchPlan};
 use verbatim_index::Resources;
 
@@ -15,7 +18,7 @@ pub(crate) const MEMORY: usize = 1 << 30;
 /// Builds or refreshes the index of `database` in the folder `index` with `threads` threads.
 pub(crate) fn build(database: &Path, index: &Path, threads: usize, full: bool) -> Result<()> {
     let options = Reindex { resources: Resources { memory: MEMORY, threads }, full };
-    Ours::open(database, index).engine.upkeep().reindex(options, &Stop::never(), &mut |_| {})?;
+    Ours::open(database, index).engine.upkeep().reindex(options, &Call::default(), &mut |_| {})?;
     Ok(())
 }
 
@@ -34,7 +37,7 @@ impl Ours {
 impl Racer for Ours {
     fn ask(&self, request: &Request) -> Result<Vec<Hit<'static>>> {
         let mut hits = Vec::new();
-        let answered = self.engine.exact(request, &Stop::never(), &mut |hit| {
+        let answered = self.engine.exact(request, &Call::default(), &mut |hit| {
             hits.push(hit);
             ControlFlow::Continue(())
         })?;

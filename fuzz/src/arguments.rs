@@ -6,7 +6,7 @@ use std::{cell::RefCell, fs, time::Duration};
 
 use serde_json::{Map, Value};
 use tempfile::TempDir;
-use verbatim_base::model::Stop;
+use verbatim_base::call::Call;
 use verbatim_chats::import::Branches;
 use verbatim_engine::{Config, Engine, Reindex, import};
 use verbatim_index::Resources;
@@ -31,7 +31,7 @@ fn home() -> (TempDir, Engine, u32) {
     let engine = Engine::new(Config { home: folder.path().to_owned(), ..Config::default() });
     let resources = Resources { memory: 16 << 20, threads: 1 };
     let options = Reindex { resources, full: true };
-    engine.upkeep().reindex(options, &Stop::never(), &mut |_| {}).expect("an index");
+    engine.upkeep().reindex(options, &Call::default(), &mut |_| {}).expect("an index");
     (folder, engine, 0)
 }
 
@@ -46,8 +46,8 @@ pub(super) fn run(data: &[u8]) {
             raw_content: bits & 2 != 0,
             ..Options::default()
         };
-        let stop = Stop::after(Duration::from_secs(20));
-        let answer = tool.call(engine, &options, &arguments, &stop);
+        let call = Call::default().within(Duration::from_secs(20));
+        let answer = tool.call(engine, &options, &arguments, &call);
         assert!(!answer.text.is_empty(), "{}: {answer:?}", tool.name);
         assert_eq!(answer.log, None, "{}: {answer:?}", tool.name);
         *calls += 1;

@@ -7,7 +7,7 @@ use std::{
 
 use rusqlite::Connection;
 use tempfile::TempDir;
-use verbatim_base::model::Stop;
+use verbatim_base::call::Call;
 use verbatim_engine::{Config, Engine, Reindex};
 use verbatim_index::Resources;
 
@@ -39,7 +39,7 @@ impl Original {
         let engine = original.engine("index");
         let resources = Resources { memory: 16 << 20, threads: 1 };
         let options = Reindex { resources, full: true };
-        engine.upkeep().reindex(options, &Stop::never(), &mut |_| {}).expect("an index");
+        engine.upkeep().reindex(options, &Call::default(), &mut |_| {}).expect("an index");
         more(&engine, resources);
         collect(&original.folder.path().join("index"), &mut original.files).expect("the index");
         original.files.sort();

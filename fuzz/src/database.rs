@@ -11,7 +11,7 @@ use std::{
 };
 
 use rusqlite::Connection;
-use verbatim_base::model::{Request, Stop};
+use verbatim_base::{call::Call, model::Request};
 use verbatim_engine::{Config, Engine, Scope};
 
 thread_local! {
@@ -64,10 +64,10 @@ fn ask(path: &Path) {
         home: path.with_extension("home"),
         ..Config::default()
     });
-    let stop = Stop::never();
+    let call = Call::default();
     let request = Request { text: "part".to_owned(), ..Request::default() };
-    drop(engine.exact(&request, &stop, &mut |_| ControlFlow::Continue(())));
-    drop(engine.list(&Scope::default(), 0..10, &stop));
+    drop(engine.exact(&request, &call, &mut |_| ControlFlow::Continue(())));
+    drop(engine.list(&Scope::default(), 0..10, &call));
 }
 
 pub(super) fn run(data: &[u8]) {

@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use verbatim_base::model::Stop;
+use verbatim_base::call::Stop;
 use verbatim_engine::{Engine, Question};
 
 use super::damage::Original;

@@ -4,7 +4,7 @@
 
 use std::ops::ControlFlow;
 
-use verbatim_base::model::{Hit, Request, Stop};
+use verbatim_base::{call::Stop, model::{Hit, Request}};
 use verbatim_engine::Engine;
 
 use super::damage::Original;

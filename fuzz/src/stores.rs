@@ -13,7 +13,7 @@ use std::{
 
 use rusqlite::{Connection, types::Value};
 use tempfile::TempDir;
-use verbatim_base::model::{Instant, Request, Stop};
+use verbatim_base::{call::Call, model::{Instant, Request}};
 use verbatim_chats::db::threads::{Save, Start, Thread};
 use verbatim_engine::{Config, Engine, Memory, Scope};
 
@@ -65,12 +65,12 @@ fn original() -> Original {
 
 /// Writes to both databases.
 fn go_on(engine: &Engine) {
-    drop(engine.upkeep().sync_transcripts(&Stop::never(), &|_| {}));
+    drop(engine.upkeep().sync_transcripts(&Call::default(), &|_| {}));
     let memory = engine.memory();
     let start = Start { topic: "A topic", user: "ann", platform: Some("web"), turn: None };
-    if let Ok(started) = memory.start_thread(&start, &Stop::never()) {
+    if let Ok(started) = memory.start_thread(&start, &Call::default()) {
         let continuation = &started.thread.continuation;
-        drop(memory.continue_thread(continuation, ("user", "a text"), &Stop::never()));
+        drop(memory.continue_thread(continuation, ("user", "a text"), &Call::default()));
     }
     let turns = [("user".to_owned(), "a turn".to_owned())];
     let save = Save { key: Some("key"), title: Some("Saved"), summary: "A summary", turns: &turns };
@@ -101,22 +101,22 @@ fn ask(engine: &Engine) {
         if let Ok((turns, _)) = memory.thread_history(&thread.id, LIMIT) {
             assert!(turns.len() <= LIMIT);
         }
-        drop(memory.continue_thread(&thread.continuation, ("user", "more"), &Stop::never()));
+        drop(memory.continue_thread(&thread.continuation, ("user", "more"), &Call::default()));
     }
     drop(memory.thread_analytics());
     drop(memory.threads_named("a"));
     drop(memory.thread_keyed("key"));
     let request = Request { text: "te".to_owned(), ..Request::default() };
-    let stop = Stop::never();
-    drop(engine.exact(&request, &stop, &mut |_| ControlFlow::Continue(())));
+    let call = Call::default();
+    drop(engine.exact(&request, &call, &mut |_| ControlFlow::Continue(())));
     for source in engine.sources() {
-        let reader = source.reader(&stop);
-        drop(reader.count(&Scope::default(), &Instant::day, &stop));
+        let reader = source.reader(&call);
+        drop(reader.count(&Scope::default(), &Instant::day, &call));
     }
     for listing in
-        engine.list(&Scope::default(), 0..LIMIT, &stop).map(|it| it.abouts).unwrap_or_default()
+        engine.list(&Scope::default(), 0..LIMIT, &call).map(|it| it.abouts).unwrap_or_default()
     {
-        drop(engine.find(&stop).session(listing.source, &listing.id, false));
+        drop(engine.find(&call).session(listing.source, &listing.id, false));
     }
 }
 

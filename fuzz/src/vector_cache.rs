@@ -7,7 +7,7 @@
 use std::fs;
 
 use tempfile::TempDir;
-use verbatim_base::model::Stop;
+use verbatim_base::call::Stop;
 use verbatim_embed::cache::{Cache, CachedRow, hash};
 
 const TEXTS: [&str; 3] = ["one", "two", "three"];

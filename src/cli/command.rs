@@ -25,7 +25,7 @@ pub(super) trait CommandArgs {
     fn configure(&mut self, _config: &mut Config, _environment: &Environment) {}
 
     /// Runs the command; returns the exit code.
-    fn run(&self, call: Invocation<'_>) -> Result<u8>;
+    fn run(&self, invocation: Invocation<'_>) -> Result<u8>;
 }
 
 /// What the program needs to know of a command before it runs. Every command states all of it.

@@ -12,7 +12,7 @@ use std::{
 
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
-use verbatim_base::model::{Request, Stop};
+use verbatim_base::{call::Call, model::Request};
 use verbatim_engine::{Config, Engine};
 use verbatim_search::{Branches, Key};
 
@@ -86,7 +86,7 @@ fn search(address: &str, login: Option<&str>) -> Result<Vec<String>, String> {
     });
     let mut found = Vec::new();
     let request = Request { text: "red".to_owned(), ..Request::default() };
-    let outcome = engine.exact(&request, &Stop::never(), &mut |hit| {
+    let outcome = engine.exact(&request, &Call::default(), &mut |hit| {
         found.push(hit.message_id.into_owned());
         std::ops::ControlFlow::Continue(())
     });

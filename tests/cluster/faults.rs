@@ -7,7 +7,10 @@ use std::{
 };
 
 use serde_json::Value;
-use verbatim_base::model::{Hit, Request, Stop};
+use verbatim_base::{
+    call::Call,
+    model::{Hit, Request},
+};
 use verbatim_engine::{Rendered, SearchPlan};
 
 use crate::{
@@ -43,7 +46,7 @@ fn found(nodes: &Nodes, index: &str, text: &str) -> Option<usize> {
             std::ops::ControlFlow::Continue(())
         },
     );
-    let outcome = reader(nodes, index).search(&request, &Stop::never(), &mut sink);
+    let outcome = reader(nodes, index).search(&request, &Call::default(), &mut sink);
     outcome.is_ok_and(|plan| matches!(plan, SearchPlan::ByCluster { .. })).then_some(count)
 }
 

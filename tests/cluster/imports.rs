@@ -13,7 +13,7 @@ use std::{
 use rusqlite::{Connection, params};
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use verbatim_base::model::{Request, Stop};
+use verbatim_base::{call::Call, model::Request};
 use verbatim_engine::Reader;
 use verbatim_search::{Branches, ImportProgress};
 
@@ -146,7 +146,7 @@ fn what_a_new_import_lacks_is_kept_behind_the_rest() {
     later.remove(1);
     scene.import("b.db", &later);
     let reader = reader(scene.nodes, &scene.index);
-    let messages = reader.read("c", false, &Stop::never()).expect("an answer").expect("c");
+    let messages = reader.read("c", false, &Call::default()).expect("an answer").expect("c");
     let read: Vec<(String, Option<i64>)> = (0..messages.turns())
         .map(|turn| messages.message(turn))
         .map(|hit| (hit.content.into_owned(), hit.position))

@@ -53,7 +53,10 @@ use std::{
     },
 };
 
-use verbatim_base::model::{Instant, Request, Stop};
+use verbatim_base::{
+    call::Call,
+    model::{Instant, Request},
+};
 use verbatim_engine::{
     Config, Counts, Engine, Error, Listing, Messages, Reader, Scope, SearchPlan, Sink, SourceKind,
     scoring::Scorer,
@@ -127,7 +130,7 @@ fn engine(nodes: &Nodes, index: &str) -> Engine {
 }
 
 fn reader(nodes: &Nodes, index: &str) -> Arc<dyn Reader> {
-    engine(nodes, index).sources().remove(0).reader(&Stop::never())
+    engine(nodes, index).sources().remove(0).reader(&Call::default())
 }
 
 /// A reader that keeps nodes from being killed, and removes its index at the end.
@@ -148,39 +151,39 @@ impl Reader for Guarded {
     fn search(
         &self,
         request: &Request,
-        stop: &Stop,
+        call: &Call,
         sink: &mut dyn Sink,
     ) -> Result<SearchPlan, Error> {
-        self.reader.search(request, stop, sink)
+        self.reader.search(request, call, sink)
     }
 
-    fn list(&self, scope: &Scope, stop: &Stop) -> Result<Box<dyn Listing>, Error> {
-        self.reader.list(scope, stop)
+    fn list(&self, scope: &Scope, call: &Call) -> Result<Box<dyn Listing>, Error> {
+        self.reader.list(scope, call)
     }
 
     fn read(
         &self,
         id: &str,
         raw_content: bool,
-        stop: &Stop,
+        call: &Call,
     ) -> Result<Option<Box<dyn Messages>>, Error> {
-        self.reader.read(id, raw_content, stop)
+        self.reader.read(id, raw_content, call)
     }
 
     fn count(
         &self,
         scope: &Scope,
         day: &dyn Fn(Instant) -> i64,
-        stop: &Stop,
+        call: &Call,
     ) -> Result<Counts, Error> {
-        self.reader.count(scope, day, stop)
+        self.reader.count(scope, day, call)
     }
 
-    fn span(&self, stop: &Stop) -> Result<Option<(Instant, Instant)>, Error> {
-        self.reader.span(stop)
+    fn span(&self, call: &Call) -> Result<Option<(Instant, Instant)>, Error> {
+        self.reader.span(call)
     }
 
-    fn scorer(&self, scope: &Scope, stop: &Stop) -> Result<Option<Box<dyn Scorer>>, Error> {
-        self.reader.scorer(scope, stop)
+    fn scorer(&self, scope: &Scope, call: &Call) -> Result<Option<Box<dyn Scorer>>, Error> {
+        self.reader.scorer(scope, call)
     }
 }

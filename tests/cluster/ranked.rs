@@ -4,7 +4,7 @@ use std::{fmt::Write as _, path::Path};
 
 use rusqlite::{Connection, params};
 use tempfile::TempDir;
-use verbatim_base::model::Stop;
+use verbatim_base::call::Call;
 use verbatim_embed::Provider;
 use verbatim_engine::{Config, Engine, Fields, Mode, Question, Reindex, Scope};
 use verbatim_index::Resources;
@@ -90,9 +90,9 @@ fn indexed(home: &Path, database: &Path) -> Engine {
     });
     let resources = Resources { memory: 64 << 20, threads: 1 };
     let options = Reindex { resources, full: false };
-    engine.upkeep().reindex(options, &Stop::never(), &mut |_| {}).expect("an index");
+    engine.upkeep().reindex(options, &Call::default(), &mut |_| {}).expect("an index");
     for source in engine.sources() {
-        let done = source.enrich(resources, &Stop::never(), &mut |_, _| {});
+        let done = source.enrich(resources, &Call::default(), &mut |_, _| {});
         done.expect("words and vectors");
     }
     engine
@@ -127,7 +127,7 @@ fn messages_and_conversations_rank_as_in_a_local_index() {
         Scope { conversation: Some("c7".into()), ..Scope::default() },
         Scope { roles: vec!["assistant".into()], ..Scope::default() },
     ];
-    let stop = Stop::never();
+    let call = Call::default();
     for text in [
         "Which rope holds the anchor in strong wind?",
         "yeast and salt",
@@ -151,7 +151,7 @@ fn messages_and_conversations_rank_as_in_a_local_index() {
                 };
                 let what = format!("{text}: {mode:?}: {scope:?}");
                 let ranked = |engine: &Engine| {
-                    let ranking = engine.rank(&question, &stop).expect("an answer");
+                    let ranking = engine.rank(&question, &call).expect("an answer");
                     let items = ranking.items.iter();
                     let scores = items.map(|it| (it.hit.message_id.to_string(), it.score));
                     (scores.collect::<Vec<_>>(), ranking.notes())
@@ -169,7 +169,7 @@ fn messages_and_conversations_rank_as_in_a_local_index() {
                     ..Question::default()
                 };
                 let ranked = |engine: &Engine| -> Vec<(String, f64)> {
-                    let ranking = engine.rank_conversations(&question, &stop).expect("an answer");
+                    let ranking = engine.rank_conversations(&question, &call).expect("an answer");
                     let items = ranking.items.iter();
                     items.map(|it| (it.about.id.clone(), it.score)).collect()
                 };
@@ -199,7 +199,7 @@ fn conversations_have_the_summaries_of_a_local_index() {
             let kind = engine.sources()[0].kind;
             let id = format!("c{conversation}");
             engine
-                .find(&Stop::never())
+                .find(&Call::default())
                 .about(kind, &id)
                 .expect("an answer")
                 .expect("a conversation")

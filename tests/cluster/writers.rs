@@ -9,7 +9,10 @@ use std::{
 };
 
 use rusqlite::{Connection, params};
-use verbatim_base::model::{Hit, Instant, Request, Stop};
+use verbatim_base::{
+    call::Call,
+    model::{Hit, Instant, Request},
+};
 use verbatim_engine::{Reader, Scope};
 
 use crate::{
@@ -61,13 +64,13 @@ fn state_of(hits: Vec<Hit<'_>>) -> i64 {
 fn asked(reader: &dyn Reader) -> i64 {
     let request = Request { text: "thing".to_owned(), ..Request::default() };
     let state = state_of(hits(reader, &request).0);
-    let messages = reader.read("c", false, &Stop::never()).expect("an answer").expect("c");
+    let messages = reader.read("c", false, &Call::default()).expect("an answer").expect("c");
     assert_eq!(state_of((0..messages.turns()).map(|turn| messages.message(turn)).collect()), state);
-    let listing = reader.list(&Scope::default(), &Stop::never()).expect("a list");
+    let listing = reader.list(&Scope::default(), &Call::default()).expect("a list");
     assert_eq!(listing.len(), 1);
     assert_eq!(listing.about(0).title, format!("state {state} of the thing"));
     assert_eq!(i64::from(listing.about(0).turns), MESSAGES + state);
-    let counts = reader.count(&Scope::default(), &Instant::day, &Stop::never()).expect("counts");
+    let counts = reader.count(&Scope::default(), &Instant::day, &Call::default()).expect("counts");
     assert_eq!(counts.roles["user"] as i64, MESSAGES + state);
     state
 }

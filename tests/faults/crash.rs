@@ -16,8 +16,9 @@ use rusqlite::Connection;
 use serde_json::json;
 use tempfile::TempDir;
 use verbatim_base::{
+    call::{Call, Stop},
     failpoint,
-    model::{Hit, Request, Stop},
+    model::{Hit, Request},
 };
 use verbatim_engine::{Config, Engine, Reindex, Reindexed, Resources, SearchPlan};
 
@@ -44,7 +45,7 @@ const RESOURCES: Resources = Resources { memory: 32 << 20, threads: 1 };
 pub(crate) fn ask(engine: &Engine, text: &str) -> (Vec<Hit<'static>>, SearchPlan) {
     let mut hits = Vec::new();
     let request = Request { text: text.to_owned(), ..Request::default() };
-    let answered = engine.exact(&request, &Stop::never(), &mut |hit| {
+    let answered = engine.exact(&request, &Call::default(), &mut |hit| {
         hits.push(hit);
         ControlFlow::Continue(())
     });
@@ -79,10 +80,10 @@ pub(crate) fn compare(place: &Place) -> bool {
 pub(crate) fn reindex(place: &Place, full: bool) -> Reindexed {
     let options = Reindex { resources: RESOURCES, full };
     let engine = place.engine();
-    let done = engine.upkeep().reindex(options, &Stop::never(), &mut |_| {});
+    let done = engine.upkeep().reindex(options, &Call::default(), &mut |_| {});
     // The command answers the same.
     for source in engine.sources() {
-        let made = source.enrich(RESOURCES, &Stop::never(), &mut |_, _| {});
+        let made = source.enrich(RESOURCES, &Call::default(), &mut |_, _| {});
         made.expect("words and vectors can be made");
     }
     done.expect("the database can be indexed")
@@ -423,7 +424,7 @@ fn killed_at_any_time() {
         assert!(compare(place));
         // The sentence encoder takes over the vectors of replaced segments.
         for source in place.engine().sources() {
-            source.encode(2, &Stop::never(), &|_| ()).expect("vectors can be made");
+            source.encode(2, &Call::default(), &|_| ()).expect("vectors can be made");
         }
     }
     assert_eq!(shape(&place.index), shape(&fresh.index));
@@ -642,7 +643,7 @@ fn stored_transcripts_answer_while_the_disk_is_full() {
         Config { home: disk.0.join("home"), archives: archives.clone(), ..Config::default() };
     let sync = || {
         let engine = Engine::new(config.clone());
-        engine.upkeep().sync_transcripts(&Stop::never(), &|_| {}).map(drop)
+        engine.upkeep().sync_transcripts(&Call::default(), &|_| {}).map(drop)
     };
     write(&["marmalade"]);
     sync().expect("there is room");
@@ -652,7 +653,7 @@ fn stored_transcripts_answer_while_the_disk_is_full() {
     let mut found = 0;
     let engine = Engine::new(config.clone());
     let request = Request { text: "marmalade".to_owned(), limit: Some(5), ..Request::default() };
-    let answered = engine.sources()[0].exact(&request, &Stop::never(), &mut |_| {
+    let answered = engine.sources()[0].exact(&request, &Call::default(), &mut |_| {
         found += 1;
         ControlFlow::Continue(())
     });

@@ -18,7 +18,7 @@ use std::{
 
 use rusqlite::{Connection, TransactionBehavior};
 use serde_json::json;
-use verbatim_base::model::{Request, Stop};
+use verbatim_base::{call::Call, model::Request};
 use verbatim_engine::{Reindex, Resources, SearchPlan};
 
 use crate::{
@@ -240,7 +240,7 @@ fn every_answer_is_that_of_a_state_which_existed_during_the_call() {
             let text = query(number, least);
             let request = Request { text: text.clone(), ..Request::default() };
             let mut found = Vec::new();
-            let answered = engine.exact(&request, &Stop::never(), &mut |hit| {
+            let answered = engine.exact(&request, &Call::default(), &mut |hit| {
                 found.push(hit.content.into_owned());
                 ControlFlow::Continue(())
             });
@@ -294,7 +294,7 @@ fn every_answer_is_that_of_a_state_which_existed_during_the_call() {
             // The refresh may fail: there may be no database, too many changes, or another indexing process.
             drop(place.engine().upkeep().reindex(
                 Reindex { resources, full },
-                &Stop::never(),
+                &Call::default(),
                 &mut |_| {},
             ));
             thread::sleep(Duration::from_millis(5));

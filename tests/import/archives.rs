@@ -9,7 +9,7 @@ use std::{
 
 use proptest::prelude::*;
 use rusqlite::Connection;
-use verbatim_base::model::Stop;
+use verbatim_base::call::Call;
 use verbatim_chats::import::Branches;
 use verbatim_engine::{Config, Engine, Question, Reindex, Resources, Scope, import};
 use verbatim_search::cli::{self, Environment};
@@ -611,7 +611,7 @@ fn made_anew_where_it_is_damaged() {
     }
     // Each answer says that more may be there.
     let question = Question { concepts: vec!["kept".to_owned()], ..Question::default() };
-    let notes = || home.engine.rank(&question, &Stop::never()).unwrap().notes().concat();
+    let notes = || home.engine.rank(&question, &Call::default()).unwrap().notes().concat();
     assert!(notes().contains("a damaged transcript store was set aside"), "{}", notes());
     for number in 1..=2 {
         fs::remove_file(database.with_extension(format!("damaged-{number}"))).unwrap();
@@ -621,7 +621,7 @@ fn made_anew_where_it_is_damaged() {
     for version in [1, 999] {
         let sql = format!("PRAGMA user_version = {version}");
         Connection::open(&database).unwrap().execute_batch(&sql).unwrap();
-        let other = home.engine.upkeep().sync_transcripts(&Stop::never(), &|_| {}).unwrap_err();
+        let other = home.engine.upkeep().sync_transcripts(&Call::default(), &|_| {}).unwrap_err();
         assert!(other.to_string().contains("another version of verbatim"), "{other}");
     }
 }
@@ -633,7 +633,7 @@ fn databases_that_cannot_be_looked_up_are_named() {
     home.write("a.jsonl", line(1, "user", "kept"));
     home.sync();
     let question = Question { concepts: vec!["kept".to_owned()], ..Question::default() };
-    let ranked = || home.engine.rank(&question, &Stop::never()).unwrap();
+    let ranked = || home.engine.rank(&question, &Call::default()).unwrap();
     assert!(ranked().is_complete());
     // The system fails to list the folder, as it does if too many files are open.
     let folder = home.engine.config().db_folder();
@@ -661,8 +661,9 @@ fn one_process_at_a_time() {
 fn without_archives_nothing_is_made() {
     let folder = folder();
     let none = Engine::new(Config { home: folder.path().to_owned(), ..Config::default() });
-    assert_eq!(none.upkeep().sync_transcripts(&Stop::never(), &|_| {}).unwrap().files, 0);
-    let missing = engine(folder.path()).upkeep().sync_transcripts(&Stop::never(), &|_| {}).unwrap();
+    assert_eq!(none.upkeep().sync_transcripts(&Call::default(), &|_| {}).unwrap().files, 0);
+    let missing =
+        engine(folder.path()).upkeep().sync_transcripts(&Call::default(), &|_| {}).unwrap();
     assert_eq!((missing.files, missing.failed), (0, 1));
     assert!(
         missing.failures[0]
@@ -681,9 +682,9 @@ fn stopped_and_gone_on() {
             content.replace("\"session\"", &format!("\"session-{number}\"")),
         );
     }
-    let stop = Stop::never();
-    stop.request();
-    home.engine.upkeep().sync_transcripts(&stop, &|_| {}).unwrap();
+    let call = Call::default();
+    call.stop.request();
+    home.engine.upkeep().sync_transcripts(&call, &|_| {}).unwrap();
     home.sync();
     assert_eq!(home.found("words").len(), 4);
 }
@@ -771,7 +772,7 @@ fn followed_while_they_grow() {
 fn synchronising_that_is_killed() {
     const HOME: &str = "VERBATIM_TEST_SYNC";
     if let Some(home) = std::env::var_os(HOME) {
-        engine(Path::new(&home)).upkeep().sync_transcripts(&Stop::never(), &|_| {}).unwrap();
+        engine(Path::new(&home)).upkeep().sync_transcripts(&Call::default(), &|_| {}).unwrap();
         return;
     }
     let home = Home::new();
@@ -813,15 +814,15 @@ fn a_project_is_not_known_where_the_store_cannot_be_read() {
     home.sync();
     let source = home.engine.sources().pop().unwrap();
     let options = Reindex { resources: Resources { memory: 64 << 20, threads: 1 }, full: false };
-    source.reindex(options, &Stop::never(), &mut |_| ()).unwrap();
+    source.reindex(options, &Call::default(), &mut |_| ()).unwrap();
     let project = {
-        let about = home.engine.find(&Stop::never()).by_word("session").unwrap();
+        let about = home.engine.find(&Call::default()).by_word("session").unwrap();
         about.project.expect("transcripts have a project")
     };
     home.engine.close();
     // The index is current, and then its database is removed.
-    let reader = source.reader(&Stop::never());
-    let listed = |scope: &Scope| reader.list(scope, &Stop::never()).map(|found| found.len());
+    let reader = source.reader(&Call::default());
+    let listed = |scope: &Scope| reader.list(scope, &Call::default()).map(|found| found.len());
     let of_project = Scope { project: Some(project), ..Scope::default() };
     let path = source.database().unwrap();
     let away = path.with_extension("away");

@@ -4,7 +4,10 @@ use std::fs;
 
 use ruzstd::encoding::{CompressionLevel, compress_to_vec};
 use serde_json::{Value, json};
-use verbatim_base::model::{Instant, Request, Stop};
+use verbatim_base::{
+    call::Call,
+    model::{Instant, Request},
+};
 use verbatim_chats::import::Branches;
 use verbatim_engine::{
     Config, Engine, Mode, Question, Reindex, Resources, Scope, SourceKind, import,
@@ -60,22 +63,22 @@ fn import_archive(home: &Home) {
 fn index(engine: &Engine) {
     for source in engine.sources() {
         let options = Reindex { resources: RESOURCES, full: false };
-        source.reindex(options, &Stop::never(), &mut |_| ()).unwrap();
-        source.enrich(RESOURCES, &Stop::never(), &mut |_, _| ()).unwrap();
+        source.reindex(options, &Call::default(), &mut |_| ()).unwrap();
+        source.enrich(RESOURCES, &Call::default(), &mut |_, _| ()).unwrap();
     }
 }
 
 /// Asserts that every answer has each of these conversations once, with these messages in all.
 #[track_caller]
 fn counts_once(home: &Home, titles: &[&str], messages: u64) {
-    let stop = Stop::never();
+    let call = Call::default();
     // A new engine is used, because the index of the old one may be out of date.
     let engine = Engine::new(home.engine.config().clone());
-    let page = engine.list(&Scope::default(), 0..100, &stop).unwrap();
+    let page = engine.list(&Scope::default(), 0..100, &call).unwrap();
     let mut found: Vec<&str> = page.abouts.iter().map(|about| about.title.as_str()).collect();
     found.sort_unstable();
     assert_eq!((found.as_slice(), page.total), (titles, titles.len()));
-    let tally = engine.tally(&Scope::default(), &Instant::day, &stop).unwrap();
+    let tally = engine.tally(&Scope::default(), &Instant::day, &call).unwrap();
     assert_eq!((tally.messages, tally.conversations), (messages, titles.len()));
     assert_eq!(tally.roles.values().sum::<u64>(), messages);
     assert_eq!(tally.months.values().sum::<u64>(), messages);
@@ -85,14 +88,14 @@ fn counts_once(home: &Home, titles: &[&str], messages: u64) {
         limit: 100,
         ..Question::default()
     };
-    let ranked = engine.rank_conversations(&question, &stop).unwrap();
+    let ranked = engine.rank_conversations(&question, &call).unwrap();
     let mut ids: Vec<&str> = ranked.items.iter().map(|item| item.about.id.as_str()).collect();
     ids.sort_unstable();
     let all = ids.len();
     ids.dedup();
     assert_eq!((ids.len(), all), (titles.len(), titles.len()));
     for about in &page.abouts {
-        assert_eq!(engine.find(&stop).by_word(&about.id).unwrap().source, about.source);
+        assert_eq!(engine.find(&call).by_word(&about.id).unwrap().source, about.source);
     }
     let arguments = json!({"mode": "list", "limit": 50});
     let answer = call_with(&engine, "query_conversations", arguments, &Options::default());
@@ -144,7 +147,7 @@ fn imported_and_followed_once() {
         hits += 1;
         std::ops::ControlFlow::Continue(())
     };
-    home.engine.exact(&request, &Stop::never(), take).unwrap();
+    home.engine.exact(&request, &Call::default(), take).unwrap();
     assert_eq!(hits, 4);
 }
 
@@ -158,7 +161,7 @@ fn the_newer_state_wins_whichever_source_has_it() {
     home.write("1.jsonl", whole.lines().next().unwrap().to_owned() + "\n");
     home.sync();
     counts_once(&home, &["blue whales"], 2);
-    let imported = home.engine.find(&Stop::never()).by_word("session-1").unwrap();
+    let imported = home.engine.find(&Call::default()).by_word("session-1").unwrap();
     assert_eq!((imported.source, imported.turns), (SourceKind::Export, 2));
 }
 
@@ -192,7 +195,7 @@ fn followed_transcripts_are_not_copied() {
 fn kept(home: &Home) -> Vec<(String, bool)> {
     let scope = Scope { sources: vec![SourceKind::Archive], ..Scope::default() };
     let engine = Engine::new(home.engine.config().clone());
-    let listed = engine.list(&scope, 0..100, &Stop::never()).unwrap().abouts;
+    let listed = engine.list(&scope, 0..100, &Call::default()).unwrap().abouts;
     let mut kept: Vec<(String, bool)> =
         listed.into_iter().map(|about| (about.id, about.gone.is_some())).collect();
     kept.sort();
@@ -294,7 +297,7 @@ fn what_cannot_be_looked_at_is_not_deleted() {
     assert_eq!(home.sync().removed, 0);
     assert_kept(&home, &[("session-1", false)]);
     assert_eq!(
-        home.engine.tally(&Scope::default(), &Instant::day, &Stop::never()).unwrap().messages,
+        home.engine.tally(&Scope::default(), &Instant::day, &Call::default()).unwrap().messages,
         2
     );
 }
@@ -341,7 +344,7 @@ fn a_moved_transcript_is_the_same() {
     fs::copy(&away, home.path("back/other.jsonl")).unwrap();
     home.sync();
     assert_kept(&home, &[("session-1", false)]);
-    let about = home.engine.find(&Stop::never()).by_word("session-1").unwrap();
+    let about = home.engine.find(&Call::default()).by_word("session-1").unwrap();
     assert!(about.file.unwrap().ends_with("back/other.jsonl"));
     assert_eq!(home.found("whales").len(), 4);
 }

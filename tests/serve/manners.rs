@@ -12,7 +12,7 @@ use rmcp::{
 };
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
-use verbatim_base::model::Stop;
+use verbatim_base::call::Call;
 use verbatim_engine::{Config, Engine};
 use verbatim_server::tools::{self, Options};
 
@@ -362,7 +362,7 @@ fn answers_stay_as_short_as_the_documents_say() {
         let call = |name: &str, arguments: &Value| {
             let tool = tools::ALL.iter().find(|tool| tool.name == name).unwrap();
             let arguments = arguments.as_object().unwrap();
-            let answer = tool.call(&engine, &options, arguments, &Stop::never());
+            let answer = tool.call(&engine, &options, arguments, &Call::default());
             assert!(!answer.is_error, "{name} {arguments:?}: {}", answer.text);
             answer.text
         };

@@ -5,7 +5,10 @@ use std::{fmt::Write, ops::ControlFlow, path::Path};
 use proptest::{collection::vec, option, prelude::*, sample::select};
 use rusqlite::{Connection, params, types::Value};
 use serde_json::{Map, json};
-use verbatim_base::model::{Hit, Instant, Request, Stop};
+use verbatim_base::{
+    call::Call,
+    model::{Hit, Instant, Request},
+};
 use verbatim_engine::{Config, Engine};
 use verbatim_server::tools::{Options, conversation_search::TOOL};
 
@@ -305,7 +308,7 @@ proptest! {
                 ..Request::default()
             };
             let mut hits: Vec<Hit<'static>> = Vec::new();
-            engine.exact(&request, &Stop::never(), &mut |hit| {
+            engine.exact(&request, &Call::default(), &mut |hit| {
                 hits.push(hit);
                 ControlFlow::Continue(())
             }).unwrap();
@@ -408,7 +411,7 @@ fn answer(engine: &Engine, query: &Query) -> String {
         raw_content: query.raw,
         ..Options::default()
     };
-    TOOL.call(engine, &options, &arguments, &Stop::never()).text
+    TOOL.call(engine, &options, &arguments, &Call::default()).text
 }
 
 /// Writes the rows in the contract's form.
@@ -447,7 +450,7 @@ fn written(corpus: &Corpus, decodes: bool, query: &Query, rows: &[usize]) -> Str
 fn the_newest_database_is_found_anew_each_time() {
     let home = folder();
     let engine = Engine::new(Config { home: home.path().to_owned(), ..Config::default() });
-    let ask = || TOOL.call(&engine, &Options::default(), &Map::new(), &Stop::never()).text;
+    let ask = || TOOL.call(&engine, &Options::default(), &Map::new(), &Call::default()).text;
     assert!(ask().starts_with("Database not found: no *.db file in "), "{}", ask());
     let db = home.path().join("db");
     std::fs::create_dir(&db).unwrap();
@@ -471,7 +474,7 @@ fn the_newest_database_is_found_anew_each_time() {
         index: None,
         ..Config::default()
     });
-    let answer = TOOL.call(&configured, &Options::default(), &Map::new(), &Stop::never());
+    let answer = TOOL.call(&configured, &Options::default(), &Map::new(), &Call::default());
     assert_eq!(
         answer.text,
         format!("Database not found: {}", home.path().join("missing.db").display())
@@ -500,7 +503,7 @@ fn views_and_tables_without_rowids_are_searched() {
         let roles = roles.iter().map(|role| (*role).to_owned()).collect();
         let request = Request { text: "RED".to_owned(), roles, ..Request::default() };
         engine
-            .exact(&request, &Stop::never(), &mut |hit| {
+            .exact(&request, &Call::default(), &mut |hit| {
                 hits.push(hit.content);
                 ControlFlow::Continue(())
             })
@@ -530,15 +533,15 @@ fn a_stop_ends_a_long_search_at_once() {
         // On a very fast or busy machine the search may end before the stop; the test then repeats it.
         let mut stopped = false;
         for wait in [20, 10, 5, 2, 1, 20, 10, 5, 2, 1] {
-            let stop = Stop::never();
-            let request_stop = stop.clone();
+            let call = Call::default();
+            let request_stop = call.clone();
             let thread = std::thread::spawn(move || {
                 std::thread::sleep(std::time::Duration::from_millis(wait));
-                request_stop.request();
+                request_stop.stop.request();
                 std::time::Instant::now()
             });
             let request = Request { text: text.to_owned(), limit, ..Request::default() };
-            let answer = engine.exact(&request, &stop, &mut |_| ControlFlow::Break(()));
+            let answer = engine.exact(&request, &call, &mut |_| ControlFlow::Break(()));
             let ended = std::time::Instant::now();
             let late = ended.saturating_duration_since(thread.join().unwrap());
             assert!(late < std::time::Duration::from_secs(5), "{late:?} late");

@@ -14,7 +14,7 @@ use std::{
 use rusqlite::Connection;
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use verbatim_base::model::{Request, Stop};
+use verbatim_base::{call::Call, model::Request};
 use verbatim_engine::{Config, Engine, Reindex, Resources, SearchPlan};
 use verbatim_server::watch::{self, Watch};
 
@@ -60,7 +60,7 @@ impl Home {
     /// Searches for every message; returns their texts, and whether the index answered.
     fn ask(&self) -> Result<(Vec<String>, bool), String> {
         let mut texts = Vec::new();
-        let answered = self.engine.exact(&Request::default(), &Stop::never(), &mut |hit| {
+        let answered = self.engine.exact(&Request::default(), &Call::default(), &mut |hit| {
             texts.push(hit.content.into_owned());
             ControlFlow::Continue(())
         });
@@ -307,7 +307,7 @@ fn words_and_vectors_that_an_index_lacks_are_made() {
     let config = Config { home, ..Config::default() };
     let options = Reindex { resources: Resources { memory: 64 << 20, threads: 1 }, full: false };
     let before = Engine::new(config.clone());
-    before.upkeep().reindex(options, &Stop::never(), &mut |_| {}).unwrap();
+    before.upkeep().reindex(options, &Call::default(), &mut |_| {}).unwrap();
     let home = Home::with(folder, config);
     home.until("they were not made", || home.log().contains("words of 2 and vectors of 2"));
     // Folders that are made later are watched too.

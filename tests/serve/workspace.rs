@@ -10,7 +10,7 @@ use std::{
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use verbatim_base::model::Stop;
+use verbatim_base::call::Call;
 use verbatim_engine::{Config, Engine};
 use verbatim_server::tools::{self, Answer, Options};
 
@@ -42,7 +42,7 @@ fn engine(workspaces: &[&Path]) -> Engine {
 fn call(engine: &Engine, arguments: Value) -> Answer {
     let Value::Object(arguments) = arguments else { panic!("an object") };
     let tool = tools::search_workspace::TOOL;
-    tool.call(engine, &Options::default(), &arguments, &Stop::never())
+    tool.call(engine, &Options::default(), &arguments, &Call::default())
 }
 
 /// Calls the tool and expects an answer without an error.
@@ -575,16 +575,16 @@ fn a_search_ends_when_told() {
         );
     }
     let engine = engine(&[home.path()]);
-    let stop = Stop::never();
+    let call = Call::default();
     let done = AtomicBool::new(false);
     thread::scope(|scope| {
         scope.spawn(|| {
             thread::sleep(Duration::from_millis(50));
-            stop.request();
+            call.stop.request();
         });
         let arguments = json!({"query": "(a.*){30}b$"}).as_object().cloned().unwrap();
         let tool = tools::search_workspace::TOOL;
-        let answer = tool.call(&engine, &Options::default(), &arguments, &stop);
+        let answer = tool.call(&engine, &Options::default(), &arguments, &call);
         done.store(true, Ordering::Relaxed);
         assert_eq!((answer.is_error, answer.text.as_str()), (true, "Error: stopped"));
     });

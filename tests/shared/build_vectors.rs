@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, path::Path};
 
-use verbatim_base::model::Stop;
+use verbatim_base::call::Stop;
 use verbatim_embed::{EmbedProgress, Model, Texts};
 use verbatim_index::{VectorBuilder, VectorOptions, Vectors};
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use rusqlite::params;
 use serde_json::{Map, Value};
 use tempfile::TempDir;
-use verbatim_base::model::Stop;
+use verbatim_base::call::Call;
 use verbatim_engine::{Engine, Reindex, Resources};
 use verbatim_server::tools::{self, Answer, Options};
 
@@ -80,7 +80,7 @@ pub(crate) fn engines(db: &Path) -> [Engine; 2] {
     let resources = Resources { memory: 64 << 20, threads: 1 };
     indexed
         .upkeep()
-        .reindex(Reindex { resources, full: false }, &Stop::never(), &mut |_| {})
+        .reindex(Reindex { resources, full: false }, &Call::default(), &mut |_| {})
         .unwrap();
     [indexed, Engine::new(config("no index"))]
 }
@@ -97,7 +97,7 @@ pub(crate) fn call_with(
 ) -> Answer {
     let tool = tools::ALL.iter().find(|entry| entry.name == tool).unwrap();
     let arguments: Map<String, Value> = serde_json::from_value(arguments).unwrap();
-    tool.call(engine, options, &arguments, &Stop::never())
+    tool.call(engine, options, &arguments, &Call::default())
 }
 
 /// Calls a tool that answers with an error; returns its text.

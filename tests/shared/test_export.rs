@@ -5,7 +5,7 @@ use std::fs;
 use tempfile::TempDir;
 
 use rusqlite::Connection;
-use verbatim_base::model::Stop;
+use verbatim_base::call::Call;
 use verbatim_engine::{Config, Engine, Reindex, Resources};
 
 /// An export in a folder of its own.
@@ -41,7 +41,7 @@ impl TestExport {
     pub(crate) fn reindex(&self) {
         let resources = Resources { memory: 64 << 20, threads: 1 };
         let options = Reindex { resources, full: false };
-        let done = self.engine.upkeep().reindex(options, &Stop::never(), &mut |_| ());
+        let done = self.engine.upkeep().reindex(options, &Call::default(), &mut |_| ());
         done.expect("it can be indexed");
     }
 

@@ -8,7 +8,7 @@ use std::{
 
 use rusqlite::{Connection, OpenFlags};
 use tempfile::TempDir;
-use verbatim_base::model::{Request, Stop};
+use verbatim_base::{call::Call, model::Request};
 use verbatim_engine::{ArchiveReport, Config, Engine, SourceKind};
 
 use crate::corpus::folder;
@@ -55,7 +55,7 @@ impl Home {
     pub(crate) fn sync(&self) -> ArchiveReport {
         self.engine
             .upkeep()
-            .sync_transcripts(&Stop::never(), &|_| {})
+            .sync_transcripts(&Call::default(), &|_| {})
             .expect("transcripts can be synchronised")
     }
 
@@ -87,7 +87,7 @@ impl Home {
         };
         let request = Request { text: text.to_owned(), ..Request::default() };
         source
-            .exact(&request, &Stop::never(), &mut |hit| {
+            .exact(&request, &Call::default(), &mut |hit| {
                 // The title may hold the text instead.
                 if hit.content.to_lowercase().contains(&text.to_lowercase()) {
                     found.push(hit.content.into_owned());

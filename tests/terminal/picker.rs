@@ -10,7 +10,7 @@ use std::{
 };
 
 use pty_process::blocking::Command;
-use verbatim_base::model::Stop;
+use verbatim_base::call::Call;
 use verbatim_engine::{Reindex, Resources};
 
 use crate::{corpus::folder, program::Place, pty::OnTerminal, terminal::sample};
@@ -115,7 +115,7 @@ fn place(folder: &std::path::Path, is_indexed: bool) -> Place {
     if is_indexed {
         let options =
             Reindex { resources: Resources { memory: 64 << 20, threads: 1 }, full: false };
-        place.engine().upkeep().reindex(options, &Stop::never(), &mut |_| {}).unwrap();
+        place.engine().upkeep().reindex(options, &Call::default(), &mut |_| {}).unwrap();
     }
     place
 }

@@ -4,7 +4,7 @@ use std::{fs, path::Path};
 
 use rusqlite::Connection;
 use tempfile::TempDir;
-use verbatim_base::model::{Instant, Stop};
+use verbatim_base::{call::Call, model::Instant};
 use verbatim_engine::{
     About, Config, Engine, Fields, Match, Mode, Question, Ranking, Reindex, Resources, Scope,
     SourceKind,
@@ -36,7 +36,7 @@ pub(crate) fn converse(
 fn reindex(engine: &Engine) {
     let resources = Resources { memory: 64 << 20, threads: 2 };
     let options = Reindex { resources, full: false };
-    engine.upkeep().reindex(options, &Stop::never(), &mut |_| ()).expect("the index builds");
+    engine.upkeep().reindex(options, &Call::default(), &mut |_| ()).expect("the index builds");
 }
 
 fn ids(abouts: &[About]) -> Vec<&str> {
@@ -64,7 +64,7 @@ fn lists_are_the_same_with_an_index_and_without() {
         ..Config::default()
     });
     let list = |scope: &Scope, offset, limit| {
-        let page = engine.list(scope, offset..offset + limit, &Stop::never()).expect("a list");
+        let page = engine.list(scope, offset..offset + limit, &Call::default()).expect("a list");
         (page.abouts, page.total)
     };
     let scopes = [
@@ -86,13 +86,16 @@ fn lists_are_the_same_with_an_index_and_without() {
     assert_eq!((ids(&page), total), (vec!["b", "old"], 4));
     assert_eq!(list(&Scope::default(), 9, 2).0, []);
     let about = engine
-        .find(&Stop::never())
+        .find(&Call::default())
         .about(SourceKind::Export, "b")
         .expect("reads")
         .expect("is there");
     assert_eq!((about.title.as_str(), about.turns), ("Bees", 2));
     assert_eq!((about.begun, about.last), (Some(at(10)), Some(at(50))));
-    assert_eq!(engine.find(&Stop::never()).about(SourceKind::Export, "none").expect("reads"), None);
+    assert_eq!(
+        engine.find(&Call::default()).about(SourceKind::Export, "none").expect("reads"),
+        None
+    );
 }
 
 fn at(seconds: i64) -> Instant {
@@ -163,7 +166,7 @@ impl Library {
     }
 
     fn ask(&self, question: &Question) -> Ranking<Match> {
-        let ranking = self.engine.rank(question, &Stop::never()).expect("an answer");
+        let ranking = self.engine.rank(question, &Call::default()).expect("an answer");
         let scores: Vec<f64> = ranking.items.iter().map(|item| item.score).collect();
         assert!(scores.iter().all(|score| (0.0..=1.0).contains(score)), "{scores:?}");
         assert!(scores.is_sorted_by(|a, b| a >= b), "{scores:?}");
@@ -212,7 +215,7 @@ fn no_punctuation_is_an_error() {
         for mode in [Mode::Text, Mode::Vector, Mode::Both] {
             let question =
                 Question { concepts: vec![text.into()], mode, limit: 3, ..Question::default() };
-            match library.engine.rank(&question, &Stop::never()) {
+            match library.engine.rank(&question, &Call::default()) {
                 Ok(_) => {}
                 Err(error) => assert!(error.to_string().contains("NUL"), "{text:?}: {error}"),
             }
@@ -443,7 +446,7 @@ fn a_message_with_the_whole_question_is_first() {
             assert!(matches[0].passage.to_lowercase().contains(words), "{matches:#?}");
             let concepts = vec![text.to_owned()];
             let question = Question { concepts, mode, limit: 4, ..Question::default() };
-            let ranked = library.engine.rank_conversations(&question, &Stop::never()).unwrap();
+            let ranked = library.engine.rank_conversations(&question, &Call::default()).unwrap();
             assert_eq!(ranked.items[0].about.id, expected, "{mode:?}: {text}");
         }
     }
@@ -495,7 +498,7 @@ fn every_concept_must_be_in_the_conversation() {
         let ask = |concepts: &[&str]| {
             let concepts = concepts.iter().map(|concept| (*concept).to_owned()).collect();
             let question = Question { concepts, mode, limit: 10, ..Question::default() };
-            let found = library.engine.rank_conversations(&question, &Stop::never());
+            let found = library.engine.rank_conversations(&question, &Call::default());
             let found = found.expect("an answer").items;
             found.into_iter().map(|one| one.about.id).collect::<Vec<_>>()
         };
@@ -510,7 +513,7 @@ fn every_concept_must_be_in_the_conversation() {
         limit: 10,
         ..Question::default()
     };
-    let found = library.engine.rank_conversations(&question, &Stop::never()).expect("an answer");
+    let found = library.engine.rank_conversations(&question, &Call::default()).expect("an answer");
     assert_eq!(found.items[0].about.id, "turtles");
     assert_eq!(found.items.len(), 1);
 }
@@ -542,7 +545,7 @@ fn answers_are_the_same_each_time_and_follow_the_database() {
         limit: 10,
         ..Question::default()
     };
-    assert_eq!(again.rank(&question, &Stop::never()).expect("an answer").items, before);
+    assert_eq!(again.rank(&question, &Call::default()).expect("an answer").items, before);
     // A new message is found at once, and a deleted one no longer.
     converse(&library.connection, "new", None, &[("user", "quokkas smile", Some(999))]);
     library
@@ -624,7 +627,7 @@ fn damaged_words_are_made_anew() {
                 limit: 10,
                 ..Question::default()
             };
-            let answer = engine.rank(&question, &Stop::never()).expect("an answer");
+            let answer = engine.rank(&question, &Call::default()).expect("an answer");
             assert_eq!(answer.items, expected, "{} {damage}", name.display());
             assert_eq!(answer.notes(), [""; 0]);
         }

@@ -7,7 +7,10 @@ use super::{
     exact::ExactSearch,
     filters::{Filters, names},
 };
-use verbatim_base::model::{Matching, Request, Stop};
+use verbatim_base::{
+    call::Call,
+    model::{Matching, Request},
+};
 use verbatim_engine::{self as engine, Engine, Mode, Question, Scope, trimmed};
 use verbatim_text::{expression::literals, snippet::echo};
 
@@ -146,9 +149,9 @@ impl Asked {
         &self,
         engine: &'a Engine,
         scope: Scope,
-        stop: &Stop,
+        call: &Call,
     ) -> engine::Result<ExactSearch<'a>> {
-        let mut search = ExactSearch::new(engine, self.request(), scope, stop)?;
+        let mut search = ExactSearch::new(engine, self.request(), scope, call)?;
         search.oldest_first = self.oldest_first;
         Ok(search)
     }

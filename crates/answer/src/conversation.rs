@@ -6,8 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use super::resume::ResumeCommand;
 use verbatim_base::{
+    call::Call,
     map_faults,
-    model::{Hit, Instant, Origin, Provenance, Stop},
+    model::{Hit, Instant, Origin, Provenance},
 };
 use verbatim_engine::{
     About, ConversationKey, Described, Description, Engine, Error, Result, SourceKind,
@@ -151,9 +152,9 @@ pub fn file_name(title: &str) -> String {
 pub fn conversation(
     engine: &Engine,
     key: ConversationKey,
-    stop: &Stop,
+    call: &Call,
 ) -> Result<DescribedConversation> {
-    let mut found = conversations(engine, slice::from_ref(&key), stop)?;
+    let mut found = conversations(engine, slice::from_ref(&key), call)?;
     Ok(found.remove(&key).expect("every conversation that is asked for is described"))
 }
 
@@ -161,10 +162,10 @@ pub fn conversation(
 pub fn conversations(
     engine: &Engine,
     keys: &[ConversationKey],
-    stop: &Stop,
+    call: &Call,
 ) -> Result<HashMap<ConversationKey, DescribedConversation>> {
     let faults = map_faults::count();
-    let found = engine.find(stop).described(keys)?.into_iter().map(|(key, one)| {
+    let found = engine.find(call).described(keys)?.into_iter().map(|(key, one)| {
         let Described { short_id, description, origin, provenance } = one;
         let (kind, id) = key.clone();
         (key, DescribedConversation { kind, id, short_id, origin, provenance, description })
@@ -180,14 +181,14 @@ pub fn conversations(
 pub fn provenance(
     engine: &Engine,
     abouts: &[About],
-    stop: &Stop,
+    call: &Call,
 ) -> Result<HashMap<ConversationKey, Provenance>> {
     let mut provenance = HashMap::new();
     for kind in SourceKind::ALL {
         let of_kind = abouts.iter().filter(|about| about.source == kind);
         let ids: Vec<&str> = of_kind.map(|about| about.id.as_str()).collect();
         if !ids.is_empty() {
-            let known = engine.all_sources().provenance(kind, &ids, stop)?.into_iter();
+            let known = engine.all_sources().provenance(kind, &ids, call)?.into_iter();
             provenance.extend(known.map(|(id, one)| ((kind, id), one)));
         }
     }
@@ -199,9 +200,9 @@ pub fn listed(
     engine: &Engine,
     abouts: &[About],
     short: &[String],
-    stop: &Stop,
+    call: &Call,
 ) -> Result<Vec<DescribedConversation>> {
-    let mut provenance = provenance(engine, abouts, stop)?;
+    let mut provenance = provenance(engine, abouts, call)?;
     let described = abouts.iter().zip(short).map(|(about, short_id)| DescribedConversation {
         kind: about.source,
         id: about.id.clone(),
@@ -219,8 +220,8 @@ pub fn listed(
 }
 
 /// Returns the conversation that a word names. If several sources have it, returns that of the first.
-pub fn named(engine: &Engine, word: &str, stop: &Stop) -> Result<About> {
-    let find = engine.find(stop);
+pub fn named(engine: &Engine, word: &str, call: &Call) -> Result<About> {
+    let find = engine.find(call);
     let error = match find.by_word(word) {
         Err(error) => error,
         found => return found,
@@ -236,11 +237,11 @@ pub fn named(engine: &Engine, word: &str, stop: &Stop) -> Result<About> {
 }
 
 /// Returns the conversation, and maybe the number of the message, that a word such as `ID:NUMBER` names.
-pub fn target(engine: &Engine, word: &str, stop: &Stop) -> Result<(About, Option<u32>)> {
+pub fn target(engine: &Engine, word: &str, call: &Call) -> Result<(About, Option<u32>)> {
     let numbered = word.rsplit_once(':').and_then(|(id, number)| Some((id, number.parse().ok()?)));
-    match (engine.find(stop).by_word(word), numbered) {
+    match (engine.find(call).by_word(word), numbered) {
         (Err(Error::NoConversation { .. }), Some((id, number))) => {
-            Ok((engine.find(stop).by_word(id)?, Some(number)))
+            Ok((engine.find(call).by_word(id)?, Some(number)))
         }
         (found, _) => Ok((found?, None)),
     }

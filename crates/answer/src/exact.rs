@@ -6,7 +6,10 @@ use super::{
     marks::Marks,
     nothing::{has_nearest, sentence},
 };
-use verbatim_base::model::{Hit, Instant, Request, Stop};
+use verbatim_base::{
+    call::Call,
+    model::{Hit, Instant, Request},
+};
 use verbatim_engine::{
     ConversationKey, Count, Engine, Make, Note, QueryReading, Render, Result, Scope, Searched,
 };
@@ -23,7 +26,7 @@ pub struct ExactSearch<'a> {
     pub oldest_first: bool,
     /// What matches in texts.
     pub marks: Marks,
-    stop: Stop,
+    call: Call,
 }
 
 /// What to say about a search that found nothing.
@@ -42,10 +45,10 @@ impl<'a> ExactSearch<'a> {
         engine: &'a Engine,
         request: Request,
         scope: Scope,
-        stop: &Stop,
+        call: &Call,
     ) -> Result<ExactSearch<'a>> {
-        let (marks, stop) = (Marks::of(&request)?, stop.clone());
-        Ok(ExactSearch { engine, request, scope, oldest_first: false, marks, stop })
+        let (marks, call) = (Marks::of(&request)?, call.clone());
+        Ok(ExactSearch { engine, request, scope, oldest_first: false, marks, call })
     }
 
     /// Passes what `make` makes of the hits to `show`, in order, until it breaks. Each source may stop after
@@ -59,8 +62,8 @@ impl<'a> ExactSearch<'a> {
         let request = Request { limit, ..self.request.clone() };
         let sources = self.engine.all_sources();
         match self.oldest_first {
-            true => sources.search_oldest(&request, &self.scope, &self.stop, render.make, show),
-            false => sources.search(&request, &self.scope, &self.stop, render, show),
+            true => sources.search_oldest(&request, &self.scope, &self.call, render.make, show),
+            false => sources.search(&request, &self.scope, &self.call, render, show),
         }
     }
 
@@ -79,13 +82,13 @@ impl<'a> ExactSearch<'a> {
         let request = Request { limit: Some(1), ..self.request.clone() };
         let make: Make<'_, ()> = &|_, _| Some(());
         let sources = self.engine.all_sources();
-        sources.search(&request, &self.scope, &self.stop, make.into(), show)?;
+        sources.search(&request, &self.scope, &self.call, make.into(), show)?;
         Ok(found)
     }
 
     /// Counts everything that matches.
     pub fn count(&self) -> Result<(Count, Vec<Note>)> {
-        self.engine.all_sources().count(&self.request, &self.scope, &self.stop)
+        self.engine.all_sources().count(&self.request, &self.scope, &self.call)
     }
 
     /// Returns whether the search leaves out messages by their filters.
@@ -95,14 +98,14 @@ impl<'a> ExactSearch<'a> {
 
     /// Returns at most `most` other readings of the texts, which find something. Tries them.
     pub fn readings(&self, most: usize) -> Vec<QueryReading> {
-        self.engine.readings(&self.request, &self.scope, most, &self.stop)
+        self.engine.readings(&self.request, &self.scope, most, &self.call)
     }
 
     /// Returns what to say if nothing was found, with at most `most` readings. Tries them.
     pub fn nothing(&self, most: usize) -> NothingFound {
         let readings = self.readings(most);
         let has_nearest =
-            readings.is_empty() && has_nearest(self.engine, &self.request, &self.scope, &self.stop);
+            readings.is_empty() && has_nearest(self.engine, &self.request, &self.scope, &self.call);
         let sentence = sentence(&self.request, &readings, self.has_filters());
         NothingFound { sentence, readings, has_nearest }
     }
@@ -171,7 +174,7 @@ mod tests {
     fn search<'a>(export: &'a TestExport, text: &str, scope: Scope) -> ExactSearch<'a> {
         let (text, matching) = (text.to_owned(), Matching::Literal);
         let request = Request { text, matching, ..Request::default() };
-        ExactSearch::new(&export.engine, request, scope, &Stop::never()).unwrap()
+        ExactSearch::new(&export.engine, request, scope, &Call::default()).unwrap()
     }
 
     #[test]
@@ -207,8 +210,8 @@ mod tests {
         let count = |text: &str, and: &[&str], matching| {
             let and = and.iter().map(|&text| text.to_owned()).collect();
             let request = Request { text: text.to_owned(), and, matching, ..Request::default() };
-            let (engine, stop) = (&export.engine, Stop::never());
-            let search = ExactSearch::new(engine, request, Scope::default(), &stop).unwrap();
+            let (engine, call) = (&export.engine, Call::default());
+            let search = ExactSearch::new(engine, request, Scope::default(), &call).unwrap();
             let (count, _) = search.count().unwrap();
             (count.messages, count.titles)
         };

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::{clock::Clock, conversation::target, notes};
-use verbatim_base::model::{Instant, Stop};
+use verbatim_base::{call::Call, model::Instant};
 use verbatim_engine::{
     self as engine, About, ConversationIds, Engine, Narrowing, Note, Scope, SourceKind,
     filters::ALL, import::FORMATS,
@@ -131,17 +131,17 @@ impl Filters {
         &self,
         engine: &Engine,
         clock: Clock,
-        stop: &Stop,
+        call: &Call,
     ) -> Result<(Scope, Vec<Note>), FilterError> {
         let (since, until) = self.dates(clock)?;
         let sources = engine.all_sources();
-        let (mut scope, notes) = sources.narrowed(&self.names, stop)?;
-        let roles = sources.named_roles(&self.roles, &scope.sources, stop)?;
+        let (mut scope, notes) = sources.narrowed(&self.names, call)?;
+        let roles = sources.named_roles(&self.roles, &scope.sources, call)?;
         let roles = roles.map_err(|unknown| FilterError::Unknown(unknown.to_string()))?;
         if let Some(unknown) = notes.iter().find(|note| matches!(note, Note::Unknown { .. })) {
             return Err(FilterError::Unknown(unknown.to_string()));
         }
-        self.choose(&mut scope, engine, stop)?;
+        self.choose(&mut scope, engine, call)?;
         Ok((Scope { roles, since, until, ..scope }, notes))
     }
 
@@ -150,19 +150,19 @@ impl Filters {
     pub fn conversations(
         &self,
         engine: &Engine,
-        stop: &Stop,
+        call: &Call,
     ) -> Result<(Scope, Vec<Note>), FilterError> {
-        let (mut scope, notes) = engine.all_sources().narrowed(&self.names, stop)?;
-        self.choose(&mut scope, engine, stop)?;
+        let (mut scope, notes) = engine.all_sources().narrowed(&self.names, call)?;
+        self.choose(&mut scope, engine, call)?;
         Ok((scope, notes))
     }
 
     /// Restricts a scope to the named conversations.
-    fn choose(&self, scope: &mut Scope, engine: &Engine, stop: &Stop) -> Result<(), FilterError> {
+    fn choose(&self, scope: &mut Scope, engine: &Engine, call: &Call) -> Result<(), FilterError> {
         let mut chosen = Vec::new();
         for word in &self.within {
-            let named = target(engine, word, stop);
-            let (about, number) = named.map_err(|error| not_found(error, engine, stop))?;
+            let named = target(engine, word, call);
+            let (about, number) = named.map_err(|error| not_found(error, engine, call))?;
             if let (Some(_), Some((id, _))) = (number, word.rsplit_once(':')) {
                 return Err(FilterError::OneMessage { conversation: quoted(id) });
             }
@@ -193,8 +193,8 @@ impl Filters {
 }
 
 /// Adds unreadable sources to a not-found error, because they may contain the conversation.
-fn not_found(error: engine::Error, engine: &Engine, stop: &Stop) -> FilterError {
-    let unread = notes::lines(&engine.all_sources().problems(stop), notes::Audience::Person);
+fn not_found(error: engine::Error, engine: &Engine, call: &Call) -> FilterError {
+    let unread = notes::lines(&engine.all_sources().problems(call), notes::Audience::Person);
     match error {
         engine::Error::NoConversation { .. } if !unread.is_empty() => {
             FilterError::Unknown(format!("{error}; {}", unread.join("; ")))
@@ -231,8 +231,8 @@ mod tests {
             let mut filters =
                 Filters { since: Some("2025-02-01".to_owned()), ..Filters::default() };
             assert!(filters.add(name, value));
-            let (clock, stop) = (Clock::new(false), Stop::never());
-            filters.scope(&export.engine, clock, &stop).map(drop).map_err(|error| error.to_string())
+            let (clock, call) = (Clock::new(false), Call::default());
+            filters.scope(&export.engine, clock, &call).map(drop).map_err(|error| error.to_string())
         };
         assert_eq!(says("until", "2025-02-01"), Ok(()), "the end of that day");
         let error = says("until", "2025-01-31").unwrap_err();
@@ -255,7 +255,7 @@ mod tests {
             let within = within.iter().map(|id| (*id).to_owned()).collect();
             let mut filters = Filters { within, ..Filters::default() };
             assert!(filters.add("service", "Export"));
-            let (scope, _) = filters.conversations(&export.engine, &Stop::never()).unwrap();
+            let (scope, _) = filters.conversations(&export.engine, &Call::default()).unwrap();
             let mut ids: Vec<String> =
                 scope.only().unwrap()[&SourceKind::Export].iter().cloned().collect();
             ids.sort();
@@ -273,7 +273,8 @@ mod tests {
         export.connection.execute(sql, []).unwrap();
         let within = vec!["0".to_owned()];
         let filters = Filters { within, roles: vec!["tool".to_owned()], ..Filters::default() };
-        let (scope, _) = filters.scope(&export.engine, Clock::new(false), &Stop::never()).unwrap();
+        let (scope, _) =
+            filters.scope(&export.engine, Clock::new(false), &Call::default()).unwrap();
         assert_eq!(
             (scope.conversation.as_deref(), &*scope.roles),
             (Some("0"), &["tool".to_owned()][..])

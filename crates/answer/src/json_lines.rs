@@ -13,7 +13,7 @@ use super::{
     exact::ExactSearch,
     ranked::RankedMessages,
 };
-use verbatim_base::model::{Hit, Stop};
+use verbatim_base::{call::Call, model::Hit};
 use verbatim_engine::{self as engine, ConversationKey, Engine, Make, Match, Note, Session};
 
 /// The lines of the first batch; later batches have `BATCH` lines, or `BATCH_BYTES` of text.
@@ -74,7 +74,7 @@ pub struct JsonLines<'a> {
     /// The messages around each match that are written with it.
     pub context: Context,
     /// Stops the search.
-    pub stop: &'a Stop,
+    pub call: &'a Call,
     /// The output.
     pub out: &'a mut dyn Write,
 }
@@ -182,7 +182,7 @@ impl JsonLines<'_> {
 
     fn write(&mut self, batch: &[HeldHit]) -> Result<(), Error> {
         let keys: Vec<ConversationKey> = batch.iter().map(|held| held.key.clone()).collect();
-        let conversations = conversations(self.engine, &keys, self.stop)?;
+        let conversations = conversations(self.engine, &keys, self.call)?;
         let mut neighbours = Neighbours { last: None };
         for HeldHit { key, hit, is_title_only } in batch {
             let conversation = &conversations[key];
@@ -202,7 +202,7 @@ impl JsonLines<'_> {
     pub fn ranked(&mut self, ranking: &RankedMessages) -> Result<WrittenLines, Error> {
         let absent_words = ranking.absent_words();
         let keys: Vec<ConversationKey> = ranking.items.iter().map(key_of).collect();
-        let conversations = conversations(self.engine, &keys, self.stop)?;
+        let conversations = conversations(self.engine, &keys, self.call)?;
         let mut neighbours = Neighbours { last: None };
         for (one, key) in ranking.items.iter().zip(&keys) {
             let line = JsonMatch {
@@ -256,7 +256,7 @@ impl Neighbours {
             return Ok(None);
         }
         if self.last.as_ref().is_none_or(|(last, _)| last != key) {
-            let session = lines.engine.find(lines.stop).session(key.0, &key.1, false)?;
+            let session = lines.engine.find(lines.call).session(key.0, &key.1, false)?;
             self.last = Some((key.clone(), session));
         }
         let session = self.last.as_ref().and_then(|(_, session)| session.as_ref());

@@ -1,7 +1,10 @@
 //! What to say if an exact search finds nothing, and the other readings of its texts.
 
 use super::words::quoted;
-use verbatim_base::model::{Matching, Request, Stop};
+use verbatim_base::{
+    call::Call,
+    model::{Matching, Request},
+};
 use verbatim_engine::{Engine, QueryReading, Scope};
 
 /// Returns the sentence that no message matches a request, within its filters. If other readings find its
@@ -14,8 +17,8 @@ pub fn sentence(request: &Request, readings: &[QueryReading], is_filtered: bool)
 }
 
 /// Returns whether a search by meaning finds messages near to the texts of a request.
-pub fn has_nearest(engine: &Engine, request: &Request, scope: &Scope, stop: &Stop) -> bool {
-    request.matching != Matching::Regex && engine.has_nearest(&request.text, scope, stop)
+pub fn has_nearest(engine: &Engine, request: &Request, scope: &Scope, call: &Call) -> bool {
+    request.matching != Matching::Regex && engine.has_nearest(&request.text, scope, call)
 }
 
 /// Returns the sentence that no message answers a question.

@@ -2,8 +2,9 @@
 
 use super::{marks::Marks, words::Words};
 use verbatim_base::{
+    call::Call,
     map_faults,
-    model::{Matching, Request, Stop},
+    model::{Matching, Request},
 };
 use verbatim_engine::{
     ConversationMatch, Engine, Error, Match, Mode, Note, Question, Ranking, Result,
@@ -38,13 +39,13 @@ pub type RankedConversations = Ranked<ConversationMatch>;
 
 impl RankedMessages {
     /// Ranks the messages for a question of one concept. Fails if an index changed while it was read.
-    pub fn find(engine: &Engine, question: &Question, stop: &Stop) -> Result<RankedMessages> {
+    pub fn find(engine: &Engine, question: &Question, call: &Call) -> Result<RankedMessages> {
         let faults = map_faults::count();
-        let ranking = engine.rank(question, stop)?;
+        let ranking = engine.rank(question, call)?;
         if map_faults::count() > faults {
             return Err(Error::Torn { folder: engine.config().index_folder() });
         }
-        Ranked::of(ranking, engine, question, stop)
+        Ranked::of(ranking, engine, question, call)
     }
 
     /// Returns the messages that are near to the question, and those that are far from it.
@@ -65,8 +66,8 @@ impl RankedMessages {
 
 impl RankedConversations {
     /// Ranks the conversations for a question. The caller runs again if an index changed while it was read.
-    pub fn find(engine: &Engine, question: &Question, stop: &Stop) -> Result<RankedConversations> {
-        Ranked::of(engine.rank_conversations(question, stop)?, engine, question, stop)
+    pub fn find(engine: &Engine, question: &Question, call: &Call) -> Result<RankedConversations> {
+        Ranked::of(engine.rank_conversations(question, call)?, engine, question, call)
     }
 }
 
@@ -75,12 +76,12 @@ impl<T> Ranked<T> {
         ranking: Ranking<T>,
         engine: &Engine,
         question: &Question,
-        stop: &Stop,
+        call: &Call,
     ) -> Result<Ranked<T>> {
         let mut words = Words::of(&question.concepts);
         let mut notes = Vec::new();
         for note in &ranking.notes {
-            notes.push(words.as_written(note, engine, stop)?);
+            notes.push(words.as_written(note, engine, call)?);
             words.heed(note);
         }
         let is_said = notes.iter().any(|note| matches!(note, Note::NoWord { .. }));
@@ -143,10 +144,10 @@ mod tests {
             limit: 5,
             ..Question::default()
         };
-        let stop = Stop::never();
+        let call = Call::default();
         let said = "no message has “quereis”; searched for “queries” instead";
-        let messages = RankedMessages::find(&export.engine, &question, &stop).unwrap();
-        let conversations = RankedConversations::find(&export.engine, &question, &stop).unwrap();
+        let messages = RankedMessages::find(&export.engine, &question, &call).unwrap();
+        let conversations = RankedConversations::find(&export.engine, &question, &call).unwrap();
         assert_eq!((messages.items.len(), conversations.items.len()), (2, 2));
         for (notes, marks) in
             [(&messages.notes, &messages.marks), (&conversations.notes, &conversations.marks)]
@@ -156,7 +157,7 @@ mod tests {
         }
         let concepts = vec!["ueri".to_owned(), "TWO".to_owned()];
         let exact = Question { concepts, mode: Mode::Exact, ..question };
-        let found = RankedConversations::find(&export.engine, &exact, &stop).unwrap();
+        let found = RankedConversations::find(&export.engine, &exact, &call).unwrap();
         assert_eq!((found.items.len(), found.is_complete()), (1, true));
         assert_eq!(found.marks.spans("two queries wait", 9), [0..3, 5..9]);
     }

@@ -4,7 +4,7 @@ use std::{collections::HashSet, ops::Range};
 
 use unicode_segmentation::UnicodeSegmentation;
 
-use verbatim_base::model::Stop;
+use verbatim_base::call::Call;
 use verbatim_engine::{Engine, Error, Mode, Note, Question};
 use verbatim_text::{
     literal::LiteralPattern,
@@ -94,12 +94,12 @@ impl Words {
     }
 
     /// Returns the note with words as they are written in messages. The given note may have a stemmed term.
-    pub fn as_written(&self, note: &Note, engine: &Engine, stop: &Stop) -> Result<Note, Error> {
+    pub fn as_written(&self, note: &Note, engine: &Engine, call: &Call) -> Result<Note, Error> {
         let Note::Slip { word, meant } = note else { return Ok(note.clone()) };
         let concepts = vec![meant.clone()];
         let limit = WITH_TERM;
         let with_term = Question { concepts, mode: Mode::Text, limit, ..Question::default() };
-        let found = engine.rank(&with_term, stop)?.items;
+        let found = engine.rank(&with_term, call)?.items;
         let passages = found.iter().map(|one| one.passage.as_str());
         Ok(Note::Slip {
             word: word.clone(),

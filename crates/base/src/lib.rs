@@ -1,6 +1,7 @@
 //! The ground that all crates of Verbatim stand on: plain data, and files that only their owner can read.
 //!
-//! - [`model`]: conversations, messages, requests, instants, and the flag that stops work
+//! - [`model`]: conversations, messages, requests and instants
+//! - [`call`]: what ends the work of a call, and what it waits for
 //! - [`private`]: makes every folder and file, with rights for their owner alone; locks between processes
 //! - [`map_faults`]: mapped files that another process may cut while they are read
 //! - [`int8`]: rounded vectors
@@ -8,6 +9,7 @@
 //!
 //! It knows no format, no database and no network. It uses no other crate of Verbatim.
 
+pub mod call;
 pub mod failpoint;
 pub mod int8;
 pub mod lock;

@@ -14,7 +14,7 @@ use super::{
     client::{Call, Client, full, is_full, shown},
     error::Result,
 };
-use verbatim_base::model::Stop;
+use verbatim_base::call::Stop;
 
 const BATCH_BYTES: usize = 4 << 20;
 

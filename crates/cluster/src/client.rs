@@ -25,7 +25,7 @@ use super::{
     address::Address,
     error::{Error, Result},
 };
-use verbatim_base::model::Stop;
+use verbatim_base::call::Stop;
 
 const QUESTION_TIMEOUT: Duration = Duration::from_secs(60);
 

@@ -68,7 +68,7 @@ pub enum Error {
     /// A regular expression of the request is refused.
     #[error(transparent)]
     Expression(#[from] ExpressionError),
-    /// The [`Stop`](verbatim_base::model::Stop) was requested.
+    /// The [`Stop`](verbatim_base::call::Stop) was requested.
     #[error("stopped")]
     Stopped,
 }

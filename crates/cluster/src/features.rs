@@ -7,7 +7,10 @@
 use base64::{Engine, engine::general_purpose::STANDARD};
 
 use super::document::{ConversationDocument, MessageDocument};
-use verbatim_base::model::{Stop, StoredConversation, StoredMessage};
+use verbatim_base::{
+    call::Stop,
+    model::{StoredConversation, StoredMessage},
+};
 use verbatim_embed::Model;
 use verbatim_index::{pack, speaker};
 use verbatim_text::{

@@ -11,7 +11,7 @@ use super::{
     features::model as vector_model,
     layout::{FORMAT, META, copied_settings, finished_settings, new_index},
 };
-use verbatim_base::model::Stop;
+use verbatim_base::call::Stop;
 
 const DIGITS: usize = 6;
 

@@ -20,7 +20,10 @@ use super::{
     layout::FORMAT,
     view::{self, ClusterConversation, MOST_CONVERSATIONS, Shards},
 };
-use verbatim_base::model::{Instant, Stop, StoredConversation, StoredMessage};
+use verbatim_base::{
+    call::Stop,
+    model::{Instant, StoredConversation, StoredMessage},
+};
 
 /// The maximum size of one document in bytes. Clusters accept requests of up to 100 MB.
 const LONGEST_DOCUMENT: usize = 95 << 20;

@@ -35,7 +35,7 @@ pub use ranked::{MessagePlace, RankFilter, RankReader, RankedMessage, RankedSize
 pub use rebuild::{Forgot, forget, rebuild};
 pub use view::{ClusterConversation, MessageInOrder, Taken, View};
 
-use verbatim_base::{lock::lock, model::Stop};
+use verbatim_base::{call::Stop, lock::lock};
 
 /// An index in a cluster, and the last state that was read.
 #[derive(Debug)]

@@ -20,7 +20,10 @@ use super::{
     query::role_and_time,
     view::{Shards, Taken, View},
 };
-use verbatim_base::model::{Hit, Instant, Request, Stop};
+use verbatim_base::{
+    call::Stop,
+    model::{Hit, Instant, Request},
+};
 use verbatim_index::{PackedQuery, rounded_length};
 use verbatim_text::{matcher::Matchers, summary::SUMMARY_WEIGHT};
 

@@ -12,7 +12,7 @@ use super::{
     import::Importer,
     view::{self, ClusterConversation},
 };
-use verbatim_base::model::Stop;
+use verbatim_base::call::Stop;
 
 /// The maximum number of requests to remove deleted documents. Shards keep deleted documents for a while, for
 /// replicas that lag behind.

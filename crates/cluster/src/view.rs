@@ -17,7 +17,10 @@ use super::{
     layout::ORDER,
     query,
 };
-use verbatim_base::model::{Hit, Instant, Request, Stop, StoredConversation, StoredMessage};
+use verbatim_base::{
+    call::Stop,
+    model::{Hit, Instant, Request, StoredConversation, StoredMessage},
+};
 use verbatim_text::matcher::{Matcher, Matchers};
 
 /// The maximum number of messages in a page. The first page has about as many messages as are wanted.

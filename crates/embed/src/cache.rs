@@ -18,7 +18,7 @@ use std::{
 };
 
 use super::{Error, Result, Texts};
-use verbatim_base::{model::Stop, private};
+use verbatim_base::{call::Stop, private};
 
 const MAGIC: &[u8; 16] = b"verbatim vectors";
 const HEADER: usize = MAGIC.len() + 4;

@@ -6,7 +6,7 @@ use super::{
     Error, Model, Result, Texts,
     cache::{self, Cache, CachedRow},
 };
-use verbatim_base::{int8::quantise, model::Stop};
+use verbatim_base::{call::Stop, int8::quantise};
 
 /// Number of texts that a thread encodes before it checks again whether to stop.
 const SLICE: u32 = 2048;

@@ -6,7 +6,7 @@ use super::{
     Error, Provider, Result, SentenceEncoder, builtin,
     remote::{Purpose, RemoteModel},
 };
-use verbatim_base::model::Stop;
+use verbatim_base::call::Stop;
 
 /// Turns texts into vectors.
 #[derive(Clone, Debug)]

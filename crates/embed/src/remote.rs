@@ -14,7 +14,7 @@ use super::{
     provider::Remote,
     transport::{RequestFailure, Transport},
 };
-use verbatim_base::{lock::lock, model::Stop};
+use verbatim_base::{call::Stop, lock::lock};
 
 pub use super::transport::{parse, said};
 

@@ -53,7 +53,10 @@ use std::{
     sync::Arc,
 };
 
-use verbatim_base::model::{Hit, Instant, Request, Stop};
+use verbatim_base::{
+    call::{Call, Stop},
+    model::{Hit, Instant, Request},
+};
 
 use source::Sources;
 
@@ -180,51 +183,51 @@ impl Engine {
     pub fn exact(
         &self,
         request: &Request,
-        stop: &Stop,
+        call: &Call,
         show: &mut dyn FnMut(Hit<'static>) -> ControlFlow<()>,
     ) -> Result<SearchPlan> {
-        self.sources.export()?.exact(request, stop, show)
+        self.sources.export()?.exact(request, call, show)
     }
 
     /// Returns the messages that answer a question best. Messages with the same text are returned once,
     /// with their number.
-    pub fn rank(&self, question: &Question, stop: &Stop) -> Result<Ranking<Match>> {
-        Ranker::new(&self.sources, question, stop).messages()
+    pub fn rank(&self, question: &Question, call: &Call) -> Result<Ranking<Match>> {
+        Ranker::new(&self.sources, question, call).messages()
     }
 
     /// Returns the conversations that answer a question best.
     pub fn rank_conversations(
         &self,
         question: &Question,
-        stop: &Stop,
+        call: &Call,
     ) -> Result<Ranking<ConversationMatch>> {
-        let ranking = Ranker::new(&self.sources, question, stop).conversations()?;
+        let ranking = Ranker::new(&self.sources, question, call).conversations()?;
         if question.fields == Fields::Summaries && ranking.items.is_empty() {
             // Titles and summaries are compared by words alone. Messages are found by meaning too.
             let question = Question { fields: Fields::Both, ..question.clone() };
-            return Ranker::new(&self.sources, &question, stop).conversations();
+            return Ranker::new(&self.sources, &question, call).conversations();
         }
         Ok(ranking)
     }
 
     /// Returns a page of the conversations in a scope that have messages, latest activity first.
-    pub fn list(&self, scope: &Scope, page: Range<usize>, stop: &Stop) -> Result<ListedPage> {
-        self.sources.list(scope, page, ListOptions::default(), stop)
+    pub fn list(&self, scope: &Scope, page: Range<usize>, call: &Call) -> Result<ListedPage> {
+        self.sources.list(scope, page, ListOptions::default(), call)
     }
 
     /// Counts the messages in a scope. `day` returns the day of a time, as [`Reader::count`] says.
-    pub fn tally(&self, scope: &Scope, day: &dyn Fn(Instant) -> i64, stop: &Stop) -> Result<Tally> {
-        report::statistics::tally(&self.sources, scope, day, stop)
+    pub fn tally(&self, scope: &Scope, day: &dyn Fn(Instant) -> i64, call: &Call) -> Result<Tally> {
+        report::statistics::tally(&self.sources, scope, day, call)
     }
 
     /// Returns the numbers of messages and conversations of all sources that can be read.
-    pub fn size(&self, stop: &Stop) -> Result<(u64, usize)> {
-        report::statistics::size(&self.sources, stop)
+    pub fn size(&self, call: &Call) -> Result<(u64, usize)> {
+        report::statistics::size(&self.sources, call)
     }
 
     /// Returns the lookup of conversations by their ids, or by the words of a person or a client.
-    pub fn find<'a>(&'a self, stop: &'a Stop) -> Lookup<'a> {
-        Lookup { sources: &self.sources, memory: &self.memory, stop }
+    pub fn find<'a>(&'a self, call: &'a Call) -> Lookup<'a> {
+        Lookup { sources: &self.sources, memory: &self.memory, call }
     }
 
     /// Imports exports into the configured database, or into that of the home folder, and indexes it. Does for the
@@ -234,10 +237,10 @@ impl Engine {
         &self,
         exports: &[PathBuf],
         options: ImportOptions,
-        stop: &Stop,
+        call: &Call,
         progress: &dyn Fn(ImportStep<'_>),
     ) -> Result<ImportOutcome, import::Error> {
-        import::import_and_index::import_and_index(&self.sources, exports, options, stop, progress)
+        import::import_and_index::import_and_index(&self.sources, exports, options, call, progress)
     }
 
     /// Returns the work that keeps indexes and the transcript store current.

@@ -19,8 +19,9 @@ use super::{
     verify::Verifier,
 };
 use verbatim_base::{
+    call::Stop,
     map_faults,
-    model::{Instant, Request, Stop},
+    model::{Instant, Request},
 };
 use verbatim_text::{grams::CommonRun, lossy};
 

@@ -27,9 +27,9 @@ use tempfile::{NamedTempFile, TempDir};
 
 use super::{Error, Result};
 use verbatim_base::{
+    call::Stop,
     failpoint,
     map_faults::Mapped,
-    model::Stop,
     private::{self, FileLock},
 };
 

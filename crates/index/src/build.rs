@@ -15,7 +15,7 @@ use super::{
     signature::SignatureWriter,
     store::{ConversationTitle, DocStoreWriter, Document},
 };
-use verbatim_base::{failpoint, model::Stop, private};
+use verbatim_base::{call::Stop, failpoint, private};
 use verbatim_text::{fold::fold, grams::CommonGrams, like::is_regular};
 
 /// The facts about a segment that are known before its messages are read.

@@ -8,7 +8,7 @@ use super::{
     segment::SegmentManifest,
     snapshot::SnapshotManifest,
 };
-use verbatim_base::model::Stop;
+use verbatim_base::call::Stop;
 
 impl IndexDir {
     /// Computes the checksum of every file of a snapshot and its segments, including files that

@@ -9,7 +9,7 @@ use super::{
     trace::Trace,
     verify::Verifier,
 };
-use verbatim_base::model::{Hit, Stop};
+use verbatim_base::{call::Stop, model::Hit};
 use verbatim_text::lossy;
 
 /// The number of candidates after which an expansion of a pattern's gaps ([`super::wildcards`]) may pay off,

@@ -6,7 +6,7 @@
 //!
 //! ```
 //! use std::{ops::ControlFlow, path::Path};
-//! use verbatim_base::model::{Request, Stop};
+//! use verbatim_base::{call::Stop, model::Request};
 //! use verbatim_index::{
 //!     Build, BuildPlan, ConversationTitle, Document, IndexDir, Reading, Resources, SnapshotBuilder,
 //! };

@@ -21,8 +21,8 @@ use tantivy::{
 
 use super::artifact::checksum;
 use verbatim_base::{
+    call::Stop,
     map_faults::{self, Registration},
-    model::Stop,
 };
 
 const MAPPED: [SegmentComponent; 6] = [

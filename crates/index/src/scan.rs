@@ -15,7 +15,7 @@ use super::{
     trace::Trace,
     verify::Verifier,
 };
-use verbatim_base::{map_faults, model::Stop};
+use verbatim_base::{call::Stop, map_faults};
 
 /// The number of messages in the first batch and in the largest batch. One thread verifies the first. All
 /// messages of a batch are read, even if the first of them are enough.

@@ -12,7 +12,10 @@ use super::{
     Error, Result, Snapshot, cursor::Cursor, plan::GramQuery, postings::DocBits, store::DocStore,
     trace::Trace,
 };
-use verbatim_base::model::{Hit, Request, Stop};
+use verbatim_base::{
+    call::Stop,
+    model::{Hit, Request},
+};
 use verbatim_text::lossy;
 
 /// One in this many rows is timed.

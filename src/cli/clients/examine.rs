@@ -16,7 +16,7 @@ use crate::cli::settings::{
     environment::Environment,
     settings_file::{DB, HOME, Setting},
 };
-use verbatim_base::model::{Instant, Stop};
+use verbatim_base::{call::Call, model::Instant};
 use verbatim_engine::{Config, Engine, Finding, Scope, SourceKind, StoreAddress};
 
 /// A function that parses the program's arguments. It returns `None` for a command other than `serve`.
@@ -201,7 +201,7 @@ fn check_places(server: &Server<'_>, places: PlaceArgs) -> Check {
     }
     let engine = Engine::new(Config { db, ..Config::default() });
     let scope = Scope { sources: vec![SourceKind::Export], ..Scope::default() };
-    match engine.tally(&scope, &Instant::day, &Stop::never().within(MAX_READ)) {
+    match engine.tally(&scope, &Instant::day, &Call::default().within(MAX_READ)) {
         Err(error) if !error.is_stopped() => Check::Fault(
             format!("names a database that cannot be searched: {error}"),
             "give the path of a database that `verbatim import` made, or leave it out".to_owned(),

@@ -19,7 +19,7 @@ use crate::cli::{
     },
     terminal::output::FOUND,
 };
-use verbatim_base::model::Stop;
+use verbatim_base::call::Call;
 use verbatim_engine::Engine;
 use verbatim_text::shell::quoted;
 
@@ -65,8 +65,8 @@ impl CommandArgs for Args {
         }
     }
 
-    fn run(&self, call: Invocation<'_>) -> Result<u8> {
-        print(self, call.terminal.out)
+    fn run(&self, invocation: Invocation<'_>) -> Result<u8> {
+        print(self, invocation.terminal.out)
     }
 }
 
@@ -96,7 +96,7 @@ pub(crate) fn conversations(typed: &OsStr) -> Vec<CompletionCandidate> {
     let Ok(environment) = environment.with_settings() else { return Vec::new() };
     let engine =
         Engine::new(engine_config::config(&engine_config::PlaceArgs::default(), &environment));
-    let stop = Stop::never().within(MAX_WAIT);
+    let call = Call::default().within(MAX_WAIT);
     // These shells insert a candidate without quoting it, and a title may hold any character. The
     // other shells quote candidates themselves.
     let shell = SHELL.get().and_then(|shell| shell.to_str());
@@ -106,7 +106,7 @@ pub(crate) fn conversations(typed: &OsStr) -> Vec<CompletionCandidate> {
         _ => title,
     };
     let begins = |text: &str| text.to_lowercase().starts_with(&typed);
-    let headings = engine.find(&stop).headings(&|id, title| begins(id) || begins(title));
+    let headings = engine.find(&call).headings(&|id, title| begins(id) || begins(title));
     let candidates = headings.unwrap_or_default().into_iter().map(|heading| {
         let title: String =
             heading.title.chars().filter(|c| !c.is_control()).take(MAX_TITLE).collect();

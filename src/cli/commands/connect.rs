@@ -91,8 +91,8 @@ impl CommandArgs for ConnectArgs {
         }
     }
 
-    fn run(&self, call: Invocation<'_>) -> crate::cli::Result<u8> {
-        Ok(connect(self, call.engine.config(), call.terminal)?)
+    fn run(&self, invocation: Invocation<'_>) -> crate::cli::Result<u8> {
+        Ok(connect(self, invocation.engine.config(), invocation.terminal)?)
     }
 }
 
@@ -157,8 +157,8 @@ impl CommandArgs for DisconnectArgs {
         }
     }
 
-    fn run(&self, call: Invocation<'_>) -> crate::cli::Result<u8> {
-        Ok(disconnect(self, call.terminal)?)
+    fn run(&self, invocation: Invocation<'_>) -> crate::cli::Result<u8> {
+        Ok(disconnect(self, invocation.terminal)?)
     }
 }
 

@@ -15,7 +15,7 @@ use crate::cli::{
     settings::{engine_config, environment::Environment},
     terminal::{output::FOUND, wrap::wrapped},
 };
-use verbatim_base::{model::Stop, private};
+use verbatim_base::{call::Call, private};
 use verbatim_engine::{Branches, Config, Engine, ImportOptions, import::Report};
 
 /// Try it on a small sample of chats that comes with the program
@@ -50,8 +50,8 @@ impl CommandArgs for Args {
         }
     }
 
-    fn run(&self, call: Invocation<'_>) -> Result<u8> {
-        run(&call.engine.config().home, call.terminal)
+    fn run(&self, invocation: Invocation<'_>) -> Result<u8> {
+        run(&invocation.engine.config().home, invocation.terminal)
     }
 }
 
@@ -69,7 +69,7 @@ fn run(home: &Path, terminal: Terminal<'_>) -> Result<u8> {
         on_wait: None,
     };
     let imported =
-        engine.import(&exports, options, &Stop::never(), &|_| {}).map_err(ImportError::from)?;
+        engine.import(&exports, options, &Call::default(), &|_| {}).map_err(ImportError::from)?;
     write_introduction(&exports, &imported.report, &database, Terminal { environment, out })?;
     for query in QUERIES {
         writeln!(out, "\nverbatim search {query:?}")?;

@@ -15,7 +15,7 @@ use crate::cli::{
         wrap::shortened,
     },
 };
-use verbatim_base::model::Stop;
+use verbatim_base::call::Call;
 use verbatim_engine::{self as engine, Finding, Verdict};
 
 /// The width of a verdict and the space after it.
@@ -56,13 +56,13 @@ impl CommandArgs for Args {
         }
     }
 
-    fn run(&self, call: Invocation<'_>) -> Result<u8> {
-        run(self, call)
+    fn run(&self, invocation: Invocation<'_>) -> Result<u8> {
+        run(self, invocation)
     }
 }
 
-fn run(args: &Args, call: Invocation<'_>) -> Result<u8> {
-    let Invocation { engine, places, no_provider, parse_serve, terminal } = call;
+fn run(args: &Args, invocation: Invocation<'_>) -> Result<u8> {
+    let Invocation { engine, places, no_provider, parse_serve, terminal } = invocation;
     let Terminal { environment, out } = terminal;
     let mut findings = Vec::new();
     let user = engine_config::user_prefix(environment);
@@ -91,7 +91,7 @@ fn run(args: &Args, call: Invocation<'_>) -> Result<u8> {
     for settings in claude.filter_map(|folder| Some(folder.parent()?.join("settings.json"))) {
         report(deletion(&settings));
     }
-    engine::examine(engine.all_sources(), args.full, &Stop::never(), &mut begin, &mut report);
+    engine::examine(engine.all_sources(), args.full, &Call::default(), &mut begin, &mut report);
     begin("starting AI clients' servers");
     clients::examine(environment, parse_serve, &mut report);
     written?;

@@ -27,7 +27,8 @@ use verbatim_answer::{
     markdown::add_message,
 };
 use verbatim_base::{
-    model::{Provenance, Stop},
+    call::Call,
+    model::Provenance,
     private::{self, FileLock},
 };
 use verbatim_engine::{About, Attachment, AttachmentFiles, Engine, ListOptions, Session};
@@ -89,18 +90,18 @@ impl CommandArgs for Args {
         }
     }
 
-    fn run(&self, call: Invocation<'_>) -> Result<u8> {
-        run(self, call.engine, call.terminal)
+    fn run(&self, invocation: Invocation<'_>) -> Result<u8> {
+        run(self, invocation.engine, invocation.terminal)
     }
 }
 
 fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Result<u8> {
     let Terminal { environment, out } = terminal;
-    let stop = Stop::never();
+    let call = Call::default();
     let clock = environment.clock();
-    let (scope, unknown) = args.filters.scope(engine, clock, &stop)?;
+    let (scope, unknown) = args.filters.scope(engine, clock, &call)?;
     notes::print(&unknown);
-    let listed = engine.all_sources().list(&scope, 0..usize::MAX, ListOptions::BRIEF, &stop)?;
+    let listed = engine.all_sources().list(&scope, 0..usize::MAX, ListOptions::BRIEF, &call)?;
     notes::print(&listed.notes);
     let failed = |path: &Path, source| Error::Export { path: path.to_owned(), source };
     private::create_dir_all(&args.target).map_err(|error| failed(&args.target, error))?;
@@ -122,11 +123,11 @@ fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Result<u8> {
     let kept_files = AttachmentFiles::from_config(engine.config());
     let mut done = 0;
     for part in listed.abouts.chunks(PART) {
-        let services = provenance(engine, part, &stop)?;
+        let services = provenance(engine, part, &call)?;
         for about in part {
             done += 1;
             step.count(done, listed.abouts.len());
-            let Some(session) = engine.find(&stop).session(about.source, &about.id, false)? else {
+            let Some(session) = engine.find(&call).session(about.source, &about.id, false)? else {
                 continue;
             };
             let path = files.path_for(about, clock);

@@ -10,7 +10,7 @@ use verbatim_answer::{
     clock::Clock,
     filters::{self, FilterError, SINCE, UNTIL, WITHIN},
 };
-use verbatim_base::model::Stop;
+use verbatim_base::call::Call;
 use verbatim_engine::{
     Engine, Note, Scope,
     filters::{ALL, NameFilter},
@@ -112,9 +112,9 @@ impl FilterArgs {
         &self,
         engine: &Engine,
         clock: Clock,
-        stop: &Stop,
+        call: &Call,
     ) -> Result<(Scope, Vec<Note>)> {
-        scope(&self.given, engine, clock, stop)
+        scope(&self.given, engine, clock, call)
     }
 }
 
@@ -123,9 +123,9 @@ pub(crate) fn scope(
     filters: &filters::Filters,
     engine: &Engine,
     clock: Clock,
-    stop: &Stop,
+    call: &Call,
 ) -> Result<(Scope, Vec<Note>)> {
-    filters.scope(engine, clock, stop).map_err(|error| match error {
+    filters.scope(engine, clock, call).map_err(|error| match error {
         FilterError::Engine(error) => error.into(),
         FilterError::Date { filter, reason } => {
             usage(format!("invalid value for '--{filter} <DATE>': {reason}"))

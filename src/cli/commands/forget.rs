@@ -19,7 +19,7 @@ use crate::cli::{
     },
 };
 use verbatim_answer::conversation::{conversation, named};
-use verbatim_base::model::{Instant, Stop};
+use verbatim_base::{call::Call, model::Instant};
 use verbatim_engine::{
     Config, Engine, Error as EngineError, ForgetProgress, Forgettable, Forgetter, Scope, SourceKind,
 };
@@ -77,8 +77,8 @@ impl CommandArgs for Args {
         }
     }
 
-    fn run(&self, call: Invocation<'_>) -> Result<u8> {
-        run(self, call.engine, call.terminal)
+    fn run(&self, invocation: Invocation<'_>) -> Result<u8> {
+        run(self, invocation.engine, invocation.terminal)
     }
 }
 
@@ -90,8 +90,8 @@ fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Result<u8> {
     if let Some(id) = &args.undo {
         return undo(args, id, engine, Terminal { environment, out });
     }
-    let stop = Stop::never();
-    let found = find_forgettable(&args.conversations, engine, &stop)?;
+    let call = Call::default();
+    let found = find_forgettable(&args.conversations, engine, &call)?;
     if !args.yes && !environment.can_ask {
         let ids = args.conversations.iter().map(|word| format!(" {}", quoted(word)));
         return Err(Error::Forget(format!(
@@ -102,11 +102,11 @@ fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Result<u8> {
     }
     if !args.yes {
         for one in &found {
-            complain(&description(one, engine, &stop));
+            complain(&description(one, engine, &call));
         }
         let sources = found.iter().flat_map(|one| one.sources.clone()).collect();
         let scope = Scope { sources, ..Scope::default() };
-        let messages = engine.tally(&scope, &Instant::day, &stop)?.messages;
+        let messages = engine.tally(&scope, &Instant::day, &call)?.messages;
         if messages >= MANY_MESSAGES && !scope.sources.is_empty() {
             complain(&format!(
                 "the index is built again afterwards, for {} messages; this takes a while",
@@ -119,12 +119,12 @@ fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Result<u8> {
             return Ok(DECLINED);
         }
     }
-    let stop = interrupt::stop_on_interrupt(environment);
+    let call = interrupt::stop_on_interrupt(environment);
     let step = Step::begin(environment, "Indexing");
     let resources = indexing::resources(environment);
     let mut is_told = false;
     let forgetter = Forgetter::new(engine.all_sources());
-    let left = forgetter.forget(&found, resources, &stop, &mut |progress| match progress {
+    let left = forgetter.forget(&found, resources, &call, &mut |progress| match progress {
         ForgetProgress::Indexing(share) => step.show(share, "without what was forgotten"),
         ForgetProgress::Waiting(_) if is_told => {}
         ForgetProgress::Waiting(path) => {
@@ -201,15 +201,15 @@ fn delete_damaged(
 }
 
 /// Returns the conversations that the words name, each by itself, or else all as one title.
-fn find_forgettable(words: &[String], engine: &Engine, stop: &Stop) -> Result<Vec<Forgettable>> {
-    let each = find_each(words, engine, stop);
+fn find_forgettable(words: &[String], engine: &Engine, call: &Call) -> Result<Vec<Forgettable>> {
+    let each = find_each(words, engine, call);
     if words.len() < 2 {
         return each;
     }
     let title = words.join(" ");
     let is_unknown =
         |error: &Error| matches!(error, Error::Engine(EngineError::NoConversation { .. }));
-    match (each, find_each(std::slice::from_ref(&title), engine, stop)) {
+    match (each, find_each(std::slice::from_ref(&title), engine, call)) {
         (Ok(each), Ok(whole)) if each.iter().any(|one| one.id != whole[0].id) => {
             Err(Error::Forget(format!(
                 "nothing was forgotten, because these words name {} and are a title too; for the title: \
@@ -228,17 +228,17 @@ fn find_forgettable(words: &[String], engine: &Engine, stop: &Stop) -> Result<Ve
 }
 
 /// Returns the conversations with the given ids, titles or links, including excluded conversations.
-fn find_each(words: &[String], engine: &Engine, stop: &Stop) -> Result<Vec<Forgettable>> {
+fn find_each(words: &[String], engine: &Engine, call: &Call) -> Result<Vec<Forgettable>> {
     let all = Engine::new(Config { exclude: Vec::new(), ..engine.config().clone() });
     let forgetter = Forgetter::new(all.all_sources());
     let mut found: Vec<Forgettable> = Vec::new();
     for word in words {
-        let id = match named(&all, word, stop) {
+        let id = match named(&all, word, call) {
             Ok(about) => about.id,
             Err(error @ (EngineError::NoConversation { .. } | EngineError::NoDatabase { .. })) => {
-                match forgetter.excluded_id(word, stop)? {
+                match forgetter.excluded_id(word, call)? {
                     Some(id) => id,
-                    None if forgetter.find(word, stop)?.is_some() => word.clone(),
+                    None if forgetter.find(word, call)?.is_some() => word.clone(),
                     None => return Err(error.into()),
                 }
             }
@@ -247,7 +247,7 @@ fn find_each(words: &[String], engine: &Engine, stop: &Stop) -> Result<Vec<Forge
         if found.iter().any(|one| one.id == id) {
             continue;
         }
-        match forgetter.find(&id, stop)? {
+        match forgetter.find(&id, call)? {
             Some(one) => found.push(one),
             None => return Err(EngineError::NoConversation { word: word.clone() }.into()),
         }
@@ -255,8 +255,8 @@ fn find_each(words: &[String], engine: &Engine, stop: &Stop) -> Result<Vec<Forge
     Ok(found)
 }
 
-fn description(one: &Forgettable, engine: &Engine, stop: &Stop) -> String {
-    let source = |kind: &SourceKind| match conversation(engine, (*kind, one.id.clone()), stop) {
+fn description(one: &Forgettable, engine: &Engine, call: &Call) -> String {
+    let source = |kind: &SourceKind| match conversation(engine, (*kind, one.id.clone()), call) {
         Ok(found) => found.service().to_owned(),
         Err(_) => kind.name().to_owned(),
     };
@@ -331,7 +331,7 @@ fn undo(args: &Args, id: &str, engine: &Engine, terminal: Terminal<'_>) -> Resul
         }
     };
     forgetter.undo(id)?;
-    transcripts::sync(engine, environment, &Stop::never());
+    transcripts::sync(engine, environment, &Call::default());
     if args.json {
         writeln!(out, "{}", json!({"undone": id}))?;
     } else {

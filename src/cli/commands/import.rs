@@ -33,7 +33,10 @@ use crate::cli::{
 use verbatim_answer::import_report::{
     Remedies, left_out, left_out_in_brief, stored, unindexed, vectors_left,
 };
-use verbatim_base::model::{Hit, Matching, Request, Stop};
+use verbatim_base::{
+    call::Call,
+    model::{Hit, Matching, Request},
+};
 use verbatim_engine::{
     About, Branches, Config, Engine, ImportOptions, ImportOutcome, ImportStep, IndexReport,
     ListOptions, Make, Scope, SourceKind, StoreAddress, VectorsLeft,
@@ -100,8 +103,8 @@ impl CommandArgs for ImportArgs {
         }
     }
 
-    fn run(&self, call: Invocation<'_>) -> crate::cli::Result<u8> {
-        let Invocation { engine, places, terminal, .. } = call;
+    fn run(&self, invocation: Invocation<'_>) -> crate::cli::Result<u8> {
+        let Invocation { engine, places, terminal, .. } = invocation;
         Ok(run(self, engine, places, terminal)?)
     }
 }
@@ -134,7 +137,7 @@ fn run(
         return followed.index(out);
     }
     let begun = Instant::now();
-    let stop = interrupt::stop_on_interrupt(environment);
+    let call = interrupt::stop_on_interrupt(environment);
     let options = ImportOptions {
         branches: Branches::Shown,
         resources: indexing::resources(environment),
@@ -148,7 +151,7 @@ fn run(
         out: RefCell::new(&mut *out),
         written: RefCell::new(Ok(())),
     };
-    let result = engine.import(&sources, options, &stop, &|step| lines.show(step));
+    let result = engine.import(&sources, options, &call, &|step| lines.show(step));
     lines.end()?;
     let imported = match result {
         Err(error @ import::Error::Partly { .. }) => {
@@ -169,7 +172,7 @@ fn run(
     };
     let mut left = None;
     if let Some(index) = &imported.index {
-        if stop.requested() {
+        if call.stop.requested() {
             let what = "everything is imported; `verbatim reindex` goes on with the index";
             return Ok(interrupt::stopped(what));
         }
@@ -372,9 +375,9 @@ impl Followed<'_> {
     /// import may have been stopped before its end.
     fn index(&self, out: &mut dyn Write) -> Result<u8> {
         let mut code = FOUND;
-        let stop = interrupt::stop_on_interrupt(self.environment);
-        let index = indexing::index_after_import(self.engine, self.environment, &stop);
-        if stop.requested() {
+        let call = interrupt::stop_on_interrupt(self.environment);
+        let index = indexing::index_after_import(self.engine, self.environment, &call);
+        if call.stop.requested() {
             return Ok(interrupt::stopped("`verbatim reindex` goes on with the index"));
         }
         if let Some(error) = index.failed {
@@ -398,7 +401,7 @@ impl Followed<'_> {
     }
 
     fn services(&self) -> Result<String> {
-        let places = self.engine.all_sources().places(false, &Stop::never())?;
+        let places = self.engine.all_sources().places(false, &Call::default())?;
         let transcripts = places.iter().filter(|((kind, _), _)| *kind == SourceKind::Archive);
         let known: Vec<&str> = transcripts.map(|(_, place)| &*place.service).collect();
         let formats = import::FORMATS.iter().filter(|format| known.contains(&&*format.service()));
@@ -411,8 +414,8 @@ impl Followed<'_> {
     /// Writes that the transcripts are not copied, and why they need not be copied.
     fn write(&self, out: &mut dyn Write) -> Result<()> {
         let scope = Scope { sources: vec![SourceKind::Archive], ..Scope::default() };
-        let (sources, stop) = (self.engine.all_sources(), Stop::never());
-        let page = sources.list(&scope, 0..usize::MAX, ListOptions::BRIEF, &stop);
+        let (sources, call) = (self.engine.all_sources(), Call::default());
+        let page = sources.list(&scope, 0..usize::MAX, ListOptions::BRIEF, &call);
         let known = page.map(|page| page.abouts).unwrap_or_default();
         for source in &self.sources {
             let real = dunce::canonicalize(source).unwrap_or_else(|_| source.clone());
@@ -524,12 +527,12 @@ impl Ending<'_> {
         if !is_indexed {
             return titles.iter().flat_map(|title| long_words(title)).next();
         }
-        let stop = Stop::never().within(MOST_SEARCHING);
-        let is_good = |word: &String| self.is_in_a_message(word, &stop);
+        let call = Call::default().within(MOST_SEARCHING);
+        let is_good = |word: &String| self.is_in_a_message(word, &call);
         titles.iter().flat_map(|title| long_words(title)).take(WORDS).find(is_good).or_else(|| {
             let sources = &self.imported.sources;
             let scope = Scope { sources: vec![SourceKind::Export], ..Scope::default() };
-            let page = sources.list(&scope, 0..TITLES, ListOptions::default(), &stop);
+            let page = sources.list(&scope, 0..TITLES, ListOptions::default(), &call);
             let abouts = page.map(|page| page.abouts).unwrap_or_default();
             let mut words = abouts.iter().flat_map(|about| long_words(&about.summary)).take(WORDS);
             words.find(is_good)
@@ -537,7 +540,7 @@ impl Ending<'_> {
     }
 
     /// Returns whether a search in the shell finds a word in the text of a message.
-    fn is_in_a_message(&self, word: &str, stop: &Stop) -> bool {
+    fn is_in_a_message(&self, word: &str, call: &Call) -> bool {
         let case_sensitive = word.chars().any(char::is_uppercase);
         let text = word.to_owned();
         let request =
@@ -552,7 +555,7 @@ impl Ending<'_> {
         let scope = Scope::default();
         let render: Make<'_, bool> = &render;
         let sources = &self.imported.sources;
-        sources.search(&request, &scope, stop, render.into(), &mut show).is_ok() && is_found
+        sources.search(&request, &scope, call, render.into(), &mut show).is_ok() && is_found
     }
 }
 

@@ -13,7 +13,7 @@ use crate::cli::{
         progress::{Step, bytes, duration},
     },
 };
-use verbatim_base::model::Stop;
+use verbatim_base::call::Call;
 use verbatim_engine::{
     ArchiveReport, Completing, Encoded, Engine, EnrichProgress, EnrichStage, Enriched,
     Error as EngineError, IndexReport, IndexStep, Indexed, MAX_IN_PASSING, Mode, Progress,
@@ -42,11 +42,11 @@ pub(super) fn resources(environment: &Environment) -> Resources {
 pub(super) fn index_after_import(
     engine: &Engine,
     environment: &Environment,
-    stop: &Stop,
+    call: &Call,
 ) -> IndexReport {
     let lines = IndexLines::new(environment);
     let resources = resources(environment);
-    engine.upkeep().index_after_import(resources, stop, &|step| lines.show(&step))
+    engine.upkeep().index_after_import(resources, call, &|step| lines.show(&step))
 }
 
 /// Indexes the transcripts before an exact search, if the search needs it and it takes only seconds. A
@@ -54,7 +54,7 @@ pub(super) fn index_after_import(
 pub(crate) fn index_in_passing(engine: &Engine, environment: &Environment) {
     let lines = IndexLines::new(environment);
     let resources = resources(environment);
-    drop(engine.upkeep().index_transcripts_in_passing(resources, &Stop::never(), &mut |now| {
+    drop(engine.upkeep().index_transcripts_in_passing(resources, &Call::default(), &mut |now| {
         lines.show(&IndexStep::Building(SourceKind::Archive, Completing::Index(now)));
     }));
 }
@@ -67,12 +67,12 @@ pub(crate) fn complete(engine: &Engine, question: &Question, environment: &Envir
     let is_asked = |source: &Source| kinds.is_empty() || kinds.contains(&source.kind);
     for source in engine.sources().into_iter().filter(is_asked) {
         let lines = IndexLines::new(environment);
-        let stop = Stop::never();
-        drop(engine.upkeep().complete(&source, resources, &stop, &mut |now| {
+        let call = Call::default();
+        drop(engine.upkeep().complete(&source, resources, &call, &mut |now| {
             lines.show(&IndexStep::Building(source.kind, now));
         }));
-        if question.mode != Mode::Text && source.encoded(&stop).missing() <= MAX_IN_PASSING {
-            drop(source.encode(resources.threads, &stop, &|_| ()));
+        if question.mode != Mode::Text && source.encoded(&call).missing() <= MAX_IN_PASSING {
+            drop(source.encode(resources.threads, &call, &|_| ()));
         }
     }
 }

@@ -21,7 +21,7 @@ use verbatim_answer::{
     clock::Clock,
     conversation::{ConversationJson, DescribedConversation, listed, title_line},
 };
-use verbatim_base::model::Stop;
+use verbatim_base::call::Call;
 use verbatim_engine::{About, Engine, ListOptions, Scope};
 
 /// The maximum width of the column of ids; longer ids are not aligned.
@@ -72,25 +72,25 @@ impl CommandArgs for Args {
         }
     }
 
-    fn run(&self, call: Invocation<'_>) -> Result<u8> {
-        run(self, call.engine, call.terminal)
+    fn run(&self, invocation: Invocation<'_>) -> Result<u8> {
+        run(self, invocation.engine, invocation.terminal)
     }
 }
 
 fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Result<u8> {
     let Terminal { environment, out } = terminal;
-    let stop = Stop::never();
+    let call = Call::default();
     let clock = environment.clock();
-    let (scope, notes) = args.filters.scope(engine, clock, &stop)?;
+    let (scope, notes) = args.filters.scope(engine, clock, &call)?;
     notes::print(&notes);
     let limit = match args.limit {
         Some(0) => usize::MAX,
         limit => limit.unwrap_or(MOST_LISTED),
     };
     let options = ListOptions { oldest_first: args.oldest, ..ListOptions::BRIEF };
-    let page = engine.all_sources().undescribed(&scope, 0..limit, options, &stop)?;
+    let page = engine.all_sources().undescribed(&scope, 0..limit, options, &call)?;
     notes::print(&page.notes);
-    let short = engine.find(&stop).short_ids(&page.ids())?;
+    let short = engine.find(&call).short_ids(&page.ids())?;
     let id = short.iter().map(|id| id.width()).max().unwrap_or(0).min(LONGEST_ID);
     let columns = ListColumns { layout: LineLayout::of(environment), clock, id };
     let mut start = 0;
@@ -102,7 +102,7 @@ fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Result<u8> {
         }
         start = part.end;
         let abouts = page.abouts(part.clone(), !args.json);
-        let conversations = listed(engine, &abouts, &short[part], &stop)?;
+        let conversations = listed(engine, &abouts, &short[part], &call)?;
         for (about, conversation) in abouts.iter().zip(&conversations) {
             match args.json {
                 true => write_json(out, engine, about, (clock, conversation))?,
@@ -110,7 +110,7 @@ fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Result<u8> {
             }
         }
     }
-    let has_chats = !short.is_empty() || !notes::has_no_chats(engine, &stop)?;
+    let has_chats = !short.is_empty() || !notes::has_no_chats(engine, &call)?;
     if short.is_empty() && page.notes.is_empty() {
         complain(if !has_chats {
             notes::NO_CHATS
@@ -196,7 +196,7 @@ fn write_json(
         begun: about.begun.and_then(|time| clock.iso(time)),
         last: about.last.and_then(|time| clock.iso(time)),
         session: about.session.as_deref(),
-        path: engine.find(&Stop::never()).path_of(about),
+        path: engine.find(&Call::default()).path_of(about),
         summary: &about.summary,
         gone: about.gone.and_then(|time| clock.iso(time)),
         continues: about.continues.as_deref(),

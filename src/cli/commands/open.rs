@@ -24,7 +24,7 @@ use verbatim_answer::{
     conversation::{ConversationJson, DescribedConversation, conversation, target},
     resume::ResumeCommand,
 };
-use verbatim_base::model::Stop;
+use verbatim_base::call::Call;
 use verbatim_engine::{About, Engine};
 
 /// Open a conversation on its service's site, in the browser
@@ -95,8 +95,8 @@ impl CommandArgs for OpenArgs {
         }
     }
 
-    fn run(&self, call: Invocation<'_>) -> Result<u8> {
-        open(self, call.engine, call.terminal.out)
+    fn run(&self, invocation: Invocation<'_>) -> Result<u8> {
+        open(self, invocation.engine, invocation.terminal.out)
     }
 }
 
@@ -148,9 +148,9 @@ impl CommandArgs for ResumeArgs {
         }
     }
 
-    fn run(&self, call: Invocation<'_>) -> Result<u8> {
-        let Terminal { environment, out } = call.terminal;
-        resume(self, call.engine, environment.clock(), out)
+    fn run(&self, invocation: Invocation<'_>) -> Result<u8> {
+        let Terminal { environment, out } = invocation.terminal;
+        resume(self, invocation.engine, environment.clock(), out)
     }
 }
 
@@ -212,8 +212,8 @@ fn resume(args: &ResumeArgs, engine: &Engine, clock: Clock, out: &mut dyn Write)
 }
 
 fn find(engine: &Engine, words: &[String]) -> Result<(About, DescribedConversation)> {
-    let stop = Stop::never();
-    let (about, _) = target(engine, &words.join(" "), &stop)?;
-    let found = conversation(engine, (about.source, about.id.clone()), &stop)?;
+    let call = Call::default();
+    let (about, _) = target(engine, &words.join(" "), &call)?;
+    let found = conversation(engine, (about.source, about.id.clone()), &call)?;
     Ok((about, found))
 }

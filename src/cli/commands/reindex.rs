@@ -62,14 +62,14 @@ impl CommandArgs for Args {
         self.model.as_deref()
     }
 
-    fn run(&self, call: Invocation<'_>) -> Result<u8> {
-        run(self, call.engine, call.terminal)
+    fn run(&self, invocation: Invocation<'_>) -> Result<u8> {
+        run(self, invocation.engine, invocation.terminal)
     }
 }
 
 fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Result<u8> {
     let Terminal { environment, out } = terminal;
-    let stop = interrupt::stop_on_interrupt(environment);
+    let call = interrupt::stop_on_interrupt(environment);
     if engine.config().db.is_some() {
         // This call returns an error that names the missing database.
         engine.config().export_store()?;
@@ -78,7 +78,7 @@ fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Result<u8> {
     let report = ReindexReport { out, is_searchable: false, written: Ok(()) };
     let report = RefCell::new(report);
     let lines = IndexLines::new(environment);
-    let done = engine.upkeep().index_all(options, &stop, &|step| {
+    let done = engine.upkeep().index_all(options, &call, &|step| {
         lines.show(&step);
         report.borrow_mut().write_step(&step);
     });

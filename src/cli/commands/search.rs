@@ -42,7 +42,10 @@ use verbatim_answer::{
     exact::{ExactSearch, NothingFound},
     json_lines::{Context, JsonLines, WrittenLines, json_line},
 };
-use verbatim_base::model::{Hit, Request, Stop};
+use verbatim_base::{
+    call::Call,
+    model::{Hit, Request},
+};
 use verbatim_engine::{
     Count, Engine, Make, Mode, Scope, SearchPlan, Searched, SourceKind, StoreAddress,
 };
@@ -196,17 +199,17 @@ impl CommandArgs for Args {
         }
     }
 
-    fn run(&self, call: Invocation<'_>) -> Result<u8> {
-        run(self, call.places, call.engine, call.terminal)
+    fn run(&self, invocation: Invocation<'_>) -> Result<u8> {
+        run(self, invocation.places, invocation.engine, invocation.terminal)
     }
 }
 
 fn run(args: &Args, places: &PlaceArgs, engine: &Engine, terminal: Terminal<'_>) -> Result<u8> {
     let Terminal { environment, out } = terminal;
-    let stop = Stop::never();
+    let call = Call::default();
     let asked = args.asked()?;
     let clock = environment.clock();
-    let (scope, notes) = filters::scope(&asked.filters, engine, clock, &stop)?;
+    let (scope, notes) = filters::scope(&asked.filters, engine, clock, &call)?;
     notes::print(&notes);
     let passed_over = passed_over_note(engine.config());
     if let Some(note) = passed_over.as_ref().filter(|_| environment.progress) {
@@ -224,7 +227,7 @@ fn run(args: &Args, places: &PlaceArgs, engine: &Engine, terminal: Terminal<'_>)
             Terminal { environment, out },
         );
     }
-    let search = Exact::of(&asked, page, scope, &stop)?;
+    let search = Exact::of(&asked, page, scope, &call)?;
     let count = if args.quiet {
         usize::from(search.search.finds()?)
     } else if args.count {
@@ -256,7 +259,7 @@ pub(super) fn show_few(text: &str, engine: &Engine, terminal: Terminal<'_>) -> R
     let asked = Asked { limit: Some(FEW), ..Asked::of(text) };
     let (layout, context) = (LineLayout::of(environment), Context::default());
     let page = Page { engine, layout, clock: environment.clock(), context };
-    Exact::of(&asked, page, Scope::default(), &Stop::never())?
+    Exact::of(&asked, page, Scope::default(), &Call::default())?
         .grouped(environment.terminal, out)?;
     Ok(())
 }
@@ -282,8 +285,8 @@ struct Exact<'a> {
 }
 
 impl<'a> Exact<'a> {
-    fn of(asked: &'a Asked, page: Page<'a>, scope: Scope, stop: &Stop) -> Result<Exact<'a>> {
-        let search = asked.search(page.engine, scope, stop)?;
+    fn of(asked: &'a Asked, page: Page<'a>, scope: Scope, call: &Call) -> Result<Exact<'a>> {
+        let search = asked.search(page.engine, scope, call)?;
         Ok(Exact { page, asked, search, limit: asked.most().unwrap_or(usize::MAX) })
     }
 
@@ -338,9 +341,9 @@ impl<'a> Exact<'a> {
     }
 
     fn json(&self, out: &mut dyn Write) -> Result<usize> {
-        let stop = Stop::never();
+        let call = Call::default();
         let Page { engine, clock, context, .. } = self.page;
-        let mut lines = JsonLines { engine, clock, context, stop: &stop, out };
+        let mut lines = JsonLines { engine, clock, context, call: &call, out };
         let WrittenLines { count, is_cut, notes } = lines.exact(&self.search, self.asked.most())?;
         notes::print(&notes);
         self.write_cut_note(is_cut, out)?;
@@ -441,7 +444,7 @@ impl<'a> Exact<'a> {
         if self.search.has_filters() {
             return Ok(String::new());
         }
-        let (messages, _) = self.page.engine.size(&Stop::never())?;
+        let (messages, _) = self.page.engine.size(&Call::default())?;
         let took = took.as_secs_f64() * 1e3;
         Ok(format!(" (of {} searched in {took:.1} ms)", grouped(messages)))
     }
@@ -450,7 +453,7 @@ impl<'a> Exact<'a> {
     /// that find something.
     fn nothing(&self) -> Result<String> {
         let engine = self.page.engine;
-        let (messages, conversations) = engine.size(&Stop::never())?;
+        let (messages, conversations) = engine.size(&Call::default())?;
         if notes::is_without_chats(engine, messages) {
             return Ok(notes::NO_CHATS.to_owned());
         }

@@ -104,8 +104,8 @@ impl CommandArgs for Args {
         config.workspaces = workspaces.paths().unwrap_or_default();
     }
 
-    fn run(&self, call: Invocation<'_>) -> Result<u8> {
-        run(self, call.engine, call.terminal.environment)
+    fn run(&self, invocation: Invocation<'_>) -> Result<u8> {
+        run(self, invocation.engine, invocation.terminal.environment)
     }
 }
 

@@ -30,7 +30,7 @@ use verbatim_answer::{
     clock::Clock,
     conversation::{ConversationJson, DescribedConversation, UNTITLED, conversation, target},
 };
-use verbatim_base::model::{Hit, Stop};
+use verbatim_base::{call::Call, model::Hit};
 use verbatim_engine::{self as engine, Attachment, AttachmentFiles, Engine, Session, SourceKind};
 use verbatim_text::{
     literal::LiteralPattern,
@@ -124,8 +124,8 @@ impl CommandArgs for Args {
         }
     }
 
-    fn run(&self, call: Invocation<'_>) -> Result<u8> {
-        run(self, call.engine, call.terminal, None)
+    fn run(&self, invocation: Invocation<'_>) -> Result<u8> {
+        run(self, invocation.engine, invocation.terminal, None)
     }
 }
 
@@ -137,17 +137,17 @@ pub(crate) fn run(
     found: Option<Landing<'_>>,
 ) -> Result<u8> {
     let Terminal { environment, out } = terminal;
-    let stop = Stop::never();
-    notes::print(&engine.all_sources().problems(&stop));
+    let call = Call::default();
+    notes::print(&engine.all_sources().problems(&call));
     let clock = environment.clock();
     let word = args.conversation.join(" ");
-    let (about, number) = target(engine, &word, &stop)?;
+    let (about, number) = target(engine, &word, &call)?;
     if number.is_some() && args.lines.is_some() {
         let text =
             "--lines and the number after the colon both choose messages; give only one of them";
         return Err(usage(text.to_owned()));
     }
-    let session = engine.find(&stop).session(about.source, &about.id, false)?;
+    let session = engine.find(&call).session(about.source, &about.id, false)?;
     let gone = || engine::Error::NoConversation { word: word.clone() };
     let session = session.ok_or_else(gone)?;
     let requested = match number {
@@ -170,7 +170,7 @@ pub(crate) fn run(
     }
     let key = (about.source, about.id);
     let attachments = attachments(engine, key.0, &key.1);
-    let conversation = conversation(engine, key.clone(), &stop)?;
+    let conversation = conversation(engine, key.clone(), &call)?;
     if args.json {
         for turn in turns {
             let message = session.message(turn);

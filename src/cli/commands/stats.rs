@@ -21,7 +21,7 @@ use crate::cli::{
     },
 };
 use verbatim_answer::clock::Clock;
-use verbatim_base::model::Stop;
+use verbatim_base::call::Call;
 use verbatim_engine::{Engine, Scope, Tally};
 use verbatim_text::months;
 
@@ -59,24 +59,24 @@ impl CommandArgs for Args {
         }
     }
 
-    fn run(&self, call: Invocation<'_>) -> Result<u8> {
-        run(self, call.engine, call.terminal)
+    fn run(&self, invocation: Invocation<'_>) -> Result<u8> {
+        run(self, invocation.engine, invocation.terminal)
     }
 }
 
 fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Result<u8> {
     let Terminal { environment, out } = terminal;
-    let stop = Stop::never();
+    let call = Call::default();
     let clock = environment.clock();
-    let (scope, unknown) = args.filters.scope(engine, clock, &stop)?;
+    let (scope, unknown) = args.filters.scope(engine, clock, &call)?;
     notes::print(&unknown);
-    let tally = engine.tally(&scope, &|time| clock.day(time), &stop)?;
-    let services = engine.all_sources().services(&tally.by_conversation, &stop)?;
+    let tally = engine.tally(&scope, &|time| clock.day(time), &call)?;
+    let services = engine.all_sources().services(&tally.by_conversation, &call)?;
     notes::print(&tally.notes);
     if tally.messages == 0 {
-        notes::print(engine.all_sources().unknown_role(&scope, &stop)?.as_slice());
+        notes::print(engine.all_sources().unknown_role(&scope, &call)?.as_slice());
         complain(match scope == Scope::default() {
-            _ if notes::has_no_chats(engine, &stop)? => notes::NO_CHATS,
+            _ if notes::has_no_chats(engine, &call)? => notes::NO_CHATS,
             true => "no message found",
             false => "no message found; without filters, `verbatim stats` counts all",
         });

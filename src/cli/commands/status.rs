@@ -21,7 +21,7 @@ use crate::cli::{
     },
 };
 use verbatim_answer::hint::because;
-use verbatim_base::model::Stop;
+use verbatim_base::call::Call;
 use verbatim_engine::{
     self as engine, Engine, FallbackReason, IndexNeed, SourceKind, SourceStatus, Status,
     StoreAddress, ago,
@@ -75,8 +75,8 @@ impl CommandArgs for Args {
         }
     }
 
-    fn run(&self, call: Invocation<'_>) -> Result<u8> {
-        run(self, call.engine, call.places, call.terminal)
+    fn run(&self, invocation: Invocation<'_>) -> Result<u8> {
+        run(self, invocation.engine, invocation.places, invocation.terminal)
     }
 }
 
@@ -92,7 +92,7 @@ fn run(args: &Args, engine: &Engine, places: &PlaceArgs, terminal: Terminal<'_>)
         return Ok(FOUND);
     }
     let named = engine_config::named_by(places, environment);
-    let status = engine::status(engine.all_sources(), &Stop::never());
+    let status = engine::status(engine.all_sources(), &Call::default());
     if args.json {
         let mut json = serde_json::to_value(&status).map_err(std::io::Error::from)?;
         json["named_by"] = named.map_or(Value::Null, Value::from);

@@ -8,14 +8,14 @@ use crate::cli::{
         progress::bytes,
     },
 };
-use verbatim_base::model::Stop;
+use verbatim_base::call::Call;
 use verbatim_engine::{ArchiveReport, Engine, IndexStep};
 
 /// Synchronises the transcripts before a command that reads. If their store is new, says what was copied.
 pub(crate) fn sync_for_reading(engine: &Engine, environment: &Environment) {
     let home = &engine.config().home;
     let is_new = !engine.config().archive_database().exists();
-    let Some(report) = sync(engine, environment, &Stop::never()) else { return };
+    let Some(report) = sync(engine, environment, &Call::default()) else { return };
     if is_new && report.read > 0 {
         complain(&format!(
             "copied {} of coding agents into {}, {}; docs/transcripts.md says what for",
@@ -31,11 +31,11 @@ pub(crate) fn sync_for_reading(engine: &Engine, environment: &Environment) {
 pub(crate) fn sync(
     engine: &Engine,
     environment: &Environment,
-    stop: &Stop,
+    call: &Call,
 ) -> Option<ArchiveReport> {
     let lines = IndexLines::new(environment);
     let progress = |now| lines.show(&IndexStep::Transcripts(now));
-    let read = engine.upkeep().sync_transcripts(stop, &progress);
+    let read = engine.upkeep().sync_transcripts(call, &progress);
     lines.show(&IndexStep::TranscriptsRead(&read));
     read.ok()
 }

@@ -55,8 +55,8 @@ impl CommandArgs for Args {
         self.serving.configure(config, environment);
     }
 
-    fn run(&self, call: Invocation<'_>) -> Result<u8> {
-        run(self, call.engine, call.terminal)
+    fn run(&self, invocation: Invocation<'_>) -> Result<u8> {
+        run(self, invocation.engine, invocation.terminal)
     }
 }
 

@@ -7,7 +7,7 @@ use verbatim_answer::{
     asked::{Asked, TypedFilter, typed_filters},
     filters::FilterError,
 };
-use verbatim_base::model::Stop;
+use verbatim_base::call::Call;
 use verbatim_engine::{Engine, Mode, Scope};
 
 /// What the picker searches, and how it shows times.
@@ -44,18 +44,18 @@ impl TypedText {
     pub(super) fn resolve(
         &self,
         context: &PickerContext,
-        stop: &Stop,
+        call: &Call,
     ) -> Result<TypedSearch, FilterError> {
         let filters = typed_filters(&self.typed);
         let all: Vec<&TypedFilter<'_>> = filters.iter().collect();
-        let error = match self.with(&all, context, stop) {
+        let error = match self.with(&all, context, call) {
             Err(error) if !all.is_empty() => error,
             resolved => return resolved,
         };
         let mut known = all;
-        known.retain(|filter| self.with(&[filter], context, stop).is_ok());
-        let resolved = self.with(&known, context, stop);
-        let resolved = resolved.or_else(|_| self.with(&[], context, stop))?;
+        known.retain(|filter| self.with(&[filter], context, call).is_ok());
+        let resolved = self.with(&known, context, call);
+        let resolved = resolved.or_else(|_| self.with(&[], context, call))?;
         let error = error.to_string();
         let error = error.lines().next().unwrap_or_default();
         Ok(TypedSearch { problem: Some(format!("{error}; searched as text")), ..resolved })
@@ -65,12 +65,12 @@ impl TypedText {
         &self,
         filters: &[&TypedFilter<'_>],
         context: &PickerContext,
-        stop: &Stop,
+        call: &Call,
     ) -> Result<TypedSearch, FilterError> {
         let PickerContext { engine, environment } = context;
         let mut asked = Asked::from_typed(&self.typed, filters);
         asked.mode = self.is_ranked.then_some(Mode::Both);
-        let (scope, _) = asked.filters.scope(engine, environment.clock(), stop)?;
+        let (scope, _) = asked.filters.scope(engine, environment.clock(), call)?;
         let filters = filters.iter().map(|filter| self.typed[filter.place.clone()].to_owned());
         Ok(TypedSearch { asked, scope, filters: filters.collect(), problem: None })
     }

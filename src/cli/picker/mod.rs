@@ -34,7 +34,7 @@ use super::{
 };
 use verbatim_answer::conversation::conversation;
 pub(super) use verbatim_answer::marks::Marks;
-use verbatim_base::model::Stop;
+use verbatim_base::call::Call;
 use verbatim_engine::{self as engine, Engine};
 use verbatim_text::up_to;
 
@@ -105,11 +105,11 @@ impl Loop<'_> {
             PickerContext { engine: Arc::clone(engine), environment: environment.clone() };
         let context = Arc::new(context);
         let of_searches = Arc::clone(&context);
-        let mut searches = Worker::start(sender.clone(), move |asked, stop, send| {
-            search::search(&of_searches, asked, stop, &mut |one| send(PickerAnswer::Search(one)));
+        let mut searches = Worker::start(sender.clone(), move |asked, call, send| {
+            search::search(&of_searches, asked, call, &mut |one| send(PickerAnswer::Search(one)));
         })?;
-        let previews = Worker::start(sender, move |target, stop, send| {
-            send(PickerAnswer::Read(search::preview(&context, target, stop)));
+        let previews = Worker::start(sender, move |target, call, send| {
+            send(PickerAnswer::Read(search::preview(&context, target, call)));
         })?;
         let mut picker = Picker::default();
         picker.is_searching = true;
@@ -232,7 +232,7 @@ impl Loop<'_> {
                 };
                 return Ok(Some(Picked::Show { word, marks: target.marks }));
             }
-            Action::Resume => match conversation(self.engine, target.key, &Stop::never()) {
+            Action::Resume => match conversation(self.engine, target.key, &Call::default()) {
                 Ok(found) => match found.resume() {
                     Some(session) => return Ok(Some(Picked::Resume(session.to_string()))),
                     None => NOT_RESUMABLE.to_owned(),
@@ -266,7 +266,7 @@ impl Loop<'_> {
 
 /// Opens a conversation on its service's site; returns a message for the user.
 fn browse(engine: &Engine, target: PickerTarget) -> Result<String> {
-    let found = conversation(engine, target.key, &Stop::never())?;
+    let found = conversation(engine, target.key, &Call::default())?;
     let Some(link) = found.link().filter(|link| open::is_web(link)) else {
         return Ok("this conversation has no link; Enter shows it".to_owned());
     };

@@ -28,8 +28,9 @@ use verbatim_answer::{
     words::quoted,
 };
 use verbatim_base::{
+    call::Call,
     map_faults,
-    model::{Hit, Request, Stop},
+    model::{Hit, Request},
 };
 use verbatim_engine::{
     ConversationKey as Key, Count, Engine, ListOptions, Make, Messages, Mode, Note, Scope,
@@ -171,17 +172,17 @@ impl Results {
 pub(super) fn search(
     context: &PickerContext,
     asked: &TypedText,
-    stop: &Stop,
+    call: &Call,
     send: &mut dyn FnMut(PickerFinding),
 ) {
     let send: &mut dyn FnMut(PickerFinding) = &mut |answer| {
-        if !stop.requested() {
+        if !call.stop.requested() {
             send(answer);
         }
     };
     let found = map_faults::caught(|| {
-        let typed = asked.resolve(context, stop).map_err(|error| error.to_string())?;
-        let search = OngoingSearch { page: context.page(), stop };
+        let typed = asked.resolve(context, call).map_err(|error| error.to_string())?;
+        let search = OngoingSearch { page: context.page(), call };
         search.answer(&typed, send).map_err(|error| error.to_string())
     });
     let problem = match found {
@@ -208,7 +209,7 @@ impl PickerContext {
 /// A search that goes on.
 struct OngoingSearch<'a> {
     page: Page<'a>,
-    stop: &'a Stop,
+    call: &'a Call,
 }
 
 impl OngoingSearch<'_> {
@@ -235,7 +236,7 @@ impl OngoingSearch<'_> {
         results.is_counting = must_count;
         send(PickerFinding::Found(results));
         if must_count {
-            let count = engine.all_sources().count(&typed.asked.request(), &typed.scope, self.stop);
+            let count = engine.all_sources().count(&typed.asked.request(), &typed.scope, self.call);
             send(PickerFinding::Counted(count.ok().map(|(count, _)| count)));
         }
         Ok(())
@@ -251,7 +252,7 @@ impl OngoingSearch<'_> {
         let request = typed.asked.request();
         results.head = Some(harmless(&sentence(&request, &[], typed.scope != Scope::default())));
         send(PickerFinding::Found(Results { is_first: true, ..results.clone() }));
-        let search = ExactSearch::new(self.page.engine, request, typed.scope.clone(), self.stop)?;
+        let search = ExactSearch::new(self.page.engine, request, typed.scope.clone(), self.call)?;
         let NothingFound { sentence, readings, has_nearest } = search.nothing(1);
         let head = match readings.first() {
             None if has_nearest => format!("{sentence}; ^T finds the nearest by meaning"),
@@ -269,7 +270,7 @@ impl OngoingSearch<'_> {
 
     /// Returns a message about the first source that cannot be read.
     fn unreadable(&self) -> Option<String> {
-        let notes = self.page.engine.all_sources().problems(self.stop);
+        let notes = self.page.engine.all_sources().problems(self.call);
         let mut gaps = notes.iter().filter(|note| matches!(note, Note::Unreadable { .. }));
         gaps.next().map(ToString::to_string)
     }
@@ -277,7 +278,7 @@ impl OngoingSearch<'_> {
     /// Adds the messages that match a request to `results`, the conversation with the newest match first.
     fn find(&self, request: &Request, scope: &Scope, results: &mut Results) -> Result<()> {
         let engine = self.page.engine;
-        let search = ExactSearch::new(engine, request.clone(), scope.clone(), self.stop)?;
+        let search = ExactSearch::new(engine, request.clone(), scope.clone(), self.call)?;
         let make: Make<'_, _> = &|kind, hit: Hit<'_>| {
             Some(HitLine::new(kind, &hit, self.page.layout, (&search.marks, MOST_MARKS)))
         };
@@ -306,7 +307,7 @@ impl OngoingSearch<'_> {
     fn describe(&self, grouping: Grouping<FoundMessage>, results: &mut Results) {
         let keys: Vec<Key> = grouping.conversations.iter().map(|it| it.key.clone()).collect();
         // Without an answer, the names of the sources stay.
-        let known = conversations(self.page.engine, &keys, self.stop).unwrap_or_default();
+        let known = conversations(self.page.engine, &keys, self.call).unwrap_or_default();
         for group in grouping.conversations {
             let key = group.key;
             let mut messages = group.kept;
@@ -332,7 +333,7 @@ impl OngoingSearch<'_> {
     /// Adds the messages that answer a question best to `results`.
     fn rank(&self, typed: &TypedSearch, mode: Mode, results: &mut Results) -> Result<()> {
         let question = typed.asked.question(mode, typed.scope.clone());
-        let ranking = RankedMessages::find(self.page.engine, &question, self.stop)?;
+        let ranking = RankedMessages::find(self.page.engine, &question, self.call)?;
         let (gaps, about_words): (Vec<&Note>, Vec<&Note>) =
             ranking.notes.iter().partition(|note| note.is_gap());
         let gap = gaps.first().map(|note| line(note, Audience::Person));
@@ -365,10 +366,10 @@ impl OngoingSearch<'_> {
     fn list(&self, scope: &Scope, results: &mut Results) -> Result<()> {
         let engine = self.page.engine;
         let sources = engine.all_sources();
-        let page = sources.list(scope, 0..MOST_LISTED, ListOptions::BRIEF, self.stop)?;
+        let page = sources.list(scope, 0..MOST_LISTED, ListOptions::BRIEF, self.call)?;
         let ids: Vec<&str> = page.abouts.iter().map(|about| about.id.as_str()).collect();
-        let short = engine.find(self.stop).short_ids(&ids)?;
-        let described = listed(engine, &page.abouts, &short, self.stop)?;
+        let short = engine.find(self.call).short_ids(&ids)?;
+        let described = listed(engine, &page.abouts, &short, self.call)?;
         for (about, described) in page.abouts.iter().zip(described) {
             let title = match snippet::trim(&about.title) {
                 "" => UNTITLED.to_owned(),
@@ -404,10 +405,10 @@ fn add(grouping: &mut Grouping<FoundMessage>, found: HitLine, is_far: bool) {
 pub(super) fn preview(
     context: &PickerContext,
     target: &PickerTarget,
-    stop: &Stop,
+    call: &Call,
 ) -> Option<Preview> {
     let page = context.page();
-    read(&context.engine, target, stop, |messages, chosen| {
+    read(&context.engine, target, call, |messages, chosen| {
         let first = chosen.unwrap_or(0);
         let end = messages.turns().min(first + MESSAGES_AFTER + 1);
         (first..end)
@@ -421,7 +422,7 @@ pub(super) fn preview(
 
 /// Returns the whole text of the target's message, or of the first message if no message is chosen.
 pub(super) fn text_of(engine: &Engine, target: &PickerTarget) -> Option<String> {
-    read(engine, target, &Stop::never(), |messages, chosen| {
+    read(engine, target, &Call::default(), |messages, chosen| {
         messages.message(chosen.unwrap_or(0)).content.into_owned()
     })
 }
@@ -431,18 +432,18 @@ pub(super) fn text_of(engine: &Engine, target: &PickerTarget) -> Option<String> 
 fn read<T>(
     engine: &Engine,
     target: &PickerTarget,
-    stop: &Stop,
+    call: &Call,
     work: impl Fn(&dyn Messages, Option<usize>) -> T,
 ) -> Option<T> {
     let faults = map_faults::count();
     let read = map_faults::caught(|| {
         let (kind, id) = &target.key;
         let source = engine.sources().into_iter().find(|source| source.kind == *kind)?;
-        let messages = source.reader(stop).read(id, false, stop).ok().flatten()?;
+        let messages = source.reader(call).read(id, false, call).ok().flatten()?;
         let chosen = target.message.as_ref().and_then(|message| messages.turn_of(&message.hit(id)));
         Some(work(&*messages, chosen))
     });
-    read.ok().flatten().filter(|_| map_faults::count() == faults && !stop.requested())
+    read.ok().flatten().filter(|_| map_faults::count() == faults && !call.stop.requested())
 }
 
 impl PreviewMessage {
@@ -471,8 +472,8 @@ fn without_controls(text: &str) -> String {
 /// A thread that answers only the newest question. A new question stops the work on the question before it.
 #[derive(Debug)]
 pub(super) struct Worker<Q> {
-    questions: mpsc::Sender<(u64, Q, Stop)>,
-    stop: Stop,
+    questions: mpsc::Sender<(u64, Q, Call)>,
+    call: Call,
     asked: u64,
 }
 
@@ -480,26 +481,26 @@ impl<Q: Send + 'static> Worker<Q> {
     /// Starts a thread that sends the results of `work`, with the number of the question.
     pub(super) fn start<A: Send + 'static>(
         answers: mpsc::Sender<(u64, A)>,
-        work: impl Fn(&Q, &Stop, &mut dyn FnMut(A)) + Send + 'static,
+        work: impl Fn(&Q, &Call, &mut dyn FnMut(A)) + Send + 'static,
     ) -> io::Result<Worker<Q>> {
-        let (questions, asked) = mpsc::channel::<(u64, Q, Stop)>();
+        let (questions, asked) = mpsc::channel::<(u64, Q, Call)>();
         thread::Builder::new().name("picker".to_owned()).spawn(move || {
             while let Ok(first) = asked.recv() {
-                let (number, question, stop) = asked.try_iter().last().unwrap_or(first);
+                let (number, question, call) = asked.try_iter().last().unwrap_or(first);
                 // Sending fails only at the end of the program, when the questions end too.
-                work(&question, &stop, &mut |answer| drop(answers.send((number, answer))));
+                work(&question, &call, &mut |answer| drop(answers.send((number, answer))));
             }
         })?;
-        Ok(Worker { questions, stop: Stop::never(), asked: 0 })
+        Ok(Worker { questions, call: Call::default(), asked: 0 })
     }
 
     /// Asks a question, and stops the work on the question before it.
     pub(super) fn ask(&mut self, question: Q) {
-        self.stop.request();
-        self.stop = Stop::never();
+        self.call.stop.request();
+        self.call = Call::default();
         self.asked += 1;
         // Sending fails only if the thread ended, at the end of the program.
-        let _ = self.questions.send((self.asked, question, self.stop.clone()));
+        let _ = self.questions.send((self.asked, question, self.call.clone()));
     }
 
     pub(super) fn is_newest(&self, number: u64) -> bool {
@@ -509,7 +510,7 @@ impl<Q: Send + 'static> Worker<Q> {
 
 impl<Q> Drop for Worker<Q> {
     fn drop(&mut self) {
-        self.stop.request();
+        self.call.stop.request();
     }
 }
 
@@ -524,15 +525,15 @@ mod tests {
         PickerContext { engine, environment: Environment::default() }
     }
 
-    fn answers(context: &PickerContext, asked: &TypedText, stop: &Stop) -> Vec<PickerFinding> {
+    fn answers(context: &PickerContext, asked: &TypedText, call: &Call) -> Vec<PickerFinding> {
         let mut answers = Vec::new();
-        search(context, asked, stop, &mut |answer| answers.push(answer));
+        search(context, asked, call, &mut |answer| answers.push(answer));
         answers
     }
 
     /// Returns the last results of a search.
     fn results_of(context: &PickerContext, asked: &TypedText) -> Results {
-        let found = answers(context, asked, &Stop::never()).into_iter().rev();
+        let found = answers(context, asked, &Call::default()).into_iter().rev();
         let mut found = found.filter_map(|answer| match answer {
             PickerFinding::Found(results) => Some(results),
             PickerFinding::Counted(_) => None,
@@ -561,7 +562,7 @@ mod tests {
         let context = context(export.engine.config());
         let of = |text: &str, conversation: usize| {
             let target = found(&context, text).target(conversation, Some(0));
-            preview(&context, &target, &Stop::never()).unwrap()
+            preview(&context, &target, &Call::default()).unwrap()
         };
         let [first, next] = &of("NEEDLE".to_lowercase().as_str(), 1)[..] else { panic!() };
         let text = marked(&first.text);
@@ -624,7 +625,7 @@ mod tests {
             let ids: Vec<&str> = all.conversations.iter().map(|c| &*c.key.1).collect();
             assert_eq!(ids, ["2", "1", "0"]);
             let target = found(&context, "other").target(0, Some(0));
-            let preview = preview(&context, &target, &Stop::never()).unwrap();
+            let preview = preview(&context, &target, &Call::default()).unwrap();
             assert_eq!(preview.iter().position(|message| message.is_chosen), Some(0));
             assert_eq!(preview.len(), 4);
             assert_eq!(text_of(&context.engine, &target).as_deref(), Some("other RED"));
@@ -635,15 +636,15 @@ mod tests {
         }
         let context = context(export.engine.config());
         let many = TypedText { typed: "many".to_owned(), ..TypedText::default() };
-        let all = answers(&context, &many, &Stop::never());
+        let all = answers(&context, &many, &Call::default());
         let [PickerFinding::Found(shown), PickerFinding::Counted(Some(count))] = &all[..] else {
             panic!("{all:?}");
         };
         assert_eq!((shown.messages(), shown.is_cut, shown.count), (MOST_SHOWN, true, None));
         assert_eq!(*count, Count { messages: 250, conversations: 3, titles: 0 });
-        let stop = Stop::never();
-        stop.request();
-        assert!(answers(&context, &many, &stop).is_empty());
+        let call = Call::default();
+        call.stop.request();
+        assert!(answers(&context, &many, &call).is_empty());
     }
 
     #[test]
@@ -737,11 +738,11 @@ mod tests {
     #[test]
     fn a_worker_answers_the_newest_question() {
         let (answers, received) = mpsc::channel();
-        let mut worker = Worker::start(answers, |wait: &bool, stop, send| {
-            while *wait && !stop.requested() {
+        let mut worker = Worker::start(answers, |wait: &bool, call, send| {
+            while *wait && !call.stop.requested() {
                 thread::yield_now();
             }
-            send(stop.requested());
+            send(call.stop.requested());
         })
         .unwrap();
         worker.ask(true);

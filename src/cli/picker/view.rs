@@ -335,7 +335,7 @@ mod tests {
         *,
     };
     use crate::{cli::settings::environment::Environment, test_export::TestExport};
-    use verbatim_base::model::Stop;
+    use verbatim_base::call::Call;
     use verbatim_engine::Engine;
 
     /// A picker of a small export, without a thread.
@@ -364,7 +364,7 @@ mod tests {
 
         fn answer(&mut self) {
             let asked = self.picker.last_asked().clone();
-            search::search(&self.context, &asked, &Stop::never(), &mut |answer| match answer {
+            search::search(&self.context, &asked, &Call::default(), &mut |answer| match answer {
                 PickerFinding::Found(results) => drop(self.picker.show_results(results)),
                 PickerFinding::Counted(count) => self.picker.set_count(count),
             });
@@ -373,7 +373,7 @@ mod tests {
 
         fn read(&mut self) {
             if let Some(target) = self.picker.wanted_preview() {
-                let preview = search::preview(&self.context, &target, &Stop::never());
+                let preview = search::preview(&self.context, &target, &Call::default());
                 self.picker.show_preview(preview.unwrap());
             }
         }

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::cli::error::Result;
 use verbatim_answer::conversation::{DescribedConversation, MessageKey, conversations};
-use verbatim_base::model::{Instant, Stop};
+use verbatim_base::{call::Call, model::Instant};
 use verbatim_engine::{ConversationKey as Key, Session};
 
 /// The maximum number of bytes of lines in memory. Further lines are in a temporary file.
@@ -208,7 +208,7 @@ impl HitGroups {
             let Some(conversation) = self.described.get(&group.key) else {
                 let next = self.groups[self.written..].iter().take(AT_ONCE);
                 let keys: Vec<Key> = next.map(|group| group.key.clone()).collect();
-                self.described = conversations(page.engine, &keys, &Stop::never())?;
+                self.described = conversations(page.engine, &keys, &Call::default())?;
                 continue;
             };
             if !is_complete(conversation) {
@@ -259,7 +259,7 @@ impl Group {
         let session = match !page.context.is_empty() && !lines.is_empty() {
             true => {
                 let (kind, id) = &self.key;
-                page.engine.find(&Stop::never()).session(*kind, id, false)?
+                page.engine.find(&Call::default()).session(*kind, id, false)?
             }
             false => None,
         };

@@ -3,7 +3,7 @@
 use super::output::complain;
 use crate::cli::error::Result;
 use verbatim_answer::notes::{Audience, line};
-use verbatim_base::model::Stop;
+use verbatim_base::call::Call;
 use verbatim_engine::{Engine, Note};
 
 /// The message of commands that read chats if there are none.
@@ -11,8 +11,8 @@ pub(crate) const NO_CHATS: &str = "there are no chats; `verbatim import` brings 
      ChatGPT and Claude in your downloads; `verbatim demo` shows a sample";
 
 /// Returns whether no source has a message, excluded messages included.
-pub(crate) fn has_no_chats(engine: &Engine, stop: &Stop) -> Result<bool> {
-    Ok(is_without_chats(engine, engine.size(stop)?.0))
+pub(crate) fn has_no_chats(engine: &Engine, call: &Call) -> Result<bool> {
+    Ok(is_without_chats(engine, engine.size(call)?.0))
 }
 
 /// Returns the same for a number of messages of all sources.

@@ -11,7 +11,7 @@ use super::{
     header::{Identity, Stamp, shared_file, stamp_at},
     open::{self, beside},
 };
-use verbatim_base::{lock::lock, model::Stop};
+use verbatim_base::{call::Call, lock::lock};
 
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 
@@ -75,7 +75,7 @@ pub fn is_canonical(path: &Path) -> bool {
     if stamp.as_ref().is_ok_and(is_as_before) && !has_log(path) {
         return false;
     }
-    match open::open(path, &Stop::never().waiting_for_locks(MAX_LOCK_WAIT)) {
+    match open::open(path, &Call::default().waiting_for_locks(MAX_LOCK_WAIT)) {
         Ok(_) => {
             let mut known = known();
             known.retain(|(other, _)| other != path);

@@ -23,7 +23,10 @@ use super::{
     header::{self, SharedFile, Stamp},
     layout,
 };
-use verbatim_base::{map_faults, model::Stop, private};
+use verbatim_base::{
+    call::{Call, Stop},
+    map_faults, private,
+};
 
 const ATTEMPTS: u32 = 8;
 
@@ -48,7 +51,7 @@ pub struct Database {
     path: PathBuf,
     files: DatabaseFiles,
     access: FileAccess,
-    stop: Stop,
+    call: Call,
     faults: u64,
 }
 
@@ -85,40 +88,40 @@ struct FileState {
 /// Opens the database for reading and begins a read transaction.
 ///
 /// The rows count only if [`Database::steady`] is true afterwards; [`read`] checks this.
-pub fn open(path: &Path, stop: &Stop) -> Result<Database> {
-    attempt(path, stop, 0, None)
+pub fn open(path: &Path, call: &Call) -> Result<Database> {
+    attempt(path, call, 0, None)
 }
 
 /// Opens a database whose layout is known, so that the layout is not detected again.
-pub fn open_again(path: &Path, layout: &Layout, stop: &Stop) -> Result<Database> {
-    attempt(path, stop, 0, Some(layout))
+pub fn open_again(path: &Path, layout: &Layout, call: &Call) -> Result<Database> {
+    attempt(path, call, 0, Some(layout))
 }
 
 /// Reads from a database, and reads again if another program wrote to the database at the same time.
 ///
 /// `work` sees one state of the database. Each attempt calls `work` again, so it must start over.
-pub fn read<T>(path: &Path, stop: &Stop, work: impl FnMut(&Database) -> Result<T>) -> Result<T> {
-    read_in(path, None, stop, work)
+pub fn read<T>(path: &Path, call: &Call, work: impl FnMut(&Database) -> Result<T>) -> Result<T> {
+    read_in(path, None, call, work)
 }
 
 /// Works like [`read`], for work that needs neither conversations nor messages. Does not detect the layout,
 /// because that reads hundreds of messages.
 pub fn read_tables<T>(
     path: &Path,
-    stop: &Stop,
+    call: &Call,
     work: impl FnMut(&Database) -> Result<T>,
 ) -> Result<T> {
-    read_in(path, Some(&Layout::default()), stop, work)
+    read_in(path, Some(&Layout::default()), call, work)
 }
 
 fn read_in<T>(
     path: &Path,
     known: Option<&Layout>,
-    stop: &Stop,
+    call: &Call,
     mut work: impl FnMut(&Database) -> Result<T>,
 ) -> Result<T> {
     for number in 0..ATTEMPTS {
-        match attempt(path, stop, number, known) {
+        match attempt(path, call, number, known) {
             Ok(database) => match work(&database) {
                 Err(Error::Stopped) => return Err(Error::Stopped),
                 answer if database.steady() => return answer,
@@ -127,7 +130,7 @@ fn read_in<T>(
             Err(Error::Unsteady { .. }) => {}
             Err(error) => return Err(error),
         }
-        stop.pause(Duration::from_millis(5 << number), Error::Stopped)?;
+        call.stop.pause(Duration::from_millis(5 << number), Error::Stopped)?;
     }
     Err(Error::Unsteady { path: path.to_owned() })
 }
@@ -175,16 +178,16 @@ impl Database {
     }
 
     pub(super) fn error(&self, error: rusqlite::Error) -> Error {
-        explain(&self.path, &self.stop, error)
+        explain(&self.path, &self.call.stop, error)
     }
 }
 
-fn attempt(path: &Path, stop: &Stop, number: u32, known: Option<&Layout>) -> Result<Database> {
+fn attempt(path: &Path, call: &Call, number: u32, known: Option<&Layout>) -> Result<Database> {
     let faults = map_faults::count();
     let mut files = DatabaseFiles::find(path)?;
     let mut access = files.access();
     if number >= COPY_FROM && !matches!(access, FileAccess::Wal) {
-        access = files.copy(path, stop)?;
+        access = files.copy(path, &call.stop)?;
         // The log of an open database may end with an unfinished commit, whose frames are written but not yet
         // synchronised. Only the -shm file tells, and a copy has no -shm file.
         if matches!(files.access(), FileAccess::Wal) {
@@ -195,7 +198,7 @@ fn attempt(path: &Path, stop: &Stop, number: u32, known: Option<&Layout>) -> Res
         files.settle(path)?;
     }
     let (connection, detected) = loop {
-        let error = match begin(path, stop, &mut files, &access, known) {
+        let error = match begin(path, call, &mut files, &access, known) {
             Ok(begun) => break begun,
             Err(error) => error,
         };
@@ -204,7 +207,7 @@ fn attempt(path: &Path, stop: &Stop, number: u32, known: Option<&Layout>) -> Res
         }
         access = match (sqlite_code(&error), access) {
             (Some(ffi::SQLITE_READONLY_ROLLBACK), FileAccess::Locked | FileAccess::Wal) => {
-                files.copy(path, stop)?
+                files.copy(path, &call.stop)?
             }
             (
                 Some(
@@ -223,7 +226,7 @@ fn attempt(path: &Path, stop: &Stop, number: u32, known: Option<&Layout>) -> Res
                     files.now().map_err(|source| Error::Io { path: path.to_owned(), source })?;
                 files.settle(path)?;
                 match &files.before.wal {
-                    Some(wal) if wal.size > 0 && number >= COPY_FROM => files.copy(path, stop)?,
+                    Some(wal) if wal.size > 0 && number >= COPY_FROM => files.copy(path, &call.stop)?,
                     Some(wal) if wal.size > 0 => FileAccess::Log,
                     _ => FileAccess::Immutable,
                 }
@@ -237,19 +240,19 @@ fn attempt(path: &Path, stop: &Stop, number: u32, known: Option<&Layout>) -> Res
     }
     let layout =
         detected.map_err(|missing| Error::NotCanonical { path: path.to_owned(), missing })?;
-    let (path, stop) = (path.to_owned(), stop.clone());
-    Ok(Database { connection, layout, path, files, access, stop, faults })
+    let (path, call) = (path.to_owned(), call.clone());
+    Ok(Database { connection, layout, path, files, access, call, faults })
 }
 
 fn begin(
     path: &Path,
-    stop: &Stop,
+    call: &Call,
     files: &mut DatabaseFiles,
     access: &FileAccess,
     known: Option<&Layout>,
 ) -> Result<(Connection, layout::Detected)> {
-    let explained = |error| explain(path, stop, error);
-    let connection = connect(&files.real, stop, access).map_err(explained)?;
+    let explained = |error| explain(path, &call.stop, error);
+    let connection = connect(&files.real, call, access).map_err(explained)?;
     if matches!(access, FileAccess::Wal) && !matches!(files.access(), FileAccess::Wal) {
         return Err(Error::Unsteady { path: path.to_owned() });
     }
@@ -265,7 +268,7 @@ fn begin(
     Ok((connection, detected))
 }
 
-fn connect(real: &Path, stop: &Stop, access: &FileAccess) -> rusqlite::Result<Connection> {
+fn connect(real: &Path, call: &Call, access: &FileAccess) -> rusqlite::Result<Connection> {
     let mut mode = OpenFlags::SQLITE_OPEN_READ_ONLY;
     let uri = match access {
         FileAccess::Locked | FileAccess::Wal => uri(real, "mode=ro"),
@@ -282,7 +285,7 @@ fn connect(real: &Path, stop: &Stop, access: &FileAccess) -> rusqlite::Result<Co
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
-    let patience = stop.clone();
+    let patience = call.clone();
     let mut since = None;
     connection.busy_handler(Some(move |tries| {
         let since: &mut Option<Instant> = &mut since;
@@ -293,10 +296,10 @@ fn connect(real: &Path, stop: &Stop, access: &FileAccess) -> rusqlite::Result<Co
         let pause = Instant::now();
         thread::sleep(Duration::from_millis(if tries < 10 { 2 } else { 15 }));
         patience.may_wait_for_lock(pause.elapsed(), since.elapsed(), LOCK_WAIT)
-            && !patience.requested()
+            && !patience.stop.requested()
     }))?;
-    let flag = stop.clone();
-    connection.progress_handler(STEPS, Some(move || flag.requested()))?;
+    let flag = call.clone();
+    connection.progress_handler(STEPS, Some(move || flag.stop.requested()))?;
     // No mmap: if another program truncated the database, reading the map would raise SIGBUS. A scan of
     // 532,167 messages takes 0.27 s with and without a map.
     connection.execute_batch("PRAGMA query_only = ON; PRAGMA temp_store = MEMORY")?;
@@ -474,7 +477,7 @@ mod tests {
 
     /// Returns the number of messages that an attempt reads.
     fn seen(path: &Path, number: u32) -> i64 {
-        let database = attempt(path, &Stop::never(), number, None).unwrap();
+        let database = attempt(path, &Call::default(), number, None).unwrap();
         let sql = "SELECT count(*) FROM messages";
         database.connection.query_row(sql, [], |row| row.get(0)).unwrap()
     }
@@ -488,7 +491,7 @@ mod tests {
             fs::write(&path, content).unwrap();
             beside_it.iter().for_each(|file| fs::write(file, "text").unwrap());
             for number in 0..ATTEMPTS {
-                let opened = attempt(&path, &Stop::never(), number, None);
+                let opened = attempt(&path, &Call::default(), number, None);
                 assert!(opened.is_err(), "{opened:?}");
                 for file in &beside_it {
                     assert_eq!(fs::read(file).unwrap(), b"text", "attempt {number}");

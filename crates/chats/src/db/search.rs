@@ -175,7 +175,7 @@ mod tests {
 
     use super::*;
     use crate::db;
-    use verbatim_base::model::Stop;
+    use verbatim_base::call::Call;
 
     /// The length of a long content.
     const LONG: usize = 5 << 20;
@@ -206,7 +206,7 @@ mod tests {
             connection.execute(sql, row).unwrap();
         }
         drop(connection);
-        db::open(&path, &Stop::never()).unwrap()
+        db::open(&path, &Call::default()).unwrap()
     }
 
     /// Returns the ids and contents of the hits.

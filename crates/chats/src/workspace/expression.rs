@@ -11,7 +11,7 @@ use std::{
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 
 use super::Error;
-use verbatim_base::model::Stop;
+use verbatim_base::call::Stop;
 use verbatim_text::expression::{COMPILING, ExpressionError, MAX_PROGRAM_BYTES, check_size};
 
 /// The size in bytes above which a compiled expression counts as large. Large expressions are

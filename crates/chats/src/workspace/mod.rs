@@ -62,7 +62,7 @@ pub enum Error {
     /// The month or day does not exist.
     #[error("there is no date {0:?}; it takes YYYY-MM (month) or YYYY-MM-DD (day)")]
     NoSuchDay(String),
-    /// The [`Stop`](verbatim_base::model::Stop) was requested.
+    /// The [`Stop`](verbatim_base::call::Stop) was requested.
     #[error("stopped")]
     Stopped,
 }

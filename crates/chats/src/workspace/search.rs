@@ -25,7 +25,7 @@ use super::{
     layout::{Contents, Rank, WorkspaceLayout},
     line,
 };
-use verbatim_base::{lock::lock, model::Stop};
+use verbatim_base::{call::Stop, lock::lock};
 
 /// The number of dates in the first step. Each further step has `STEP` times as many dates. If the
 /// newest dates have enough lines, older dates are never read. If nothing matches, the two further

@@ -22,7 +22,7 @@ use super::{
 };
 use crate::error::{Error, Result};
 use verbatim_base::{
-    model::Stop,
+    call::Call,
     private::{self, FileLock},
 };
 
@@ -47,7 +47,7 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 #[derive(Debug)]
 pub(super) struct AttachmentWriter<'a> {
     pub(super) store: &'a AttachmentStore,
-    pub(super) stop: &'a Stop,
+    pub(super) call: &'a Call,
     /// The lock of the store and the total size of its files; `None` until the first file is kept.
     open: Option<(FileLock, u64)>,
 }
@@ -63,8 +63,8 @@ pub(super) enum LeftOut {
 }
 
 impl<'a> AttachmentWriter<'a> {
-    pub(super) fn new(store: &'a AttachmentStore, stop: &'a Stop) -> AttachmentWriter<'a> {
-        AttachmentWriter { store, stop, open: None }
+    pub(super) fn new(store: &'a AttachmentStore, call: &'a Call) -> AttachmentWriter<'a> {
+        AttachmentWriter { store, call, open: None }
     }
 
     /// Checks the size of a file against the limits of the store.
@@ -113,7 +113,7 @@ impl<'a> AttachmentWriter<'a> {
     /// Waits before the lock is tried again; returns false if the work is stopped.
     pub(super) fn wait(&self) -> bool {
         thread::sleep(PAUSE);
-        !self.stop.requested()
+        !self.call.stop.requested()
     }
 
     /// Locks the store, if this import has not locked it yet; returns the bytes of its files.

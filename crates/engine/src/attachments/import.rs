@@ -9,8 +9,9 @@ use super::{
 };
 use crate::error::Result;
 use verbatim_base::{
+    call::Call,
     failpoint,
-    model::{AttachedContent, Conversation, Stop},
+    model::{AttachedContent, Conversation},
 };
 use verbatim_chats::{db::writer::message_keys, import::Export};
 
@@ -75,9 +76,9 @@ struct ExportFiles<'a> {
 }
 
 impl<'a> AttachmentImport<'a> {
-    pub(crate) fn new(store: &'a AttachmentStore, stop: &'a Stop) -> AttachmentImport<'a> {
+    pub(crate) fn new(store: &'a AttachmentStore, call: &'a Call) -> AttachmentImport<'a> {
         let (pending, lists, counted, counts) = Default::default();
-        let writer = AttachmentWriter::new(store, stop);
+        let writer = AttachmentWriter::new(store, call);
         AttachmentImport { writer, pending, lists, counted, counts, is_broken: false }
     }
 
@@ -169,7 +170,7 @@ impl<'a> AttachmentImport<'a> {
                     self.count(&list[place]);
                     continue;
                 }
-                if self.writer.stop.requested() {
+                if self.writer.call.stop.requested() {
                     continue;
                 }
                 let Some((name, kept)) = self.read(source, &file) else { continue };

@@ -8,7 +8,7 @@ use super::{
     store::AttachmentStore,
 };
 use crate::error::Result;
-use verbatim_base::model::Stop;
+use verbatim_base::call::Call;
 
 /// Writer of the files in transcripts into an attachment store.
 ///
@@ -22,8 +22,8 @@ pub(crate) struct TranscriptFiles<'a> {
 }
 
 impl<'a> TranscriptFiles<'a> {
-    pub(crate) fn new(store: &'a AttachmentStore, stop: &'a Stop) -> TranscriptFiles<'a> {
-        TranscriptFiles { writer: AttachmentWriter::new(store, stop), lists: HashMap::new() }
+    pub(crate) fn new(store: &'a AttachmentStore, call: &'a Call) -> TranscriptFiles<'a> {
+        TranscriptFiles { writer: AttachmentWriter::new(store, call), lists: HashMap::new() }
     }
 
     /// Stores a file of a message, or returns why the file is not kept. Only a stop is an error, because

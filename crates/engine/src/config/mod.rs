@@ -10,7 +10,7 @@ use std::{
 };
 
 use crate::error::{Error, Result};
-use verbatim_base::model::Stop;
+use verbatim_base::call::Call;
 use verbatim_chats::db;
 #[cfg(feature = "cluster")]
 use verbatim_cluster::{Access, Address, Cluster};
@@ -284,7 +284,7 @@ pub fn may_write(target: &Path) -> Result<bool> {
     if fs::metadata(target).map_or(0, |metadata| metadata.len()) == 0 {
         return Ok(true);
     }
-    match db::read(target, &Stop::never(), db::is_imported) {
+    match db::read(target, &Call::default(), db::is_imported) {
         Err(db::Error::NotCanonical { .. } | db::Error::NotADatabase { .. }) => Ok(true),
         answer => Ok(answer?),
     }

@@ -40,10 +40,10 @@ impl Lookup<'_> {
             ids.sort_unstable();
             ids.dedup();
             let mut descriptions = match self.sources.of_kind(kind)? {
-                Some(source) => source.descriptions(&ids, false, self.stop)?,
+                Some(source) => source.descriptions(&ids, false, self.call)?,
                 None => HashMap::new(),
             };
-            let mut provenance = self.sources.provenance(kind, &ids, self.stop)?;
+            let mut provenance = self.sources.provenance(kind, &ids, self.call)?;
             let short = self.short_ids(&ids)?;
             for (id, short_id) in ids.into_iter().zip(short) {
                 let description = descriptions.remove(id);

@@ -20,7 +20,7 @@ use crate::{
     source::{SourceKind, Sources, wipe_indexes},
     upkeep::{Upkeep, enrich, transcripts},
 };
-use verbatim_base::model::Stop;
+use verbatim_base::call::{Call, Stop};
 use verbatim_chats::db::{self, threads::Threads, transcripts::TranscriptStore, writer::Writer};
 #[cfg(feature = "cluster")]
 use verbatim_cluster::{self as cluster, Forgot};
@@ -86,14 +86,14 @@ impl<'a> Forgetter<'a> {
 
     /// Returns a conversation that can be forgotten; `None` if no source has the id. Fails if the
     /// conversation is in a database that Verbatim only reads.
-    pub fn find(&self, id: &str, stop: &Stop) -> Result<Option<Forgettable>> {
+    pub fn find(&self, id: &str, call: &Call) -> Result<Option<Forgettable>> {
         let config = self.sources.config();
         let mut found = Forgettable { id: id.to_owned(), ..Forgettable::default() };
         for source in self.sources.all() {
             let source = source?;
-            let Some(about) = source.about(id, stop)? else {
+            let Some(about) = source.about(id, call)? else {
                 if source.kind == SourceKind::Archive
-                    && self.excluded_id(id, stop)?.is_some_and(|excluded| excluded == id)
+                    && self.excluded_id(id, call)?.is_some_and(|excluded| excluded == id)
                 {
                     found.sources.push(source.kind);
                 }
@@ -105,7 +105,7 @@ impl<'a> Forgetter<'a> {
                 {
                     return Err(Error::ReadOnly { path: path.to_owned(), id: id.to_owned() });
                 }
-                let known = self.sources.provenance(source.kind, &[id], stop)?;
+                let known = self.sources.provenance(source.kind, &[id], call)?;
                 found.service = known.get(id).map(|known| known.service.clone());
             }
             found.title = about.title;
@@ -122,10 +122,10 @@ impl<'a> Forgetter<'a> {
 
     /// Returns the id of a transcript that was removed from the store because the user excludes it. Until it is
     /// forgotten, files still contain its text. `word` is the id, or its beginning if only one id has it.
-    pub fn excluded_id(&self, word: &str, stop: &Stop) -> Result<Option<String>> {
+    pub fn excluded_id(&self, word: &str, call: &Call) -> Result<Option<String>> {
         let Some(archive) = self.sources.of_kind(SourceKind::Archive)? else { return Ok(None) };
         let forgotten = self.list()?;
-        let mut ids = archive.store().not_stored(&archive, stop)?;
+        let mut ids = archive.store().not_stored(&archive, call)?;
         ids.retain(|id| {
             let is_meant = id == word || word.len() >= SHORT_ID && id.starts_with(word);
             is_meant && !forgotten.iter().any(|known| known.id == *id)
@@ -139,7 +139,7 @@ impl<'a> Forgetter<'a> {
         &self,
         found: &[Forgettable],
         resources: Resources,
-        stop: &Stop,
+        call: &Call,
         progress: &mut dyn FnMut(ForgetProgress<'_>),
     ) -> Result<Remains> {
         // A conversation without a source is already in the list of forgotten conversations.
@@ -155,13 +155,13 @@ impl<'a> Forgetter<'a> {
         let mut wait = |path: &Path| {
             progress(ForgetProgress::Waiting(path));
             thread::sleep(ELSEWHERE);
-            !stop.requested()
+            !call.stop.requested()
         };
         let mut removed = Vec::new();
         let ids: Vec<String> = found.iter().map(|one| one.id.clone()).collect();
         let config = self.sources.config();
         let files = AttachmentStore::from_config(config).forget(&ids, &mut wait);
-        let mut outcome = self.remove(found, stop, &mut wait, &mut removed);
+        let mut outcome = self.remove(found, call, &mut wait, &mut removed);
         // Another process may have stored more files from transcripts before the removal.
         let of_transcripts = AttachmentStore::of_transcripts(config).forget(&ids, &mut wait);
         // If one database failed, the indexes of the cleaned databases must still lose the text.
@@ -170,7 +170,7 @@ impl<'a> Forgetter<'a> {
         }
         self.sources.close();
         #[cfg(feature = "cluster")]
-        let in_cluster = self.remove_from_cluster(found, stop);
+        let in_cluster = self.remove_from_cluster(found, &call.stop);
         #[cfg(not(feature = "cluster"))]
         let in_cluster: Result<_> = Ok(None);
         let mut lists = files?;
@@ -183,7 +183,7 @@ impl<'a> Forgetter<'a> {
                 continue;
             }
             let upkeep = Upkeep { sources: self.sources };
-            let done = upkeep.complete(source, resources, stop, &mut |step| {
+            let done = upkeep.complete(source, resources, call, &mut |step| {
                 progress(ForgetProgress::Indexing(step.share()));
             });
             match done {
@@ -191,7 +191,7 @@ impl<'a> Forgetter<'a> {
                 Err(error) if error.is_contention() => not_indexed.push(path.to_owned()),
                 done => done?,
             }
-            enrich::prune_caches(source, stop)?;
+            enrich::prune_caches(source, call)?;
         }
         let logs = removed.into_iter().filter(|(_, is_clean)| !is_clean).map(|(path, _)| path);
         Ok(Remains { logs: logs.collect(), in_cluster: in_cluster?, lists, not_indexed })
@@ -219,7 +219,7 @@ impl<'a> Forgetter<'a> {
     fn remove(
         &self,
         found: &[Forgettable],
-        stop: &Stop,
+        call: &Call,
         wait: &mut dyn FnMut(&Path) -> bool,
         removed: &mut Vec<(PathBuf, bool)>,
     ) -> Result<()> {
@@ -241,7 +241,7 @@ impl<'a> Forgetter<'a> {
         exports
             .extend(named.filter(|path| !exports.iter().any(|it| it == path)).map(Path::to_owned));
         for path in exports {
-            let done = remove_imported(&path, ids, again, stop);
+            let done = remove_imported(&path, ids, again, call);
             note(path, done);
         }
         let threads = config.threads_database();
@@ -282,14 +282,14 @@ impl<'a> Forgetter<'a> {
         &self,
         decisions: &Decisions,
         resources: Resources,
-        stop: &Stop,
+        call: &Call,
     ) -> Result<()> {
         let new = self.list()?.into_iter().filter(|one| !decisions.lists(&one.id));
         let forgettable =
             |ForgottenId { id, service, .. }| Forgettable { id, service, ..Forgettable::default() };
         let new: Vec<Forgettable> = new.map(forgettable).collect();
         if !new.is_empty() {
-            self.forget(&new, resources, stop, &mut |_| {})?;
+            self.forget(&new, resources, call, &mut |_| {})?;
         }
         Ok(())
     }
@@ -310,8 +310,8 @@ impl<'a> Forgetter<'a> {
 }
 
 /// Removes conversations from a database that an import made. `None` if the database had none of them.
-fn remove_imported(path: &Path, ids: &[String], again: bool, stop: &Stop) -> Result<Option<bool>> {
-    match db::read(path, stop, db::is_imported) {
+fn remove_imported(path: &Path, ids: &[String], again: bool, call: &Call) -> Result<Option<bool>> {
+    match db::read(path, call, db::is_imported) {
         Ok(true) => Ok(Writer::open(path).and_then(|writer| writer.remove(ids, again))?),
         // Databases of other programs have none of the conversations: `Forgetter::find` would have failed.
         Ok(false)

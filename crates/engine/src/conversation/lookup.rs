@@ -12,7 +12,7 @@ use crate::{
     memory::database::Memory,
     source::{About, Listing, Scope, Session, Source, SourceKind, Sources, shared_start},
 };
-use verbatim_base::model::Stop;
+use verbatim_base::call::Call;
 use verbatim_chats::db::{self, Heading};
 use verbatim_text::{address::encoded, snippet};
 
@@ -44,14 +44,14 @@ pub struct ConversationHeading {
 pub struct Lookup<'a> {
     pub(crate) sources: &'a Sources,
     pub(crate) memory: &'a Memory,
-    pub(crate) stop: &'a Stop,
+    pub(crate) call: &'a Call,
 }
 
 impl Lookup<'_> {
     /// Returns the description of a conversation; `None` if the source has no conversation with this id
     /// and messages.
     pub fn about(&self, kind: SourceKind, id: &str) -> Result<Option<About>> {
-        self.sources.about(kind, id, self.stop)
+        self.sources.about(kind, id, self.call)
     }
 
     /// Opens a conversation; `None` if the source has no conversation with this id and messages.
@@ -62,7 +62,7 @@ impl Lookup<'_> {
         raw_content: bool,
     ) -> Result<Option<Session>> {
         let Some(source) = self.sources.of_kind(kind)? else { return Ok(None) };
-        source.session(id, raw_content, self.stop)
+        source.session(id, raw_content, self.call)
     }
 
     /// Returns the conversation for a handle. A handle is an address or a path, else an id, a link to the
@@ -95,7 +95,7 @@ impl Lookup<'_> {
             (0, Some(error)) if error.is_contention() || matches!(error, Error::Torn { .. }) => {
                 Err(error)
             }
-            (0, Some(error)) => match self.sources.readable(&[], self.stop) {
+            (0, Some(error)) => match self.sources.readable(&[], self.call) {
                 Ok((readable, _)) if !readable.is_empty() => Ok(None),
                 _ => Err(error),
             },
@@ -134,7 +134,7 @@ impl Lookup<'_> {
         let mut found = Meant::default();
         for source in self.sources.all() {
             let Some(source) = readable(source, failed)? else { continue };
-            found.add_one(readable(source.session_about(id, self.stop), failed)?.flatten());
+            found.add_one(readable(source.session_about(id, self.call), failed)?.flatten());
         }
         Ok(found)
     }
@@ -150,7 +150,7 @@ impl Lookup<'_> {
         let mut found: [Meant; 4] = Default::default();
         for source in self.sources.all() {
             let Some(source) = readable(source, failed)? else { continue };
-            let listing = source.sessions(&Scope::default(), self.stop);
+            let listing = source.sessions(&Scope::default(), self.call);
             let Some(listing) = readable(listing, failed)? else { continue };
             let mut places: [Vec<usize>; 4] = Default::default();
             for place in 0..listing.len() {
@@ -186,7 +186,7 @@ impl Lookup<'_> {
         let mut found = Meant::default();
         for source in self.sources.all() {
             let Ok(source) = source else { return Ok(None) };
-            let Ok(listing) = source.sessions(&Scope::default(), self.stop) else {
+            let Ok(listing) = source.sessions(&Scope::default(), self.call) else {
                 return Ok(None);
             };
             let Some(places) = listing.beginning_with(word) else { return Ok(None) };
@@ -230,15 +230,15 @@ impl Lookup<'_> {
         for source in self.sources.all() {
             let Some(source) = readable(source, &mut failed)? else { continue };
             // With an index, the catalogue answers, and the conversations need not be listed.
-            if let Ok(snapshot) = source.current_index(self.stop) {
+            if let Ok(snapshot) = source.current_index(self.call) {
                 let catalogue = source.catalogue(&snapshot);
-                let with_empty = source.shared_with_empty(self.stop)?;
+                let with_empty = source.shared_with_empty(self.call)?;
                 for (id, length) in ids.iter().zip(&mut lengths) {
                     *length = catalogue.shared_start(id).max(with_empty(id)).max(*length);
                 }
                 continue;
             }
-            let listing = source.sessions(&Scope::default(), self.stop);
+            let listing = source.sessions(&Scope::default(), self.call);
             let Some(listing) = readable(listing, &mut failed)? else { continue };
             for (id, length) in ids.iter().zip(&mut lengths) {
                 *length = listing.shared_start(id).max(*length);
@@ -260,7 +260,7 @@ impl Lookup<'_> {
         let mut failed = None;
         for source in self.sources.all() {
             let Some(source) = readable(source, &mut failed)? else { continue };
-            let listing = source.sessions(&Scope::of_ids(source.kind, ids), self.stop);
+            let listing = source.sessions(&Scope::of_ids(source.kind, ids), self.call);
             let Some(listing) = readable(listing, &mut failed)? else { continue };
             for place in 0..listing.len() {
                 *counts.entry(listing.heading(place).0.to_owned()).or_default() += 1;
@@ -295,7 +295,7 @@ impl Lookup<'_> {
     pub fn by_key(&self, key: &str) -> Result<Option<About>> {
         // If the threads cannot be read, the key may still be a generated key.
         if let Ok(Some(thread)) = self.memory.thread_keyed(key) {
-            return self.sources.about(SourceKind::Threads, &thread.id, self.stop);
+            return self.sources.about(SourceKind::Threads, &thread.id, self.call);
         }
         let Some((kind, hash)) = parse_key(key) else { return Ok(None) };
         let mut found = self.matching(&|source, id, _| source == kind && hash_of(id) == hash)?;
@@ -314,7 +314,7 @@ impl Lookup<'_> {
 
     /// Returns the sources that can be read. Returns none if there is no database.
     fn readable(&self) -> Result<Vec<Source>> {
-        match self.sources.readable(&[], self.stop) {
+        match self.sources.readable(&[], self.call) {
             Err(error) if error.is_not_found() => Ok(Vec::new()),
             readable => Ok(readable?.0),
         }
@@ -323,7 +323,7 @@ impl Lookup<'_> {
     fn matching(&self, test: &dyn Fn(SourceKind, &str, &str) -> bool) -> Result<Meant> {
         let mut found = Meant::default();
         for source in self.readable()? {
-            let listing = source.sessions(&Scope::default(), self.stop)?;
+            let listing = source.sessions(&Scope::default(), self.call)?;
             let passes = |place: &usize| {
                 let (id, title) = listing.heading(*place);
                 test(source.kind, id, title)
@@ -338,9 +338,9 @@ impl Lookup<'_> {
     pub fn headings(&self, test: &dyn Fn(&str, &str) -> bool) -> Result<Vec<ConversationHeading>> {
         let mut found = Vec::new();
         for source in self.readable()? {
-            let listing = source.reader(self.stop).list(&Scope::default(), self.stop)?;
+            let listing = source.reader(self.call).list(&Scope::default(), self.call)?;
             for place in 0..listing.len() {
-                self.stop.check(db::Error::Stopped)?;
+                self.call.stop.check(db::Error::Stopped)?;
                 let (id, title) = listing.heading(place);
                 if test(id, title) {
                     found.push(ConversationHeading { id: id.to_owned(), title: title.to_owned() });
@@ -372,7 +372,7 @@ impl Lookup<'_> {
                 return Ok(Some(about));
             }
             if let Some(id) = id_within(&source, path)
-                && let Some(about) = source.session_about(id, self.stop)?
+                && let Some(about) = source.session_about(id, self.call)?
             {
                 return Ok(Some(about));
             }
@@ -382,7 +382,7 @@ impl Lookup<'_> {
 
     /// Returns the conversation whose transcript is in a file.
     fn of_file(&self, source: &Source, file: &Path) -> Result<Option<About>> {
-        let listing = source.reader(self.stop).list(&Scope::default(), self.stop)?;
+        let listing = source.reader(self.call).list(&Scope::default(), self.call)?;
         let is_it = |place: &usize| {
             let of = listing.origin(*place).and_then(|origin| origin.file.as_ref());
             of.is_some_and(|of| Path::new(of) == file)
@@ -543,12 +543,13 @@ mod tests {
     fn headings_are_listed_without_reading_messages() {
         let export =
             crate::TestExport::indexed(&["Which colour is the sky over the sea?", "It is green."]);
-        let stop = Stop::never();
-        assert_eq!(export.engine.find(&stop).headings(&|_, _| true).unwrap().len(), 2);
-        let stopped = export.engine.find(&Stop::after(Duration::ZERO)).headings(&|_, _| true);
+        let call = Call::default();
+        assert_eq!(export.engine.find(&call).headings(&|_, _| true).unwrap().len(), 2);
+        let stopped =
+            export.engine.find(&Call::default().within(Duration::ZERO)).headings(&|_, _| true);
         assert!(stopped.is_err());
         let source = export.engine.sources().remove(0);
-        let snapshot = source.current_index(&stop).unwrap();
+        let snapshot = source.current_index(&call).unwrap();
         assert_eq!(source.catalogue(&snapshot).summaries_made(), 0);
     }
 

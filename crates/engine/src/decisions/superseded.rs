@@ -13,7 +13,7 @@ use std::{
 };
 
 use crate::config::Config;
-use verbatim_base::{lock::lock, model::Stop};
+use verbatim_base::{call::Call, lock::lock};
 use verbatim_chats::db::{self, State};
 
 pub(crate) type Ids = Arc<HashSet<String>>;
@@ -50,7 +50,7 @@ impl SupersededIds {
         store: PathBuf,
         export: Option<PathBuf>,
         config: &Config,
-        stop: &Stop,
+        call: &Call,
     ) -> Option<Superseded> {
         let of = [Some(seen(store)?), export.and_then(seen)];
         if let Some(known) = &*lock(&self.0)
@@ -59,7 +59,7 @@ impl SupersededIds {
             return Some(known.superseded.clone());
         }
         // The lock is not held here, so that other questions do not wait while the databases are read.
-        let read = KnownSuperseded::read(of, config, stop)?;
+        let read = KnownSuperseded::read(of, config, call)?;
         let superseded = read.superseded.clone();
         *lock(&self.0) = Some(read);
         Some(superseded)
@@ -72,15 +72,15 @@ fn seen(path: PathBuf) -> Seen {
 }
 
 impl KnownSuperseded {
-    fn read(of: [Seen; 2], config: &Config, stop: &Stop) -> Option<KnownSuperseded> {
+    fn read(of: [Seen; 2], config: &Config, call: &Call) -> Option<KnownSuperseded> {
         let [store, export] = &of;
         let mut exported = HashMap::new();
         if let Some((path, _)) = export {
-            exported = db::read(path, stop, db::last_changes).ok()?;
+            exported = db::read(path, call, db::last_changes).ok()?;
         }
         let mut stored = HashMap::new();
         if let Some((path, _)) = store {
-            stored = db::read(path, stop, db::last_changes).ok()?;
+            stored = db::read(path, call, db::last_changes).ok()?;
         }
         let roots = config.archive_roots();
         let mut elsewhere = HashSet::new();

@@ -16,7 +16,7 @@ use crate::{
         index_all::{IndexReport, IndexStep},
     },
 };
-use verbatim_base::model::Stop;
+use verbatim_base::call::Call;
 use verbatim_chats::import::Branches;
 use verbatim_index::Resources;
 
@@ -60,7 +60,7 @@ pub(crate) fn import_and_index(
     sources: &Sources,
     exports: &[PathBuf],
     options: ImportOptions,
-    stop: &Stop,
+    call: &Call,
     progress: &dyn Fn(ImportStep<'_>),
 ) -> Result<ImportOutcome, Error> {
     let config = sources.current_config();
@@ -68,7 +68,7 @@ pub(crate) fn import_and_index(
     let decisions = Decisions::of(&config)?;
     let into = Target::new(&config, &target, &decisions, options.on_wait);
     let reading = |now| progress(ImportStep::Reading(now));
-    let report = import_until(exports, &into, options.branches, stop, &reading)?;
+    let report = import_until(exports, &into, options.branches, call, &reading)?;
     let is_here = target.path().is_some_and(Path::is_file);
     let searched = Sources::new(Config { db: Some(target), ..Config::clone(&config) });
     let mut imported = ImportOutcome { report, index: None, sources: Arc::new(searched) };
@@ -77,11 +77,11 @@ pub(crate) fn import_and_index(
     }
     progress(ImportStep::Imported(&imported.report));
     // The import may have written a conversation again that the user forgot in the meantime.
-    Forgetter::new(&imported.sources).forget_imported_again(&decisions, options.resources, stop)?;
+    Forgetter::new(&imported.sources).forget_imported_again(&decisions, options.resources, call)?;
     if is_here && !config.leave_indexes {
         let upkeep = Upkeep { sources: &imported.sources };
         let indexing = |step: IndexStep<'_>| progress(ImportStep::Indexing(step));
-        let mut index = upkeep.index_after_import(options.resources, stop, &indexing);
+        let mut index = upkeep.index_after_import(options.resources, call, &indexing);
         if let Some(left) = &mut index.left {
             // The maintainer of a server makes them.
             left.is_under_way |= sources.upkeep_state().is_running();

@@ -96,7 +96,7 @@ mod tests {
 
     use super::*;
     use crate::import::{ImportProgress, Report, Target, import_until};
-    use verbatim_base::model::Stop;
+    use verbatim_base::call::Call;
 
     /// Returns an export of Claude.ai, with one conversation for each pair of id and text.
     fn export(chats: &[(&str, &str)]) -> String {
@@ -138,7 +138,7 @@ mod tests {
             let read = Cell::new(0);
             let tell = |progress: ImportProgress| read.set(progress.source.done);
             let sources = [self.path(name)];
-            let report = import_until(&sources, &target, branches, &Stop::never(), &tell);
+            let report = import_until(&sources, &target, branches, &Call::default(), &tell);
             (report.unwrap(), read.get() > 0)
         }
 

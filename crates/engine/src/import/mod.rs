@@ -18,7 +18,7 @@ use crate::{
     decisions::Decisions,
     source::{Store, store_at},
 };
-use verbatim_base::model::{self, Stop};
+use verbatim_base::{call::Call, model};
 use verbatim_chats::{
     db::{
         self,
@@ -205,7 +205,7 @@ pub fn import(
 ) -> Result<Report, Error> {
     let decisions = Decisions::default();
     let target = Target::database(target, &decisions);
-    import_until(sources, &target, branches, &Stop::never(), progress)
+    import_until(sources, &target, branches, &Call::default(), progress)
 }
 
 /// Does the same as [`fn@import`], but can be stopped. After a stop, the database has all conversations that
@@ -214,13 +214,13 @@ pub(crate) fn import_until(
     sources: &[PathBuf],
     target: &Target<'_>,
     branches: Branches,
-    stop: &Stop,
+    call: &Call,
     progress: &dyn Fn(ImportProgress),
 ) -> Result<Report, Error> {
     #[cfg(feature = "cluster")]
     if let Some(cluster) = target.store.cluster() {
         let decisions = target.decisions;
-        let how = clustered::ClusterImport { cluster, branches, decisions, stop, progress };
+        let how = clustered::ClusterImport { cluster, branches, decisions, call, progress };
         return clustered::import_into_cluster(sources, &how);
     }
     let missing = || db::Error::NotFound { path: target.store.address().to_string().into() };
@@ -251,17 +251,17 @@ pub(crate) fn import_until(
     let mut reading = ImportReading {
         target,
         branches,
-        stop,
+        call,
         progress,
         last_progress: Cell::new(ImportProgress { total, ..ImportProgress::default() }),
         writer,
-        attachments: store.map(|store| AttachmentImport::new(store, stop)),
+        attachments: store.map(|store| AttachmentImport::new(store, call)),
         report,
     };
     let mut is_any_read = false;
     let mut read_stamps = Vec::new();
     for (number, ((source, export), stamp)) in exports.into_iter().zip(stamps).enumerate() {
-        if stop.requested() {
+        if call.stop.requested() {
             reading.report.stopped = true;
             break;
         }
@@ -293,7 +293,7 @@ pub(crate) fn import_until(
 struct ImportReading<'a> {
     target: &'a Target<'a>,
     branches: Branches,
-    stop: &'a Stop,
+    call: &'a Call,
     progress: &'a dyn Fn(ImportProgress),
     last_progress: Cell<ImportProgress>,
     writer: Writer,
@@ -304,7 +304,7 @@ struct ImportReading<'a> {
 impl ImportReading<'_> {
     /// Merges one export. Returns whether all of it was read, and how much.
     fn read(&mut self, number: usize, mut export: Export) -> Result<(bool, SourceCounts), Error> {
-        let ImportReading { target, branches, stop, .. } = *self;
+        let ImportReading { target, branches, call, .. } = *self;
         let ImportReading { writer, attachments, report, last_progress, progress, .. } = self;
         let tell = |change: &dyn Fn(&mut ImportProgress)| {
             let mut now = last_progress.get();
@@ -325,7 +325,7 @@ impl ImportReading<'_> {
             });
         };
         let read = export.read(branches, tally, &advance, &mut |format, conversation| {
-            stop.check(ReadError::Stopped)?;
+            call.stop.check(ReadError::Stopped)?;
             let origin = conversation.origin.as_ref();
             let is_forgotten = target.decisions.is_forgotten(&conversation.id, format.name());
             if is_forgotten || origin.is_some_and(|origin| target.decisions.is_excluded(origin)) {
@@ -361,7 +361,7 @@ impl ImportReading<'_> {
         }
         if let Some(attachments) = attachments {
             attachments.store_pending(&mut export, &|| tell(&|now| now.source.files += 1));
-            report.stopped |= stop.requested();
+            report.stopped |= call.stop.requested();
         }
         Ok((is_whole, counts))
     }
@@ -421,7 +421,7 @@ type FoundExports = (Vec<(FoundExport, bool)>, Vec<import::Error>, Vec<String>);
 
 /// Returns the exports in a folder, the newest first. Fails if the folder cannot be read.
 pub fn found_in(folder: &Path, target: &StoreAddress) -> io::Result<FoundExports> {
-    let imports = |path| db::read(path, &Stop::never(), db::imports).ok();
+    let imports = |path| db::read(path, &Call::default(), db::imports).ok();
     let imports = target.path().and_then(imports).unwrap_or_default();
     let is_imported = |export: &FoundExport| {
         let path = export.path.to_string_lossy();
@@ -436,7 +436,7 @@ pub fn found_in(folder: &Path, target: &StoreAddress) -> io::Result<FoundExports
 
 /// Returns the titles of the imported conversations that changed last, at most `most`.
 pub fn newest_titles(target: &Path, most: usize) -> Vec<String> {
-    db::read(target, &Stop::never(), |database| db::newest_titles(database, most))
+    db::read(target, &Call::default(), |database| db::newest_titles(database, most))
         .unwrap_or_default()
 }
 
@@ -449,10 +449,7 @@ mod clustered {
 
     use super::{Error, ImportProgress, Report, SourceProgress, Target, import_until};
     use crate::decisions::Decisions;
-    use verbatim_base::{
-        model::{Stop, StoredConversation},
-        private,
-    };
+    use verbatim_base::{call::Call, model::StoredConversation, private};
     use verbatim_chats::{db, import::Branches};
     use verbatim_cluster::{Cluster, Importer};
 
@@ -460,7 +457,7 @@ mod clustered {
         pub(super) cluster: &'a Cluster,
         pub(super) branches: Branches,
         pub(super) decisions: &'a Decisions,
-        pub(super) stop: &'a Stop,
+        pub(super) call: &'a Call,
         pub(super) progress: &'a dyn Fn(ImportProgress),
     }
 
@@ -485,9 +482,9 @@ mod clustered {
             };
             let folder = private::temporary_dir().map_err(failed)?;
             let target = folder.path().join("import.db");
-            let ClusterImport { branches, decisions, stop, progress, .. } = *options;
+            let ClusterImport { branches, decisions, call, progress, .. } = *options;
             let into = Target::database(&target, decisions);
-            report = import_until(&exports, &into, branches, stop, progress)?;
+            report = import_until(&exports, &into, branches, call, progress)?;
             report.changes = db::writer::Changes::default();
             if !report.stopped && target.is_file() {
                 options.copy(
@@ -517,14 +514,14 @@ mod clustered {
             report: &mut Report,
             changes: &mut db::writer::Changes,
         ) -> Result<(), Error> {
-            let obstacle = db::read(path, self.stop, db::obstacle)?;
+            let obstacle = db::read(path, self.call, db::obstacle)?;
             if let Some(why) = obstacle {
                 let reason = format!("{}: cannot be copied into a cluster: {why}", path.display());
                 return Err(Error::Cluster { reason });
             }
             // Both passes use one transaction, so that the second pass reads the same state as the first.
-            let database = db::open(path, self.stop)?;
-            let mut importer = Importer::new(self.cluster.client()?, self.stop)?;
+            let database = db::open(path, self.call)?;
+            let mut importer = Importer::new(self.cluster.client()?, &self.call.stop)?;
             let mut failure = None;
             let mut copied = SourceProgress { number, is_copy: true, ..SourceProgress::default() };
             let tell = |now: SourceProgress| {
@@ -609,18 +606,18 @@ mod tests {
         let export = folder.path().join("conversations.json");
         fs::write(&export, format!("[{}]", chats.join(","))).unwrap();
         let target = folder.path().join("a.db");
-        let stop = Stop::never();
+        let call = Call::default();
         let after_two = |progress: ImportProgress| {
             if progress.source.conversations == 2 {
-                stop.request();
+                call.stop.request();
             }
         };
         let sources = [export];
         let decisions = Decisions::default();
         let into = Target::database(&target, &decisions);
-        let report = import_until(&sources, &into, Branches::Shown, &stop, &after_two).unwrap();
+        let report = import_until(&sources, &into, Branches::Shown, &call, &after_two).unwrap();
         assert!(report.stopped && report.changes.new_conversations == 2, "{report:?}");
-        let counted = db::read(&target, &Stop::never(), db::counts).unwrap();
+        let counted = db::read(&target, &Call::default(), db::counts).unwrap();
         assert_eq!(counted, (2, 2));
         let rest = import(&sources, &target, Branches::Shown, &|_| {}).unwrap();
         assert!(!rest.stopped && rest.changes.new_conversations == 3, "{rest:?}");

@@ -12,7 +12,10 @@ use crate::{
     rank::{Fields, Mode, Question, Ranker},
     source::{Scope, Source, SourceKind},
 };
-use verbatim_base::model::{Instant, Stop};
+use verbatim_base::{
+    call::{Call, Stop},
+    model::Instant,
+};
 use verbatim_embed::{Model, dot};
 use verbatim_text::{snippet, words::Tokenizer};
 
@@ -97,10 +100,10 @@ impl Memory {
         text: &str,
         thread: &str,
         limit: usize,
-        stop: &Stop,
+        call: &Call,
     ) -> Result<Vec<Recalled>> {
         let sources: Vec<Source> =
-            self.sources.present().into_iter().filter(|source| is_memory(source, stop)).collect();
+            self.sources.present().into_iter().filter(|source| is_memory(source, call)).collect();
         let text = plain(text);
         let topic = Topic::new(&text);
         if sources.is_empty() || !topic.is_about_something() {
@@ -119,9 +122,9 @@ impl Memory {
             limit: CONVERSATIONS + 1,
             ..Question::default()
         };
-        let in_time = stop.within(MAX_WAIT);
+        let in_time = call.within(MAX_WAIT);
         let ranking = Ranker::new(&self.sources, &question, &in_time).quick().conversations()?;
-        let messages = sources.iter().filter_map(|it| Some(it.latest_index(stop)?.max_doc()));
+        let messages = sources.iter().filter_map(|it| Some(it.latest_index(call)?.max_doc()));
         let least = least(messages.sum());
         let mut found = Vec::new();
         for item in ranking.items.into_iter().filter(|item| item.about.id != thread) {
@@ -146,11 +149,11 @@ impl Memory {
     }
 
     /// Returns the threads that are relevant to a text, the best first, with a passage of each.
-    pub fn search_threads(&self, text: &str, limit: usize, stop: &Stop) -> Result<Vec<Recalled>> {
-        self.on_indexes(|| self.relevant_threads(text, limit, stop))
+    pub fn search_threads(&self, text: &str, limit: usize, call: &Call) -> Result<Vec<Recalled>> {
+        self.on_indexes(|| self.relevant_threads(text, limit, call))
     }
 
-    fn relevant_threads(&self, text: &str, limit: usize, stop: &Stop) -> Result<Vec<Recalled>> {
+    fn relevant_threads(&self, text: &str, limit: usize, call: &Call) -> Result<Vec<Recalled>> {
         let Some(source) = self.sources.of_kind(SourceKind::Threads)? else {
             return Ok(Vec::new());
         };
@@ -164,8 +167,8 @@ impl Memory {
             limit,
             ..Question::default()
         };
-        let ranking = Ranker::new(&self.sources, &question, stop).conversations()?;
-        let least = least(source.latest_index(stop).map_or(0, |it| it.max_doc()));
+        let ranking = Ranker::new(&self.sources, &question, call).conversations()?;
+        let least = least(source.latest_index(call).map_or(0, |it| it.max_doc()));
         let mut found: Vec<Recalled> = Vec::new();
         for item in ranking.items {
             let title = item.about.title;
@@ -206,9 +209,9 @@ impl Memory {
 }
 
 /// Returns whether recall searches a source: it has an index, or it is so small that indexing is quick.
-fn is_memory(source: &Source, stop: &Stop) -> bool {
+fn is_memory(source: &Source, call: &Call) -> bool {
     source.kind != SourceKind::Archive
-        && (source.store().bytes() <= SMALL || source.latest_index(stop).is_some())
+        && (source.store().bytes() <= SMALL || source.latest_index(call).is_some())
 }
 
 /// The terms and the vector of a text, with which passages are compared.

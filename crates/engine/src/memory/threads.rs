@@ -11,7 +11,7 @@ use crate::{
     error::{Error, Result},
     source::wipe_indexes,
 };
-use verbatim_base::model::{Instant, Stop};
+use verbatim_base::{call::Call, model::Instant};
 use verbatim_chats::db::{
     self,
     threads::{Analytics, Error as ThreadsError, Save, Saved, Start, Thread, Threads, Turn},
@@ -34,10 +34,10 @@ pub struct Recorded {
 impl Memory {
     /// Starts a thread at the present time, and recalls passages for its first turn, if it has one. Fails
     /// if the thread cannot be stored.
-    pub fn start_thread(&self, start: &Start<'_>, stop: &Stop) -> Result<Recorded> {
+    pub fn start_thread(&self, start: &Start<'_>, call: &Call) -> Result<Recorded> {
         let thread = self.writing(|threads| threads.start(start, now()))?;
         Ok(match start.turn {
-            Some((_, text)) => self.recorded(thread, text, stop),
+            Some((_, text)) => self.recorded(thread, text, call),
             None => Recorded { thread, memory: Vec::new(), trouble: None },
         })
     }
@@ -51,19 +51,19 @@ impl Memory {
         &self,
         continuation: &str,
         (role, text): (&str, &str),
-        stop: &Stop,
+        call: &Call,
     ) -> Result<Recorded> {
         if self.reading(|threads| threads.find_continued(continuation))?.is_none() {
             return Err(ThreadsError::NoContinuation { id: continuation.to_owned() }.into());
         }
-        stop.check(db::Error::Stopped)?;
+        call.stop.check(db::Error::Stopped)?;
         let thread = self.writing(|threads| threads.turn(continuation, role, text, now()))?;
-        Ok(self.recorded(thread, text, stop))
+        Ok(self.recorded(thread, text, call))
     }
 
     /// Returns a recorded turn with the passages that are recalled for its text.
-    fn recorded(&self, thread: Thread, text: &str, stop: &Stop) -> Recorded {
-        let recalled = self.on_indexes(|| self.recall(text, &thread.id, PASSAGES, stop));
+    fn recorded(&self, thread: Thread, text: &str, call: &Call) -> Recorded {
+        let recalled = self.on_indexes(|| self.recall(text, &thread.id, PASSAGES, call));
         let (memory, trouble) = match recalled {
             Ok(found) => (found, None),
             Err(error) if error.is_not_found() => (Vec::new(), None),

@@ -68,7 +68,7 @@ fn with_text(
         found.insert(id);
         ControlFlow::Continue(())
     });
-    source.search(&request, scoped.ranker.stop, &mut sink)?;
+    source.search(&request, scoped.ranker.call, &mut sink)?;
     Ok(found)
 }
 

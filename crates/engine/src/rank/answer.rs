@@ -159,7 +159,7 @@ fn finished<T>(
     let Scoped { ranker, scope, .. } = &opened.scoped;
     let is_empty = ranking.items.is_empty();
     if is_empty {
-        notes.extend(ranker.sources.unknown_role(scope, ranker.stop)?);
+        notes.extend(ranker.sources.unknown_role(scope, ranker.call)?);
     }
     Ok(Ranking { notes: notes.of_answer(is_empty), ..ranking })
 }
@@ -315,7 +315,7 @@ fn weights(fields: Fields) -> (f32, f32) {
 mod tests {
     use super::*;
     use crate::{Mode, Question, TestExport};
-    use verbatim_base::model::Stop;
+    use verbatim_base::call::Call;
 
     #[test]
     fn of_a_very_long_message_the_part_with_the_words_is_kept() {
@@ -335,7 +335,7 @@ mod tests {
             for mode in [Mode::Text, Mode::Both] {
                 let concepts = vec!["turtle reef".to_owned()];
                 let question = Question { concepts, mode, limit: 5, ..Question::default() };
-                let items = engine.rank(&question, &Stop::never()).unwrap().items;
+                let items = engine.rank(&question, &Call::default()).unwrap().items;
                 let case = format!("{mode:?}, indexed: {is_indexed}");
                 let ids: Vec<&str> = items[..2].iter().map(|it| &*it.hit.message_id).collect();
                 assert!(ids.contains(&"m0") && ids.contains(&"m1"), "{case}: {ids:?}");

@@ -128,7 +128,7 @@ impl ConceptParser<'_> {
         if concept.known <= 0.0 {
             return Ok(());
         }
-        match model.encode_query(text, self.ranker.stop) {
+        match model.encode_query(text, &self.ranker.call.stop) {
             Ok(vector) => {
                 concept.vector = Some(vector).filter(|v| v.iter().any(|number| *number != 0.0));
             }
@@ -340,12 +340,12 @@ fn names(author: &str, words: &[String], query: &str) -> bool {
 mod tests {
     use super::*;
     use crate::{Question, TestExport};
-    use verbatim_base::model::Stop;
+    use verbatim_base::call::Call;
 
     fn notes(export: &TestExport, text: &str, mode: Mode) -> Vec<String> {
         let question =
             Question { concepts: vec![text.to_owned()], mode, limit: 5, ..Question::default() };
-        export.engine.rank(&question, &Stop::never()).unwrap().notes()
+        export.engine.rank(&question, &Call::default()).unwrap().notes()
     }
 
     #[test]
@@ -371,7 +371,7 @@ mod tests {
         let export = TestExport::indexed(&["the borrow checker", "a borrow of the checker"]);
         let concepts = vec!["chekcer for quantum chromodynamics".to_owned()];
         let question = Question { concepts, limit: 5, ..Question::default() };
-        let ranking = export.engine.rank(&question, &Stop::never()).unwrap();
+        let ranking = export.engine.rank(&question, &Call::default()).unwrap();
         assert_eq!(ranking.absent_words(), ["quantum", "chromodynamics"]);
         let notes = ranking.notes();
         assert!(
@@ -408,7 +408,7 @@ mod tests {
         for is_encoded in [false, true] {
             if is_encoded {
                 for source in export.engine.all_sources().present() {
-                    source.encode(1, &Stop::never(), &|_| ()).unwrap();
+                    source.encode(1, &Call::default(), &|_| ()).unwrap();
                 }
             }
             for mode in [Mode::Both, Mode::Vector] {
@@ -428,7 +428,7 @@ mod tests {
             let concepts = vec![greek.to_owned()];
             let question =
                 Question { concepts, mode: Mode::Vector, limit: 5, ..Question::default() };
-            let found = export.engine.rank(&question, &Stop::never()).unwrap().items;
+            let found = export.engine.rank(&question, &Call::default()).unwrap().items;
             assert_eq!(found.len(), 1);
             assert!(found[0].hit.content.starts_with("συνδρομή"));
         }

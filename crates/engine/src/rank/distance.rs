@@ -33,7 +33,7 @@ pub(super) fn mark(matches: &mut [Match], concepts: &[Concept]) {
 mod tests {
     use super::*;
     use crate::{Mode, Question, TestExport};
-    use verbatim_base::model::Stop;
+    use verbatim_base::call::Call;
 
     #[test]
     fn what_is_far_has_a_low_score_and_no_word_of_the_question() {
@@ -42,7 +42,7 @@ mod tests {
         let known = |content: &str| {
             let concepts = vec![content.to_owned()];
             let question = Question { concepts, mode: Mode::Text, limit: 1, ..Question::default() };
-            export.engine.rank(&question, &Stop::never()).unwrap().items.remove(0)
+            export.engine.rank(&question, &Call::default()).unwrap().items.remove(0)
         };
         let known = [(soup, known(soup)), (turtle, known(turtle))];
         let found = |items: &[(&str, f64)]| -> Vec<bool> {

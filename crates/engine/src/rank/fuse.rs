@@ -171,7 +171,7 @@ impl Scoring<'_> {
         let question = self.ranker().question;
         let scorers: Vec<Box<dyn ConceptScorer + '_>> = sources
             .iter()
-            .map(|source| source.scorer.open(self.concept, self.ranker().stop))
+            .map(|source| source.scorer.open(self.concept, self.ranker().call))
             .collect::<Result<_, _>>()?;
         let with_whole = match self.whole {
             Some(whole) => self.with_whole(whole)?,
@@ -217,7 +217,7 @@ impl Scoring<'_> {
             return Ok(all);
         }
         for (place, scorer) in scorers.iter().enumerate() {
-            let coverage = scorer.coverage(self.ranker().stop)?;
+            let coverage = scorer.coverage(self.ranker().call)?;
             all.messages.extend(coverage.doc_ids.into_iter().map(|doc_id| (place, doc_id)));
             let sums = coverage.conversations.into_iter();
             all.conversations
@@ -253,7 +253,7 @@ impl Scoring<'_> {
             let found = found.chain(&candidates.by_vector_not_encoded);
             let here = found.map(Scored::place).chain(others.iter().copied());
             let mut here = here.filter(|(source, _)| *source == place).map(|(_, doc_id)| doc_id);
-            let scores = scorer.scores(&mut here, &scale, self.ranker().stop)?;
+            let scores = scorer.scores(&mut here, &scale, self.ranker().call)?;
             all.extend(of_source(place, scores));
         }
         Ok(all)
@@ -269,7 +269,7 @@ impl Scoring<'_> {
         let search = PhraseSearch::literal(&whole.text);
         let query = &self.concept.query;
         for (place, source) in self.opened.ranked.iter().enumerate() {
-            let here = source.scorer.containing(&search, MOST_WHOLE, self.ranker().stop)?;
+            let here = source.scorer.containing(&search, MOST_WHOLE, self.ranker().call)?;
             let is_wanted = |doc_id: &u32| {
                 query.phrases.is_empty() || query.allows(&source.scorer.content(*doc_id))
             };
@@ -284,11 +284,11 @@ impl Scoring<'_> {
         scorers: &[Box<dyn ConceptScorer + '_>],
         depth: usize,
     ) -> Result<Candidates> {
-        let stop = self.ranker().stop;
+        let call = self.ranker().call;
         let mut by_terms = Vec::new();
         let mut covered = 0.0;
         for (place, scorer) in scorers.iter().enumerate() {
-            let found = scorer.by_terms(depth, stop)?;
+            let found = scorer.by_terms(depth, call)?;
             covered = f32::max(covered, found.covered);
             by_terms.extend(of_source(place, found.messages));
         }
@@ -298,7 +298,7 @@ impl Scoring<'_> {
         let mut by_vector_not_encoded = Vec::new();
         let mut notes = Notes::default();
         for (place, scorer) in scorers.iter().enumerate().filter(|_| self.concept.has_vector()) {
-            match scorer.by_vector(weights, depth, stop) {
+            match scorer.by_vector(weights, depth, call) {
                 Ok(found) => {
                     by_vector.extend(of_source(place, found.messages));
                     by_vector_not_encoded.extend(of_source(place, found.not_encoded));

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::passage::{self, span_of};
 use crate::scoring::Concept;
-use verbatim_base::model::Stop;
+use verbatim_base::call::Stop;
 use verbatim_embed::{Model, SentenceEncoder, dot};
 use verbatim_text::{matcher::Matchers, query::PhraseSearch, snippet, up_to, words::Tokenizer};
 
@@ -171,7 +171,7 @@ impl<'a> Passages<'a> {
 #[cfg(test)]
 mod tests {
     use crate::{Mode, Question, TestExport};
-    use verbatim_base::model::Stop;
+    use verbatim_base::call::Call;
 
     #[test]
     fn the_passage_is_the_sentence_that_answers() {
@@ -209,7 +209,7 @@ mod tests {
         let other = "The sourdough needs flour, water and salt, and a night in the refrigerator.";
         let export = TestExport::indexed(&[&text, other]);
         for source in export.engine.all_sources().present() {
-            source.encode(1, &Stop::never(), &|_| ()).unwrap();
+            source.encode(1, &Call::default(), &|_| ()).unwrap();
         }
         for (question, mode) in [
             ("Wie kündige ich meinen Vertrag im Fitnessstudio?", Mode::Both),
@@ -221,17 +221,17 @@ mod tests {
         ] {
             let concepts = vec![question.to_owned()];
             let question = Question { concepts, mode, limit: 5, ..Question::default() };
-            let ranking = export.engine.rank(&question, &Stop::never()).unwrap();
+            let ranking = export.engine.rank(&question, &Call::default()).unwrap();
             let found = ranking.items.iter().find(|it| it.hit.message_id == "m0").unwrap();
             assert!(found.passage.contains(answer), "{:?}: {}", question.concepts, found.passage);
-            let ranking = export.engine.rank_conversations(&question, &Stop::never()).unwrap();
+            let ranking = export.engine.rank_conversations(&question, &Call::default()).unwrap();
             let found = ranking.items.iter().find(|it| it.about.id == "0").unwrap();
             assert!(found.matches[0].passage.contains(answer), "{}", found.matches[0].passage);
         }
         // Words that are most of the question decide.
         let concepts = vec!["painting the kitchen".to_owned()];
         let question = Question { concepts, limit: 5, ..Question::default() };
-        let found = export.engine.rank(&question, &Stop::never()).unwrap().items;
+        let found = export.engine.rank(&question, &Call::default()).unwrap().items;
         assert!(found[0].passage.contains("painting the kitchen"), "{}", found[0].passage);
     }
 }

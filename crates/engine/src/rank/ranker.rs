@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::question::Question;
 use crate::source::Sources;
-use verbatim_base::model::Stop;
+use verbatim_base::call::Call;
 use verbatim_text::snippet;
 
 /// Time that a question waits for indexes to become current.
@@ -20,9 +20,9 @@ pub(super) const SMALL: u64 = 8 << 20;
 pub struct Ranker<'a> {
     pub(super) sources: &'a Sources,
     pub(super) question: &'a Question,
-    pub(super) stop: &'a Stop,
+    pub(super) call: &'a Call,
     /// The time limit for waiting for indexes.
-    pub(super) in_time: Stop,
+    pub(super) in_time: Call,
     /// Whether large sources without an index are left out.
     pub(super) is_quick: bool,
     /// The share of vectors in scores, if the words of the best messages cover the question.
@@ -33,12 +33,12 @@ pub struct Ranker<'a> {
 
 impl<'a> Ranker<'a> {
     /// Makes a ranker. Its time limit begins now.
-    pub fn new(sources: &'a Sources, question: &'a Question, stop: &'a Stop) -> Ranker<'a> {
+    pub fn new(sources: &'a Sources, question: &'a Question, call: &'a Call) -> Ranker<'a> {
         Ranker {
             sources,
             question,
-            stop,
-            in_time: stop.within(MAX_WAIT),
+            call,
+            in_time: call.within(MAX_WAIT),
             is_quick: false,
             vector_share: sources.vector_share(),
             wanted: 0,
@@ -47,7 +47,7 @@ impl<'a> Ranker<'a> {
 
     /// Makes the question quick: it waits less for indexes, and leaves out large sources without an index.
     pub(crate) fn quick(self) -> Ranker<'a> {
-        Ranker { in_time: self.stop.within(QUICK_WAIT), is_quick: true, ..self }
+        Ranker { in_time: self.call.within(QUICK_WAIT), is_quick: true, ..self }
     }
 
     /// Returns the concepts of the question that are not empty.
@@ -57,6 +57,6 @@ impl<'a> Ranker<'a> {
     }
 
     pub(super) fn check_stop(&self) -> crate::error::Result<()> {
-        Ok(self.stop.check(verbatim_chats::db::Error::Stopped)?)
+        Ok(self.call.stop.check(verbatim_chats::db::Error::Stopped)?)
     }
 }

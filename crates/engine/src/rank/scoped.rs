@@ -58,13 +58,13 @@ impl Scoped<'_> {
         &self,
         source: &Source,
     ) -> Result<Option<HashSet<String>>> {
-        let stop = self.ranker.stop;
+        let call = self.ranker.call;
         let scope = self.narrowed_scope();
         let scope = Scope { conversation: None, ..scope.any_message() };
-        if scope.is_open() && source.left_out(stop)?.is_empty() {
+        if scope.is_open() && source.left_out(call)?.is_empty() {
             return Ok(None);
         }
-        let listing = source.reader(stop).list(&scope, stop)?;
+        let listing = source.reader(call).list(&scope, call)?;
         let ids = (0..listing.len()).map(|place| listing.heading(place).0.to_owned());
         Ok(Some(ids.collect()))
     }

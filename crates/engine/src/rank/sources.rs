@@ -25,7 +25,7 @@ use crate::{
         refresh::{self, Reindex},
     },
 };
-use verbatim_base::model::Stop;
+use verbatim_base::call::{Call, Stop};
 use verbatim_index::Resources;
 
 /// Pause between two checks whether another thread or process has finished an index.
@@ -72,9 +72,9 @@ pub(super) fn readable<'a>(ranker: &'a Ranker<'a>) -> Result<ReadableSources<'a>
     let wanted = &ranker.question.scope;
     wait_for_transcripts(ranker)?;
     let mut notes = Notes::default();
-    let (mut sources, of_sources) = ranker.sources.readable(&wanted.sources, ranker.stop)?;
+    let (mut sources, of_sources) = ranker.sources.readable(&wanted.sources, ranker.call)?;
     notes.extend(of_sources);
-    let (scope, of_scope) = ranker.sources.resolved(wanted, &sources, ranker.stop)?;
+    let (scope, of_scope) = ranker.sources.resolved(wanted, &sources, ranker.call)?;
     notes.extend(of_scope);
     sources.retain(|source| scope.sources.is_empty() || scope.sources.contains(&source.kind));
     let scoped = Scoped { ranker, scope, common: None };
@@ -106,13 +106,13 @@ struct Opened {
 }
 
 fn open_one(scoped: &Scoped<'_>, source: &Source) -> Result<Opened> {
-    let Ranker { stop, question, .. } = *scoped.ranker;
+    let Ranker { call, question, .. } = *scoped.ranker;
     // A cluster maintains its own index.
     let may_freshen = source.database().is_some() && !source.config().leave_indexes;
-    if may_freshen && source.current_index(stop).is_err() {
+    if may_freshen && source.current_index(call).is_err() {
         freshen(scoped.ranker, source)?;
     }
-    if may_freshen && missing(source, stop) != (0, 0) {
+    if may_freshen && missing(source, call) != (0, 0) {
         enrich(scoped.ranker, source)?;
     }
     scoped.ranker.check_stop()?;
@@ -121,18 +121,18 @@ fn open_one(scoped: &Scoped<'_>, source: &Source) -> Result<Opened> {
         scope.to_mut().roles = roles;
     }
     let unranked = |note| Opened { scorer: None, notes: vec![note] };
-    let scorer = match source.reader(stop).scorer(&scope, stop) {
+    let scorer = match source.reader(call).scorer(&scope, call) {
         Ok(Some(scorer)) => scorer,
-        Ok(None) => return Ok(unranked(not_ranked(source, stop))),
+        Ok(None) => return Ok(unranked(not_ranked(source, call))),
         Err(error) if error.is_of_source() => {
             return Ok(unranked(Note::Unreadable { source: source.kind, reason: error.reason() }));
         }
         Err(error) => return Err(error),
     };
     let (terms, vectors) = scorer.missing();
-    let messages = source.latest_index(stop).map_or(vectors, |index| index.max_doc());
+    let messages = source.latest_index(call).map_or(vectors, |index| index.max_doc());
     if terms > 0 || question.mode == Mode::Vector && vectors >= messages.max(1) {
-        return Ok(unranked(not_ranked(source, stop)));
+        return Ok(unranked(not_ranked(source, call)));
     }
     let mut notes = Vec::new();
     if vectors > 0 && question.mode != Mode::Text {
@@ -152,19 +152,19 @@ fn freshen(ranker: &Ranker<'_>, source: &Source) -> Result<()> {
         return refresh_or_wait(ranker, source);
     }
     // The refresh of a small database has no time limit.
-    let in_time = if is_small { ranker.stop } else { &ranker.in_time };
-    refresh_within(in_time, source, ranker.stop);
+    let in_time = if is_small { ranker.call } else { &ranker.in_time };
+    refresh_within(in_time, source, &ranker.call.stop);
     Ok(())
 }
 
 /// Adds the missing terms and vectors if only a few messages lack them. Otherwise waits for the
 /// maintainer to add them. Questions never wait for vectors of a provider.
 fn enrich(ranker: &Ranker<'_>, source: &Source) -> Result<()> {
-    let Some(snapshot) = source.latest_index(ranker.stop) else { return Ok(()) };
-    enrich::enrich_small(&snapshot, source.model(), RESOURCES, ranker.stop);
+    let Some(snapshot) = source.latest_index(ranker.call) else { return Ok(()) };
+    enrich::enrich_small(&snapshot, source.model(), RESOURCES, &ranker.call.stop);
     let needs_vectors = source.model().is_built_in() && ranker.question.mode != Mode::Text;
     let is_made = || {
-        let (terms, vectors) = missing(source, ranker.stop);
+        let (terms, vectors) = missing(source, ranker.call);
         terms == 0 && (vectors == 0 || !needs_vectors)
     };
     if source.is_maintained() { wait_for(ranker, source, &is_made) } else { Ok(()) }
@@ -172,7 +172,7 @@ fn enrich(ranker: &Ranker<'_>, source: &Source) -> Result<()> {
 
 /// Adds the changes of a database to its index, or waits for the maintainer to build the index.
 fn refresh_or_wait(ranker: &Ranker<'_>, source: &Source) -> Result<()> {
-    if source.latest_index(ranker.stop).is_some() {
+    if source.latest_index(ranker.call).is_some() {
         match refresh::refresh_changes(source, RESOURCES, &ranker.in_time) {
             Ok(true) => return Ok(()),
             Err(error) if error.is_stopped() => {
@@ -182,12 +182,12 @@ fn refresh_or_wait(ranker: &Ranker<'_>, source: &Source) -> Result<()> {
             _ => {}
         }
     }
-    wait_for(ranker, source, &|| source.current_index(ranker.stop).is_ok())
+    wait_for(ranker, source, &|| source.current_index(ranker.call).is_ok())
 }
 
 /// Waits until the maintainer is done or has failed, or until the question's time limit.
 fn wait_for(ranker: &Ranker<'_>, source: &Source, is_made: &dyn Fn() -> bool) -> Result<()> {
-    while !is_made() && !ranker.in_time.requested() && !matches!(source.task(), Task::Failed) {
+    while !is_made() && !ranker.in_time.stop.requested() && !matches!(source.task(), Task::Failed) {
         thread::sleep(RETRY_PAUSE);
     }
     ranker.check_stop()
@@ -203,7 +203,7 @@ fn wait_for_transcripts(ranker: &Ranker<'_>) -> Result<()> {
         && has_some
         && upkeep_state.is_running()
         && !upkeep_state.are_transcripts_read()
-        && !ranker.in_time.requested()
+        && !ranker.in_time.stop.requested()
     {
         thread::sleep(RETRY_PAUSE);
     }
@@ -214,11 +214,11 @@ fn is_in_the_making(source: &Source) -> bool {
     source.is_maintained() && !matches!(source.task(), Task::Failed)
 }
 
-fn not_ranked(source: &Source, stop: &Stop) -> Note {
+fn not_ranked(source: &Source, call: &Call) -> Note {
     let index = if is_in_the_making(source) {
         let (percent, seconds_left) = source.task().progress();
         IndexState::Building { percent, seconds_left }
-    } else if source.store().can_be_indexed(source, stop) {
+    } else if source.store().can_be_indexed(source, call) {
         IndexState::Missing
     } else {
         IndexState::Impossible
@@ -245,18 +245,18 @@ fn encoding(ranker: &Ranker<'_>, source: &Source, scorer: &dyn Scorer) -> Option
 }
 
 /// Returns how many messages in a source's index lack terms, and how many lack vectors.
-fn missing(source: &Source, stop: &Stop) -> (u32, u32) {
-    let snapshot = source.latest_index(stop);
+fn missing(source: &Source, call: &Call) -> (u32, u32) {
+    let snapshot = source.latest_index(call);
     snapshot.map_or((0, 0), |it| source.searcher(&source.catalogue(&it)).missing())
 }
 
 /// Refreshes the index of a source within a time limit. Waits if another process refreshes the index.
-fn refresh_within(in_time: &Stop, source: &Source, stop: &Stop) {
+fn refresh_within(in_time: &Call, source: &Source, stop: &Stop) {
     let options = Reindex { resources: RESOURCES, full: false };
     let patience = in_time.within(MAX_WAIT);
     loop {
         match source.reindex(options, in_time, &mut |_| ()) {
-            Err(Error::Indexing { .. }) if !patience.requested() => thread::sleep(RETRY_PAUSE),
+            Err(Error::Indexing { .. }) if !patience.stop.requested() => thread::sleep(RETRY_PAUSE),
             Err(error) if error.is_stopped() && !stop.requested() => {
                 // Without this pause every question would wait for a refresh, and discard its work each time.
                 source.postpone_refresh(PAUSE);
@@ -288,7 +288,7 @@ mod tests {
             export.reindex();
             let concepts = vec!["red".to_owned()];
             let question = Question { concepts, mode, limit: 10, ..Question::default() };
-            let ranking = export.engine.rank(&question, &Stop::never()).unwrap();
+            let ranking = export.engine.rank(&question, &Call::default()).unwrap();
             assert!(ranking.is_complete(), "{:?}", ranking.notes);
             ranking.notes
         };
@@ -306,11 +306,11 @@ mod tests {
         let notes = || {
             let question =
                 Question { concepts: vec!["red".to_owned()], limit: 10, ..Question::default() };
-            export.engine.rank(&question, &Stop::never()).unwrap().notes
+            export.engine.rank(&question, &Call::default()).unwrap().notes
         };
         let source = export.engine.sources().remove(0);
         export.add(1, "red as well");
-        refresh_within(&Stop::after(Duration::ZERO), &source, &Stop::never());
+        refresh_within(&Call::default().within(Duration::ZERO), &source, &Stop::never());
         let index = IndexState::Missing;
         assert_eq!(notes(), [Note::NotRanked { source: SourceKind::Export, index }]);
         // After the pause a question tries the refresh again.

@@ -263,7 +263,7 @@ impl<'a> TextSearch<'a> {
         for (kind, ids) in by_kind {
             let source = self.scoped.ranker.sources.reopen(kind)?;
             let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
-            let found = source.descriptions(&ids, with_summaries, self.scoped.ranker.stop)?;
+            let found = source.descriptions(&ids, with_summaries, self.scoped.ranker.call)?;
             descriptions
                 .extend(found.into_iter().map(|(id, description)| ((kind, id), description)));
         }
@@ -280,7 +280,7 @@ impl<'a> TextSearch<'a> {
         let mut first = HashMap::new();
         for (kind, ids) in by_kind {
             let source = self.scoped.ranker.sources.reopen(kind)?;
-            let hits = source.store().first_messages(&source, &ids, self.scoped.ranker.stop)?;
+            let hits = source.store().first_messages(&source, &ids, self.scoped.ranker.call)?;
             first
                 .extend(hits.into_iter().map(|hit| ((kind, hit.conversation_id.to_string()), hit)));
         }
@@ -430,7 +430,7 @@ impl HitCollector<'_> {
             },
         );
         sink.reads = &reads;
-        self.source.search(&request, ranker.stop, &mut sink)?;
+        self.source.search(&request, ranker.call, &mut sink)?;
         Ok(found)
     }
 
@@ -517,7 +517,7 @@ fn score_at(place: usize) -> f64 {
 #[cfg(test)]
 mod tests {
     use crate::{Mode, Question, TestExport};
-    use verbatim_base::model::Stop;
+    use verbatim_base::call::Call;
 
     #[test]
     fn only_the_texts_of_the_shown_conversations_are_read_and_all_are_counted() {
@@ -528,7 +528,7 @@ mod tests {
         for limit in [1, 3, 29, 30, 40] {
             let concepts = concepts.clone();
             let question = Question { concepts, mode: Mode::Exact, limit, ..Question::default() };
-            let ranking = export.engine.rank_conversations(&question, &Stop::never()).unwrap();
+            let ranking = export.engine.rank_conversations(&question, &Call::default()).unwrap();
             assert_eq!((ranking.total, ranking.is_total_exact), (30, true), "{limit}");
             assert_eq!(ranking.items.len(), limit.min(30));
             for (item, text) in ranking.items.iter().zip(texts.iter().rev()) {

@@ -18,9 +18,9 @@ pub(super) fn scored(found: &ScoredMessages<'_>) -> Result<HashMap<ConversationP
     if queries.is_empty() {
         return Ok(all);
     }
-    let stop = found.opened.scoped.ranker.stop;
+    let call = found.opened.scoped.ranker.call;
     for (place, source) in found.opened.ranked.iter().enumerate() {
-        let titles = source.scorer.titles(&queries, stop)?;
+        let titles = source.scorer.titles(&queries, call)?;
         for (at, conversation) in titles.conversations.into_iter().enumerate() {
             let score = titles.terms.iter().map(|scores| scores[at]).fold(1.0, f32::min);
             if score > 0.0 {

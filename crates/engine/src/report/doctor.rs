@@ -14,10 +14,7 @@ use crate::{
     source::{FallbackReason, Scope, Source, SourceKind, Sources, size_of},
     upkeep::{maintainer, transcripts},
 };
-use verbatim_base::{
-    model::{Instant, Stop},
-    private,
-};
+use verbatim_base::{call::Call, model::Instant, private};
 use verbatim_chats::{db, import::Export};
 use verbatim_text::{amount, shell::quoted};
 
@@ -35,17 +32,17 @@ const INDEX_SHARE: u64 = 3;
 pub fn examine(
     sources: &Sources,
     full: bool,
-    stop: &Stop,
+    call: &Call,
     begin: &mut dyn FnMut(&str),
     report: &mut dyn FnMut(Finding),
 ) {
-    Examination { sources, full, stop, begin, report }.run();
+    Examination { sources, full, call, begin, report }.run();
 }
 
 struct Examination<'a> {
     sources: &'a Sources,
     full: bool,
-    stop: &'a Stop,
+    call: &'a Call,
     begin: &'a mut dyn FnMut(&str),
     report: &'a mut dyn FnMut(Finding),
 }
@@ -118,7 +115,7 @@ impl Examination<'_> {
         let Some(free) = free_space(&index) else { return };
         // An index that is not current is built again while the old one is still there.
         let here = present.iter().filter(|source| source.database().is_some());
-        let needed = here.filter(|source| source.current_index(self.stop).is_err());
+        let needed = here.filter(|source| source.current_index(self.call).is_err());
         let bytes = |source: &Source| source.store().bytes();
         let needed = LEAST_FREE + needed.map(bytes).sum::<u64>() * INDEX_SHARE;
         let gigabytes = |bytes: u64| format!("{:.1} GB", bytes as f64 / 1e9);
@@ -140,7 +137,7 @@ impl Examination<'_> {
         let about = || source.address().to_string();
         let Some(path) = source.database() else {
             let scope = Scope::default();
-            match source.reader(self.stop).count(&scope, &Instant::day, self.stop) {
+            match source.reader(self.call).count(&scope, &Instant::day, self.call) {
                 Ok(counts) => {
                     let messages: u64 = counts.conversations.values().sum();
                     let conversations = counts.conversations.len();
@@ -152,7 +149,7 @@ impl Examination<'_> {
             }
             return true;
         };
-        let in_time = if self.full { self.stop.clone() } else { self.stop.within(MAX_WAIT) };
+        let in_time = if self.full { self.call.clone() } else { self.call.within(MAX_WAIT) };
         (self.begin)(&format!("counting the messages of {}", path.display()));
         let counted = db::read(path, &in_time, |database| {
             Ok((db::counts(database)?, db::strays(database)?, database.layout().clone()))
@@ -197,7 +194,7 @@ impl Examination<'_> {
             self.report(Finding::note(about(), what, ""));
         }
         if source.kind == SourceKind::Archive {
-            let said = transcripts::unread_parts(&self.sources.current_config(), self.stop);
+            let said = transcripts::unread_parts(&self.sources.current_config(), self.call);
             for what in said.unwrap_or_else(|error| vec![error.to_string()]) {
                 self.report(Finding::note("transcripts", what, ""));
             }
@@ -233,7 +230,7 @@ impl Examination<'_> {
         }
         if let Some(current) = index_dir.current() {
             (self.begin)(&format!("checking the index {}", index_dir.folder().display()));
-            match index_dir.check(&current, self.stop) {
+            match index_dir.check(&current, &self.call.stop) {
                 Ok(bytes) => {
                     self.report(Finding::well(
                         about(),
@@ -252,10 +249,10 @@ impl Examination<'_> {
                 }
             }
         }
-        match source.current_index(self.stop) {
+        match source.current_index(self.call) {
             Ok(snapshot) => {
-                let (stop, begin) = (self.stop, &mut *self.begin);
-                for finding in sample::compare(source, &snapshot, self.full, stop, begin) {
+                let (call, begin) = (self.call, &mut *self.begin);
+                for finding in sample::compare(source, &snapshot, self.full, call, begin) {
                     self.report(finding);
                 }
             }
@@ -275,7 +272,7 @@ impl Examination<'_> {
         if config.exclude.is_empty() {
             return;
         }
-        let of = |source: &Source| match status::excluded(config, source, self.stop) {
+        let of = |source: &Source| match status::excluded(config, source, self.call) {
             Ok(1) => format!("1 conversation of the {}", source.kind.name()),
             Ok(count) => format!("{count} conversations of the {}", source.kind.name()),
             Err(error) => format!("an unknown number of the {}: {error}", source.kind.name()),

@@ -10,7 +10,10 @@ use std::{
 
 use super::finding::Finding;
 use crate::source::{SearchPlan, Source, sink::Rendered};
-use verbatim_base::model::{Hit, Request, Stop};
+use verbatim_base::{
+    call::Call,
+    model::{Hit, Request},
+};
 use verbatim_chats::db::{self, RowReader};
 use verbatim_index::Snapshot;
 
@@ -39,12 +42,12 @@ pub(crate) fn compare(
     source: &Source,
     snapshot: &Snapshot,
     full: bool,
-    stop: &Stop,
+    call: &Call,
     begin: &mut dyn FnMut(&str),
 ) -> Vec<Finding> {
     let about = source.address().to_string();
     begin("comparing messages of the index with the database");
-    let (sampled, mut differences) = match messages(source, snapshot, stop) {
+    let (sampled, mut differences) = match messages(source, snapshot, call) {
         Ok(sample) => sample,
         Err(error) => return vec![Finding::note(about, error.to_string(), "")],
     };
@@ -54,13 +57,13 @@ pub(crate) fn compare(
             break;
         }
         begin(&format!("comparing answers of the index with the database: {compared} done"));
-        match query_twice(source, &query, stop) {
+        match query_twice(source, &query, call) {
             Some(true) => compared += 1,
             Some(false) => differences.push(format!("{query:?} has another answer")),
             None => break,
         }
     }
-    let is_same = source.current_index(stop).is_ok_and(|now| now.name() == snapshot.name());
+    let is_same = source.current_index(call).is_ok_and(|now| now.name() == snapshot.name());
     if !is_same {
         return Vec::new();
     }
@@ -77,8 +80,8 @@ pub(crate) fn compare(
 }
 
 /// Returns the number of sampled messages, and those that differ between the index and the database.
-fn messages(source: &Source, snapshot: &Snapshot, stop: &Stop) -> db::Result<(usize, Vec<String>)> {
-    db::read(source.path()?, stop, |database| {
+fn messages(source: &Source, snapshot: &Snapshot, call: &Call) -> db::Result<(usize, Vec<String>)> {
+    db::read(source.path()?, call, |database| {
         let Some(mut feed) = RowReader::open(database)? else { return Ok((0, Vec::new())) };
         let keys = db::sample_keys(database, MESSAGES)?;
         let joined: Vec<i64> =
@@ -139,9 +142,9 @@ fn queries(snapshot: &Snapshot) -> Vec<String> {
 }
 
 /// Returns whether index and `LIKE` give the same answer; `None` if one of them takes too long.
-fn query_twice(source: &Source, query: &str, stop: &Stop) -> Option<bool> {
+fn query_twice(source: &Source, query: &str, call: &Call) -> Option<bool> {
     let request = Request { text: query.to_owned(), limit: Some(HITS), ..Request::default() };
-    let until = stop.within(MAX_WAIT / QUERIES as u32);
+    let until = call.within(MAX_WAIT / QUERIES as u32);
     // Hashes of hits are compared, because the texts may be too long for memory.
     let state = RandomState::new();
     let hash = |hit: Hit<'_>| {
@@ -174,10 +177,10 @@ mod tests {
     #[test]
     fn an_index_without_messages_is_as_its_database() {
         let export = TestExport::indexed(&[]);
-        let (source, stop) = (export.engine.sources().remove(0), Stop::never());
-        let snapshot = source.current_index(&stop).unwrap();
+        let (source, call) = (export.engine.sources().remove(0), Call::default());
+        let snapshot = source.current_index(&call).unwrap();
         let mut steps = 0;
-        let found = compare(&source, &snapshot, true, &stop, &mut |_| steps += 1);
+        let found = compare(&source, &snapshot, true, &call, &mut |_| steps += 1);
         let what = "the index equals the database: 0 messages and 0 searches compared";
         assert_eq!((found[0].what.as_str(), found.len(), steps), (what, 1, 1));
     }

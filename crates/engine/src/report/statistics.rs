@@ -6,7 +6,7 @@ use crate::{
     error::Result,
     source::{Note, Scope, Source, SourceKind, Sources},
 };
-use verbatim_base::model::{Instant, Stop};
+use verbatim_base::{call::Call, model::Instant};
 use verbatim_text::date;
 
 /// The label in place of a month for messages without a time.
@@ -42,9 +42,9 @@ pub(crate) fn tally(
     sources: &Sources,
     scope: &Scope,
     day: &dyn Fn(Instant) -> i64,
-    stop: &Stop,
+    call: &Call,
 ) -> Result<Tally> {
-    let count = |source: Source| Ok((source.kind, source.reader(stop).count(scope, day, stop)?));
+    let count = |source: Source| Ok((source.kind, source.reader(call).count(scope, day, call)?));
     let (counted, notes) = sources.each(&scope.sources, count)?;
     let mut tally = Tally { notes, ..Tally::default() };
     for (kind, counts) in counted {
@@ -70,9 +70,9 @@ pub(crate) fn tally(
 }
 
 /// Returns the numbers of messages and conversations of all sources that can be read.
-pub(crate) fn size(sources: &Sources, stop: &Stop) -> Result<(u64, usize)> {
+pub(crate) fn size(sources: &Sources, call: &Call) -> Result<(u64, usize)> {
     let size = |source: Source| {
-        let listing = source.reader(stop).list(&Scope::default(), stop)?;
+        let listing = source.reader(call).list(&Scope::default(), call)?;
         Ok((listing.messages(), listing.len()))
     };
     let (sizes, _) = sources.each(&[], size)?;
@@ -84,9 +84,9 @@ pub fn counted_by(
     sources: &Sources,
     scope: &Scope,
     of: &dyn Fn(Instant) -> i64,
-    stop: &Stop,
+    call: &Call,
 ) -> Result<BTreeMap<i64, u64>> {
-    let count = |source: Source| source.reader(stop).count(scope, of, stop);
+    let count = |source: Source| source.reader(call).count(scope, of, call);
     let (counted, _) = sources.each(&scope.sources, count)?;
     let mut counts = BTreeMap::new();
     for (number, count) in counted.into_iter().flat_map(|counts| counts.days) {

@@ -15,7 +15,10 @@ use crate::{
     source::{FallbackReason, Scope, Source, SourceKind, Sources, size_of},
     upkeep::{encode::Encoded, maintainer, transcripts},
 };
-use verbatim_base::model::{Instant, Origin, Stop};
+use verbatim_base::{
+    call::Call,
+    model::{Instant, Origin},
+};
 use verbatim_chats::{db, import::Export};
 use verbatim_index::{Activity, IndexDir, Last, SegmentRef, Snapshot, TermIndex, Vectors};
 use verbatim_text::{amount::grouped, date};
@@ -161,9 +164,9 @@ pub struct MeaningStatus {
 }
 
 impl MeaningStatus {
-    fn read(source: &Source, share: f32, stop: &Stop) -> Option<MeaningStatus> {
+    fn read(source: &Source, share: f32, call: &Call) -> Option<MeaningStatus> {
         let model = source.model().sentence_encoder()?.name();
-        let Encoded { made, total } = source.encoded(stop);
+        let Encoded { made, total } = source.encoded(call);
         let vector_share = (f64::from(share) * 100.0).round() / 100.0;
         Some(MeaningStatus { model, made, total, vector_share })
     }
@@ -183,7 +186,7 @@ impl fmt::Display for MeaningStatus {
 }
 
 /// Returns the status. It takes milliseconds if the indexes are current.
-pub fn status(sources: &Sources, stop: &Stop) -> Status {
+pub fn status(sources: &Sources, call: &Call) -> Status {
     let config = &*sources.current_config();
     let present = sources.present();
     Status {
@@ -200,12 +203,12 @@ pub fn status(sources: &Sources, stop: &Stop) -> Status {
             .collect(),
         sources: present
             .iter()
-            .map(|source| status_of(config, source, sources.vector_share(), stop))
+            .map(|source| status_of(config, source, sources.vector_share(), call))
             .collect(),
     }
 }
 
-fn status_of(config: &Config, source: &Source, share: f32, stop: &Stop) -> SourceStatus {
+fn status_of(config: &Config, source: &Source, share: f32, call: &Call) -> SourceStatus {
     let mut status = SourceStatus {
         source: source.kind.name(),
         database: source.address(),
@@ -221,7 +224,7 @@ fn status_of(config: &Config, source: &Source, share: f32, stop: &Stop) -> Sourc
         unread_parts: Vec::new(),
         first: None,
         last: None,
-        excluded: excluded(config, source, stop).map_err(|error| error.to_string()),
+        excluded: excluded(config, source, call).map_err(|error| error.to_string()),
         error: None,
         generation: None,
         by_like: None,
@@ -229,7 +232,7 @@ fn status_of(config: &Config, source: &Source, share: f32, stop: &Stop) -> Sourc
         refreshed: None,
     };
     let Some(path) = source.database() else {
-        count_by_reader(&mut status, source, stop);
+        count_by_reader(&mut status, source, call);
         return status;
     };
     for file in [path.to_owned(), db::beside(path, "-wal")] {
@@ -238,41 +241,41 @@ fn status_of(config: &Config, source: &Source, share: f32, stop: &Stop) -> Sourc
         let since = metadata.modified().unwrap_or(UNIX_EPOCH).duration_since(UNIX_EPOCH);
         status.changed = status.changed.max(since.ok().map(|since| since.as_secs()));
     }
-    let current = source.current_index(stop);
+    let current = source.current_index(call);
     status.by_like = current.as_ref().err().cloned();
     let Ok(index_dir) = source.index_dir() else { return status };
     status.at_work = index_dir.activity();
     status.refreshed = index_dir.last();
     let is_current = current.is_ok();
-    if let Some(snapshot) = current.ok().or_else(|| source.latest_index(stop)) {
+    if let Some(snapshot) = current.ok().or_else(|| source.latest_index(call)) {
         let model = source.model().name();
         let mut generation = described(&snapshot, &index_dir, model, is_current);
-        generation.meaning = MeaningStatus::read(source, share, stop);
+        generation.meaning = MeaningStatus::read(source, share, call);
         status.generation = Some(generation);
     }
-    count(&mut status, source, path, stop);
+    count(&mut status, source, path, call);
     if source.kind == SourceKind::Archive {
-        let said = transcripts::unread_parts(config, stop);
+        let said = transcripts::unread_parts(config, call);
         status.unread_parts = said.unwrap_or_else(|error| vec![error.to_string()]);
     }
     status
 }
 
 /// Returns the number of excluded conversations of a source, whether they are stored or not.
-pub(crate) fn excluded(config: &Config, source: &Source, stop: &Stop) -> Result<usize> {
+pub(crate) fn excluded(config: &Config, source: &Source, call: &Call) -> Result<usize> {
     if !source.may_exclude() {
         return Ok(0);
     }
-    let stored = source.excluded(stop)?.len();
+    let stored = source.excluded(call)?.len();
     let forgotten: Vec<ForgottenId> = list::read(config)?;
-    let not_stored = source.store().not_stored(source, stop)?;
+    let not_stored = source.store().not_stored(source, call)?;
     let is_excluded = |id: &&String| !forgotten.iter().any(|known| known.id == **id);
     Ok(stored + not_stored.iter().filter(is_excluded).count())
 }
 
 /// Counts the conversations and messages of a source that is not in a database, with a time limit.
-fn count_by_reader(status: &mut SourceStatus, source: &Source, stop: &Stop) {
-    let in_time = stop.within(MAX_WAIT);
+fn count_by_reader(status: &mut SourceStatus, source: &Source, call: &Call) {
+    let in_time = call.within(MAX_WAIT);
     let reader = source.reader(&in_time);
     let counted = reader
         .count(&Scope::default(), &Instant::day, &in_time)
@@ -291,8 +294,8 @@ fn count_by_reader(status: &mut SourceStatus, source: &Source, stop: &Stop) {
 }
 
 /// Counts the conversations and messages of a source, for a limited time.
-fn count(status: &mut SourceStatus, source: &Source, path: &Path, stop: &Stop) {
-    let in_time = stop.within(MAX_WAIT);
+fn count(status: &mut SourceStatus, source: &Source, path: &Path, call: &Call) {
+    let in_time = call.within(MAX_WAIT);
     match source.fact("counts", &in_time, || Ok(db::read(path, &in_time, db::counts)?)) {
         Ok((conversations, messages)) => {
             status.conversations = Some(conversations);
@@ -346,14 +349,14 @@ fn described(
 }
 
 /// Returns the number of messages in a source's index, and its size in bytes with terms and vectors.
-pub fn indexed(source: &Source, stop: &Stop) -> (u64, u64) {
-    source.store().indexed(source, stop)
+pub fn indexed(source: &Source, call: &Call) -> (u64, u64) {
+    source.store().indexed(source, call)
 }
 
 /// Returns the name of the model that searches of a source ask, and the number of messages in its index
 /// that have a vector of this model. A message of which the model knows no word has none.
-pub fn embedded<'a>(source: &'a Source, stop: &Stop) -> (&'a str, u64) {
-    (source.model().name(), source.store().embedded(source, stop))
+pub fn embedded<'a>(source: &'a Source, call: &Call) -> (&'a str, u64) {
+    (source.model().name(), source.store().embedded(source, call))
 }
 
 /// Returns the time since `moment`, which is in seconds since 1970.

@@ -27,8 +27,9 @@ use crate::{
     },
 };
 use verbatim_base::{
+    call::{Call, Stop},
     lock::lock,
-    model::{Hit, Request, Stop},
+    model::{Hit, Request},
 };
 use verbatim_chats::db;
 use verbatim_cluster::{
@@ -69,7 +70,7 @@ pub(crate) struct ClusterScorer {
     model: Model,
     scope: Scope,
     filter: RankFilter,
-    stop: Stop,
+    call: Call,
     /// Number of messages in the index for each term that was looked up.
     frequencies: Mutex<HashMap<String, u64>>,
     fetched: Mutex<FetchedMessages>,
@@ -101,9 +102,9 @@ impl ClusterScorer {
         (cluster, view): (Arc<Cluster>, Arc<View>),
         model: &Model,
         scope: &Scope,
-        stop: &Stop,
+        call: &Call,
     ) -> Result<ClusterScorer> {
-        let size = cluster.size(&view, stop)?;
+        let size = cluster.size(&view, &call.stop)?;
         let is_named =
             scope.conversation.is_some() || scope.conversations.is_some() || scope.has_origin();
         let ids = |scope: &Scope| -> Vec<String> {
@@ -128,7 +129,7 @@ impl ClusterScorer {
             model: model.clone(),
             scope: scope.clone(),
             filter,
-            stop: stop.clone(),
+            call: call.clone(),
             frequencies: Mutex::default(),
             fetched: Mutex::default(),
         })
@@ -215,10 +216,10 @@ impl Scorer for ClusterScorer {
         let (frequencies, messages, tokens) = match &self.scope.conversation {
             Some(id) => {
                 let filter = RankFilter { within: Some(vec![id.clone()]), ..RankFilter::default() };
-                self.ranked(&self.stop)?.counts(&filter, terms)?
+                self.ranked(&self.call.stop)?.counts(&filter, terms)?
             }
             None => {
-                let all = self.frequencies(terms, &self.stop)?;
+                let all = self.frequencies(terms, &self.call.stop)?;
                 (all, self.size.messages, self.size.tokens)
             }
         };
@@ -227,18 +228,18 @@ impl Scorer for ClusterScorer {
     }
 
     fn look_up(&self, terms: &[String]) -> Result<()> {
-        self.frequencies(terms, &self.stop).map(drop)
+        self.frequencies(terms, &self.call.stop).map(drop)
     }
 
     fn has_term(&self, term: &str) -> Result<bool> {
-        Ok(self.frequencies(&[term.to_owned()], &self.stop)?[0] > 0)
+        Ok(self.frequencies(&[term.to_owned()], &self.call.stop)?[0] > 0)
     }
 
     fn corrections(&self, term: &str, found: &mut BTreeMap<String, u32>) -> Result<()> {
         if term.len() < SHORTEST_SLIP {
             return Ok(());
         }
-        let ranked = self.ranked(&self.stop)?;
+        let ranked = self.ranked(&self.call.stop)?;
         let (terms, mut counts): (Vec<String>, Vec<u64>) = ranked.slips(term)?.into_iter().unzip();
         if !self.scope.is_open() {
             // The terms in the index include those of excluded conversations.
@@ -250,12 +251,12 @@ impl Scorer for ClusterScorer {
         Ok(())
     }
 
-    fn containing(&self, phrase: &PhraseSearch, most: usize, stop: &Stop) -> Result<Vec<u32>> {
+    fn containing(&self, phrase: &PhraseSearch, most: usize, call: &Call) -> Result<Vec<u32>> {
         let RankFilter { roles, since, until, .. } = self.filter.clone();
         let request = Request { roles, since, until, ..phrase.request.clone() };
         // Messages outside of the scope's conversations are left out later.
         let most = if most == 0 || self.scope.is_open() { most } else { most.max(MOST_PHRASED) };
-        let messages = self.ranked(stop)?.containing(&request, most.min(MOST_PHRASED))?;
+        let messages = self.ranked(&call.stop)?.containing(&request, most.min(MOST_PHRASED))?;
         let mut doc_ids = lock(&self.fetched).add(messages);
         let required = phrase.required.clone().unwrap_or_default();
         let matchers = Matchers::of(&phrase.request).map_err(index::Error::from)?;
@@ -270,13 +271,13 @@ impl Scorer for ClusterScorer {
     fn open<'a>(
         &'a self,
         concept: &'a Concept,
-        stop: &Stop,
+        call: &Call,
     ) -> Result<Box<dyn ConceptScorer + 'a>> {
         let phrased = match concept.query.phrases.iter().max_by_key(|phrase| phrase.len()) {
             None => None,
             Some(phrase) => {
                 let mut found =
-                    self.containing(&PhraseSearch::quoted(phrase), MOST_PHRASED, stop)?;
+                    self.containing(&PhraseSearch::quoted(phrase), MOST_PHRASED, call)?;
                 found.retain(|doc_id| self.accepts(*doc_id, &concept.query));
                 Some(found)
             }
@@ -294,10 +295,10 @@ impl Scorer for ClusterScorer {
         }))
     }
 
-    fn titles(&self, queries: &[TitleQuery], stop: &Stop) -> Result<TitleScores> {
+    fn titles(&self, queries: &[TitleQuery], call: &Call) -> Result<TitleScores> {
         let places: Option<HashSet<usize>> =
             (!self.scope.is_open()).then(|| within(&self.view, &self.scope).into_iter().collect());
-        let mut found = self.ranked(stop)?.titles(queries, places.as_ref())?;
+        let mut found = self.ranked(&call.stop)?.titles(queries, places.as_ref())?;
         found.sort_by_key(|title| title.place);
         let column = |query: usize| found.iter().map(|title| title.terms[query]).collect();
         Ok(TitleScores {
@@ -352,17 +353,17 @@ struct ClusterConceptScorer<'a> {
 }
 
 impl ConceptScorer for ClusterConceptScorer<'_> {
-    fn by_terms(&self, depth: usize, stop: &Stop) -> Result<TermCandidates> {
-        let found = self.best_by_terms(depth, stop)?;
+    fn by_terms(&self, depth: usize, call: &Call) -> Result<TermCandidates> {
+        let found = self.best_by_terms(depth, call)?;
         let presence = |id: &u32| self.bm25(&self.scorer.message(*id), &formula::PRESENCE);
         let covered = found.iter().map(|(doc_id, _)| presence(doc_id)).fold(0.0, f32::max);
-        stop.check(db::Error::Stopped)?;
+        call.stop.check(db::Error::Stopped)?;
         Ok(TermCandidates { messages: found, covered })
     }
 
-    fn by_vector(&self, _: VectorWeights, depth: usize, stop: &Stop) -> Result<VectorCandidates> {
-        let found = self.nearest(depth, stop)?;
-        stop.check(db::Error::Stopped)?;
+    fn by_vector(&self, _: VectorWeights, depth: usize, call: &Call) -> Result<VectorCandidates> {
+        let found = self.nearest(depth, call)?;
+        call.stop.check(db::Error::Stopped)?;
         Ok(VectorCandidates { messages: found, not_encoded: Vec::new() })
     }
 
@@ -370,14 +371,14 @@ impl ConceptScorer for ClusterConceptScorer<'_> {
         &self,
         candidates: &mut dyn Iterator<Item = u32>,
         scale: &Scale,
-        stop: &Stop,
+        call: &Call,
     ) -> Result<Vec<(u32, f32)>> {
         let mut own: Scores =
             candidates.map(|doc_id| (doc_id, self.own_score(doc_id, scale))).collect();
         let mut best: Vec<(u32, f32)> = own.iter().map(|(id, score)| (*id, *score)).collect();
         keep_best(&mut best, WITH_NEIGHBOURS);
         let best: Vec<u32> = best.into_iter().map(|(doc_id, _)| doc_id).collect();
-        let beside = self.scorer.fetch(&self.scorer.neighbourhood(&best), stop)?;
+        let beside = self.scorer.fetch(&self.scorer.neighbourhood(&best), &call.stop)?;
         for doc_id in beside.into_iter().filter(|doc_id| self.accepts(*doc_id)) {
             own.entry(doc_id).or_insert_with(|| self.own_score(doc_id, scale));
         }
@@ -409,7 +410,7 @@ impl ClusterConceptScorer<'_> {
         self.scorer.accepts(doc_id, &self.concept.query)
     }
 
-    fn best_by_terms(&self, depth: usize, stop: &Stop) -> Result<Vec<(u32, f32)>> {
+    fn best_by_terms(&self, depth: usize, call: &Call) -> Result<Vec<(u32, f32)>> {
         if let Some(phrased) = &self.phrased {
             let score = |doc_id: &u32| {
                 (*doc_id, self.bm25(&self.scorer.message(*doc_id), &self.norms) + formula::LEAST)
@@ -422,7 +423,7 @@ impl ClusterConceptScorer<'_> {
         if terms.is_empty() || depth == 0 {
             return Ok(Vec::new());
         }
-        let frequencies = self.scorer.frequencies(&terms, stop)?;
+        let frequencies = self.scorer.frequencies(&terms, &call.stop)?;
         // The boost is divided by the IDF, because the cluster multiplies it by the IDF.
         let boost = |frequency: u64, weight: f32| {
             let idf = formula::idf(self.scorer.size.messages as f32, frequency as f32);
@@ -433,7 +434,7 @@ impl ClusterConceptScorer<'_> {
             .filter(|(term, _)| term.weight > 0.0)
             .map(|(term, frequency)| (term.term.as_str(), boost(*frequency, term.weight)))
             .collect();
-        let ranked = self.scorer.ranked(stop)?;
+        let ranked = self.scorer.ranked(&call.stop)?;
         let (mut found, mut after) = (Vec::new(), None);
         for _ in 0..MOST_PAGES {
             let page = (depth + MARGIN, after.as_ref());
@@ -454,7 +455,7 @@ impl ClusterConceptScorer<'_> {
         Ok(found)
     }
 
-    fn nearest(&self, depth: usize, stop: &Stop) -> Result<Vec<(u32, f32)>> {
+    fn nearest(&self, depth: usize, call: &Call) -> Result<Vec<(u32, f32)>> {
         let Some(vector) = self.vector.filter(|_| depth > 0) else { return Ok(Vec::new()) };
         let mut found: Vec<(u32, f32)> = match (&self.phrased, &self.packed) {
             (Some(phrased), Some(packed)) => {
@@ -462,10 +463,11 @@ impl ClusterConceptScorer<'_> {
                 phrased.iter().filter_map(|id| Some((*id, cosine(id)?))).collect()
             }
             _ => {
-                let ranked = self.scorer.ranked(stop)?;
+                let ranked = self.scorer.ranked(&call.stop)?;
                 let near = ranked.by_vector(&self.scorer.filter, vector, depth + MARGIN)?;
                 let estimates: HashMap<MessagePlace, f32> = near.into_iter().collect();
-                let doc_ids = self.scorer.fetch(&estimates.keys().copied().collect(), stop)?;
+                let doc_ids =
+                    self.scorer.fetch(&estimates.keys().copied().collect(), &call.stop)?;
                 let estimate =
                     |doc_id: u32| Some((doc_id, *estimates.get(&self.scorer.message(doc_id).at)?));
                 doc_ids.into_iter().filter_map(estimate).collect()
@@ -475,7 +477,7 @@ impl ClusterConceptScorer<'_> {
         keep_best(&mut found, depth);
         for (doc_id, cosine) in found.iter_mut().take(SCORED_AGAIN) {
             let message = self.scorer.message(*doc_id);
-            let of_text = match self.scorer.model.encode(&[&message.hit.content], stop) {
+            let of_text = match self.scorer.model.encode(&[&message.hit.content], &call.stop) {
                 Ok(mut vectors) => vectors.pop().unwrap_or_default(),
                 Err(embed::Error::Stopped) => return Err(db::Error::Stopped.into()),
                 Err(_) => continue,

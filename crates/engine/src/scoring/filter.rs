@@ -15,7 +15,7 @@ use crate::{
     error::Result,
     source::{Scope, catalogue::Origins},
 };
-use verbatim_base::model::Stop;
+use verbatim_base::call::{Call, Stop};
 use verbatim_embed::dot;
 use verbatim_index::{self as index, DocSet, TermIndex, Vectors, holding};
 use verbatim_text::{
@@ -103,7 +103,7 @@ pub(super) fn containing(
     scope: &ScopeFilter,
     PhraseSearch { request, required }: &PhraseSearch,
     most: usize,
-    stop: &Stop,
+    call: &Call,
 ) -> Result<Vec<u32>> {
     let snapshot = searcher.snapshot();
     let mut found = Vec::new();
@@ -113,7 +113,7 @@ pub(super) fn containing(
     let has_required = |doc_id: u32| {
         required.as_ref().is_none_or(|required| required.allows(&snapshot.content(doc_id)))
     };
-    snapshot.search_texts(request, stop, &mut |doc_id| {
+    snapshot.search_texts(request, &call.stop, &mut |doc_id| {
         let is_wanted = scope.has(searcher, doc_id) && has_required(doc_id);
         found.extend(is_wanted.then_some(doc_id));
         if found.len() < most { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
@@ -142,7 +142,7 @@ impl<'a> ConceptFilter<'a> {
         searcher: &'a Searcher,
         scope: &'a ScopeFilter,
         concept: &'a Concept,
-        stop: &Stop,
+        call: &Call,
     ) -> Result<ConceptFilter<'a>> {
         let query = &concept.query;
         let mut filter = ConceptFilter {
@@ -155,20 +155,20 @@ impl<'a> ConceptFilter<'a> {
             query: None,
             exact: RefCell::default(),
         };
-        filter.require(query, stop)?;
-        filter.exclude(query, stop)?;
+        filter.require(query, call)?;
+        filter.exclude(query, call)?;
         Ok(filter)
     }
 
     /// Returns the messages in the scope with a quoted phrase, in result order.
-    fn quoted(&self, phrase: &str, stop: &Stop) -> Result<Vec<u32>> {
-        containing(self.searcher, self.scope, &PhraseSearch::quoted(phrase), usize::MAX, stop)
+    fn quoted(&self, phrase: &str, call: &Call) -> Result<Vec<u32>> {
+        containing(self.searcher, self.scope, &PhraseSearch::quoted(phrase), usize::MAX, call)
     }
 
     /// Restricts the doc ids to messages with the quoted phrases.
-    fn require(&mut self, query: &Query, stop: &Stop) -> Result<()> {
+    fn require(&mut self, query: &Query, call: &Call) -> Result<()> {
         for phrase in &query.phrases {
-            let found = self.quoted(phrase, stop)?;
+            let found = self.quoted(phrase, call)?;
             let mut ascending = found.clone();
             ascending.sort_unstable();
             match (&mut self.doc_ids, &mut self.phrased) {
@@ -188,9 +188,9 @@ impl<'a> ConceptFilter<'a> {
     }
 
     /// Collects the messages that contain excluded phrases and words.
-    fn exclude(&mut self, query: &Query, stop: &Stop) -> Result<()> {
+    fn exclude(&mut self, query: &Query, call: &Call) -> Result<()> {
         for phrase in &query.excluded_phrases {
-            let found = self.quoted(phrase, stop)?;
+            let found = self.quoted(phrase, call)?;
             self.excluded.extend(found);
         }
         let has_all_terms = self.searcher.segments.iter().all(|segment| segment.terms.is_some());
@@ -204,7 +204,7 @@ impl<'a> ConceptFilter<'a> {
             }
             let snapshot = self.searcher.snapshot();
             let phrase = Query { excluded: vec![phrase.clone()], ..Query::default() };
-            let found = holding(&self.terms, &required, stop)?;
+            let found = holding(&self.terms, &required, &call.stop)?;
             let has = |doc_id: &u32| !phrase.allows(&snapshot.content(*doc_id));
             self.excluded.extend(found.into_iter().filter(has));
         }

@@ -21,7 +21,10 @@ use crate::{
     error::Result,
     source::{About, Scope, catalogue::Origins},
 };
-use verbatim_base::model::{Hit, Stop};
+use verbatim_base::{
+    call::{Call, Stop},
+    model::Hit,
+};
 use verbatim_chats::db;
 use verbatim_index::{self as index, Bm25, DocSet, Norms, TermIndex, WeightedTerm, holding};
 use verbatim_text::{query::PhraseSearch, words::Tokenizer};
@@ -125,16 +128,16 @@ impl Scorer for IndexedScorer {
         Ok(())
     }
 
-    fn containing(&self, phrase: &PhraseSearch, most: usize, stop: &Stop) -> Result<Vec<u32>> {
-        containing(&self.searcher, &self.filter, phrase, most, stop)
+    fn containing(&self, phrase: &PhraseSearch, most: usize, call: &Call) -> Result<Vec<u32>> {
+        containing(&self.searcher, &self.filter, phrase, most, call)
     }
 
     fn open<'a>(
         &'a self,
         concept: &'a Concept,
-        stop: &Stop,
+        call: &Call,
     ) -> Result<Box<dyn ConceptScorer + 'a>> {
-        let filter = ConceptFilter::new(&self.searcher, &self.filter, concept, stop)?;
+        let filter = ConceptFilter::new(&self.searcher, &self.filter, concept, call)?;
         Ok(Box::new(IndexedConceptScorer {
             filter,
             concept,
@@ -142,8 +145,8 @@ impl Scorer for IndexedScorer {
         }))
     }
 
-    fn titles(&self, queries: &[TitleQuery], stop: &Stop) -> Result<TitleScores> {
-        titles::scores(&self.searcher, &self.scope, self.origins.as_deref(), queries, stop)
+    fn titles(&self, queries: &[TitleQuery], call: &Call) -> Result<TitleScores> {
+        titles::scores(&self.searcher, &self.scope, self.origins.as_deref(), queries, call)
     }
 
     fn conversation(&self, doc_id: u32) -> Option<u32> {
@@ -182,10 +185,10 @@ struct IndexedConceptScorer<'a> {
 }
 
 impl ConceptScorer for IndexedConceptScorer<'_> {
-    fn by_terms(&self, depth: usize, stop: &Stop) -> Result<TermCandidates> {
+    fn by_terms(&self, depth: usize, call: &Call) -> Result<TermCandidates> {
         let accepts = |doc_id: u32| self.filter.accepts(doc_id);
-        let mut found = self.bm25().best(self.filter.doc_set(), &accepts, depth, stop)?;
-        let covered = self.covered(&found, stop)?;
+        let mut found = self.bm25().best(self.filter.doc_set(), &accepts, depth, &call.stop)?;
+        let covered = self.covered(&found, &call.stop)?;
         if let Some(phrased) = &self.filter.phrased {
             let known: HashSet<u32> = found.iter().map(|(id, _)| *id).collect();
             let others = phrased.iter().filter(|id| !known.contains(id) && accepts(**id));
@@ -199,21 +202,22 @@ impl ConceptScorer for IndexedConceptScorer<'_> {
         &self,
         weights: VectorWeights,
         depth: usize,
-        stop: &Stop,
+        call: &Call,
     ) -> Result<VectorCandidates> {
-        let found = self.filter.nearest(self.concept, weights, depth, stop);
-        stop.check(db::Error::Stopped)?;
+        let found = self.filter.nearest(self.concept, weights, depth, &call.stop);
+        call.stop.check(db::Error::Stopped)?;
         found
     }
 
-    fn coverage(&self, stop: &Stop) -> Result<Coverage> {
+    fn coverage(&self, call: &Call) -> Result<Coverage> {
         let terms = &self.concept.terms[..self.concept.terms.len().min(MAX_COVERING)];
         let catalogue = &self.filter.searcher.catalogue;
         let mut lists = Vec::new();
         // For each conversation, the terms that it contains, one bit each.
         let mut contained = vec![0_u64; catalogue.count()];
         for (bit, term) in terms.iter().enumerate() {
-            let mut list = holding(&self.filter.terms, std::slice::from_ref(&term.term), stop)?;
+            let mut list =
+                holding(&self.filter.terms, std::slice::from_ref(&term.term), &call.stop)?;
             list.retain(|doc_id| self.filter.accepts(*doc_id));
             for conversation in list.iter().filter_map(|id| catalogue.conversation(*id)) {
                 contained[conversation as usize] |= 1 << bit;
@@ -249,11 +253,11 @@ impl ConceptScorer for IndexedConceptScorer<'_> {
         &self,
         candidates: &mut dyn Iterator<Item = u32>,
         scale: &Scale,
-        stop: &Stop,
+        call: &Call,
     ) -> Result<Vec<(u32, f32)>> {
         let mut doc_ids: Vec<u32> = self.with_context(candidates).into_iter().collect();
         doc_ids.sort_unstable();
-        let own = self.own_scores(&doc_ids, scale, stop)?;
+        let own = self.own_scores(&doc_ids, scale, &call.stop)?;
         Ok(self.final_scores(&doc_ids, &own))
     }
 }

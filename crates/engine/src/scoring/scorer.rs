@@ -3,7 +3,7 @@
 use std::{borrow::Cow, collections::BTreeMap};
 
 use crate::{error::Result, source::About};
-use verbatim_base::model::{Hit, Stop};
+use verbatim_base::{call::Call, model::Hit};
 use verbatim_index::WeightedTerm;
 use verbatim_text::query::PhraseSearch;
 use verbatim_text::query::Query;
@@ -210,14 +210,14 @@ pub trait Scorer: Send + Sync {
     fn corrections(&self, term: &str, found: &mut BTreeMap<String, u32>) -> Result<()>;
 
     /// Returns the messages in the scope that a search for a phrase finds, the newest first, at most `most`.
-    fn containing(&self, phrase: &PhraseSearch, most: usize, stop: &Stop) -> Result<Vec<u32>>;
+    fn containing(&self, phrase: &PhraseSearch, most: usize, call: &Call) -> Result<Vec<u32>>;
 
     /// Opens a concept, and applies its quoted and excluded phrases.
-    fn open<'a>(&'a self, concept: &'a Concept, stop: &Stop)
+    fn open<'a>(&'a self, concept: &'a Concept, call: &Call)
     -> Result<Box<dyn ConceptScorer + 'a>>;
 
     /// Returns the conversations in the scope, scored by their titles and summaries.
-    fn titles(&self, queries: &[TitleQuery], stop: &Stop) -> Result<TitleScores>;
+    fn titles(&self, queries: &[TitleQuery], call: &Call) -> Result<TitleScores>;
 
     /// Returns the number of a message's conversation.
     fn conversation(&self, doc_id: u32) -> Option<u32>;
@@ -244,19 +244,19 @@ pub trait Scorer: Send + Sync {
 /// A scorer of the messages of one source for one concept.
 pub trait ConceptScorer {
     /// Returns the best messages by BM25, at most `depth`.
-    fn by_terms(&self, depth: usize, stop: &Stop) -> Result<TermCandidates>;
+    fn by_terms(&self, depth: usize, call: &Call) -> Result<TermCandidates>;
 
     /// Returns the best messages by vectors, at most `depth` in each list.
     fn by_vector(
         &self,
         weights: VectorWeights,
         depth: usize,
-        stop: &Stop,
+        call: &Call,
     ) -> Result<VectorCandidates>;
 
     /// Returns the conversations that contain most of the query's terms, not necessarily in one message; none
     /// if the source cannot tell.
-    fn coverage(&self, _: &Stop) -> Result<Coverage> {
+    fn coverage(&self, _: &Call) -> Result<Coverage> {
         Ok(Coverage::default())
     }
 
@@ -265,7 +265,7 @@ pub trait ConceptScorer {
         &self,
         candidates: &mut dyn Iterator<Item = u32>,
         scale: &Scale,
-        stop: &Stop,
+        call: &Call,
     ) -> Result<Vec<(u32, f32)>>;
 }
 

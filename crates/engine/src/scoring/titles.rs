@@ -11,7 +11,7 @@ use crate::{
         catalogue::{Origins, TitleTerms},
     },
 };
-use verbatim_base::model::Stop;
+use verbatim_base::call::Call;
 use verbatim_text::summary::SUMMARY_WEIGHT;
 
 pub(super) fn scores(
@@ -19,9 +19,9 @@ pub(super) fn scores(
     scope: &Scope,
     origins: Option<&Origins>,
     queries: &[TitleQuery],
-    stop: &Stop,
+    call: &Call,
 ) -> Result<TitleScores> {
-    let titles = searcher.catalogue.title_terms(stop)?;
+    let titles = searcher.catalogue.title_terms(&call.stop)?;
     let conversations = searcher.catalogue.within(scope, origins);
     let terms = queries
         .iter()

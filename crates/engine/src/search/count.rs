@@ -10,7 +10,10 @@ use crate::{
     search::exact::Render,
     source::{Note, Scope, SourceKind, Sources},
 };
-use verbatim_base::model::{Hit, Request, Stop};
+use verbatim_base::{
+    call::Call,
+    model::{Hit, Request},
+};
 use verbatim_index::Error as IndexError;
 use verbatim_text::matcher::Matchers;
 
@@ -39,7 +42,7 @@ impl Sources {
         &self,
         request: &Request,
         scope: &Scope,
-        stop: &Stop,
+        call: &Call,
     ) -> Result<(Count, Vec<Note>)> {
         let matchers = Matchers::of(request).map_err(IndexError::from)?;
         let (mut messages, mut conversations, mut titles) = (0, HashSet::new(), HashSet::new());
@@ -59,7 +62,7 @@ impl Sources {
         };
         let request = Request { limit: None, ..request.clone() };
         let render = Render { make: &make, reads: &|_, _| true };
-        let searched = self.search(&request, scope, stop, render, &mut take)?;
+        let searched = self.search(&request, scope, call, render, &mut take)?;
         let titles = titles.difference(&conversations).count();
         Ok((Count { messages, conversations: conversations.len(), titles }, searched.notes))
     }

@@ -16,7 +16,10 @@ use crate::{
         sink::{Rendered, Show},
     },
 };
-use verbatim_base::model::{Hit, Instant, Request, Stop};
+use verbatim_base::{
+    call::Call,
+    model::{Hit, Instant, Request},
+};
 
 /// Number of batches of hits that a source may send before the receiver takes them.
 const MOST_WAITING: usize = 2;
@@ -59,9 +62,9 @@ type Timed<T> = (Option<Instant>, T);
 struct Batches<T>(SyncSender<Vec<T>>);
 
 impl<T> Show<T> for Batches<T> {
-    fn show(&mut self, values: &mut Vec<T>, stop: &Stop) -> ControlFlow<()> {
+    fn show(&mut self, values: &mut Vec<T>, call: &Call) -> ControlFlow<()> {
         let batch = mem::take(values);
-        if batch.is_empty() || !stop.requested() && self.0.send(batch).is_ok() {
+        if batch.is_empty() || !call.stop.requested() && self.0.send(batch).is_ok() {
             ControlFlow::Continue(())
         } else {
             ControlFlow::Break(())
@@ -97,12 +100,12 @@ impl Sources {
         &self,
         request: &Request,
         scope: &Scope,
-        stop: &Stop,
+        call: &Call,
         render: Render<'_, T>,
         show: &mut dyn FnMut(T) -> ControlFlow<()>,
     ) -> Result<Searched> {
-        let (mut sources, mut notes) = self.readable(&scope.sources, stop)?;
-        let (scope, unknown) = self.resolved_to_ids(scope, &sources, stop)?;
+        let (mut sources, mut notes) = self.readable(&scope.sources, call)?;
+        let (scope, unknown) = self.resolved_to_ids(scope, &sources, call)?;
         notes.extend(unknown);
         sources.retain(|source| scope.sources.is_empty() || scope.sources.contains(&source.kind));
         let (bounded, has_roles) = (scope.bounded(request), !request.roles.is_empty());
@@ -119,7 +122,7 @@ impl Sources {
             let mut sink = Rendered::new(|hit: Hit<'_>| kept(source.kind, hit), show);
             sink.reads = &reads;
             sink.only = only;
-            let plan = source.search(request, stop, &mut sink)?;
+            let plan = source.search(request, call, &mut sink)?;
             return Ok(Searched { plans: vec![plan], notes });
         }
         let mut plans = Vec::new();
@@ -139,7 +142,7 @@ impl Sources {
                     let mut sink = Rendered::new(render, Batches(sender));
                     sink.reads = &reads;
                     sink.only = only;
-                    source.search(request, stop, &mut sink)
+                    source.search(request, call, &mut sink)
                 });
                 let batch = Vec::new().into_iter();
                 streams.push(Stream { kind, batches, batch, next: None, search });
@@ -177,7 +180,7 @@ impl Sources {
         &self,
         request: &Request,
         scope: &Scope,
-        stop: &Stop,
+        call: &Call,
         make: Make<'_, T>,
         show: &mut dyn FnMut(T) -> ControlFlow<()>,
     ) -> Result<Searched> {
@@ -186,7 +189,7 @@ impl Sources {
         let mut times = Vec::new();
         let time: Make<'_, _> = &|_, hit| Some(hit.time);
         let render = Render { make: time, reads: &|_, _| false };
-        let searched = self.search(&request, scope, stop, render, &mut |time| {
+        let searched = self.search(&request, scope, call, render, &mut |time| {
             times.push(time);
             ControlFlow::Continue(())
         })?;
@@ -200,7 +203,7 @@ impl Sources {
             }
             let part = Request { since: times[end - 1], until: times[start], ..request.clone() };
             let mut hits = Vec::new();
-            self.search(&part, scope, stop, make.into(), &mut |hit| {
+            self.search(&part, scope, call, make.into(), &mut |hit| {
                 hits.push(hit);
                 ControlFlow::Continue(())
             })?;
@@ -212,7 +215,7 @@ impl Sources {
         if untimed > 0 {
             let of_untimed: Make<'_, T> =
                 &|kind, hit| if hit.time.is_none() { make(kind, hit) } else { None };
-            self.search(&request, scope, stop, of_untimed.into(), show)?;
+            self.search(&request, scope, call, of_untimed.into(), show)?;
         }
         Ok(searched)
     }
@@ -274,7 +277,7 @@ mod tests {
             };
             let make: Make<'_, ()> = &|_, _| Some(());
             let sources = export.engine.all_sources();
-            sources.search(request, scope, &Stop::never(), make.into(), &mut show).unwrap();
+            sources.search(request, scope, &Call::default(), make.into(), &mut show).unwrap();
             count
         };
         for is_indexed in [false, true] {
@@ -313,9 +316,9 @@ mod tests {
                     hits.push(hit);
                     ControlFlow::Continue(())
                 };
-                let (scope, stop) = (Scope::default(), Stop::never());
+                let (scope, call) = (Scope::default(), Call::default());
                 let sources = export.engine.all_sources();
-                let searched = sources.search(&request, &scope, &stop, render, &mut show);
+                let searched = sources.search(&request, &scope, &call, render, &mut show);
                 assert!(matches!(searched.unwrap().plans[0], SearchPlan::ByIndex { .. }));
                 hits
             };

@@ -15,7 +15,10 @@ use crate::{
         sink::Rendered,
     },
 };
-use verbatim_base::model::{Hit, Instant, Request, Stop};
+use verbatim_base::{
+    call::Call,
+    model::{Hit, Instant, Request},
+};
 use verbatim_index::{self as index, Snapshot, TextMatch};
 use verbatim_text::matcher::Matchers;
 
@@ -294,7 +297,7 @@ impl Sources {
         choice: &Choice,
         places: &Places,
         month: MonthOf<'_>,
-        stop: &Stop,
+        call: &Call,
     ) -> Result<Facets> {
         // The messages of other roles and dates are counted too.
         let (roles, since, until, limit) = (Vec::new(), None, None, None);
@@ -304,12 +307,12 @@ impl Sources {
         let (_, notes) = self.each(&[], |source| {
             let kind = source.kind;
             let counting = Counting { kind, choice, places, month, left_out: Ids::default() };
-            match count(&source, &request, counting, &mut facets, stop) {
+            match count(&source, &request, counting, &mut facets, call) {
                 Err(error) if error.is_stopped() => Ok(()),
                 done => done,
             }
         })?;
-        Ok(Facets { is_complete: !stop.requested(), notes, ..facets })
+        Ok(Facets { is_complete: !call.stop.requested(), notes, ..facets })
     }
 }
 
@@ -319,15 +322,15 @@ fn count(
     request: &Request,
     counting: Counting<'_>,
     facets: &mut Facets,
-    stop: &Stop,
+    call: &Call,
 ) -> Result<()> {
-    let counting = Counting { left_out: source.left_out(stop)?, ..counting };
+    let counting = Counting { left_out: source.left_out(call)?, ..counting };
     let make = || ClassCounter::new(&counting);
     let add = |counter: &mut ClassCounter<'_>, it: TextMatch<'_>| {
         let id = || it.conversation_id();
         counter.add((it.conversation(), id), (it.role(), || it.role_name()), it.time());
     };
-    if let Some((snapshot, counters)) = source.aggregate_texts(request, stop, &make, &add) {
+    if let Some((snapshot, counters)) = source.aggregate_texts(request, call, &make, &add) {
         counters.iter().for_each(|(_, counter)| counter.add_to(facets));
         facets.conversations += distinct(&snapshot, &counters);
         return Ok(());
@@ -343,9 +346,9 @@ fn count(
         let conversation = *numbers.entry(id.clone()).or_insert(next);
         let number = place_of(&mut roles, role.clone());
         counter.add((conversation, || id.as_str().into()), (number, || role.as_str()), time);
-        if stop.requested() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        if call.stop.requested() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     };
-    let found = source.search(request, stop, &mut Rendered::new(render, show));
+    let found = source.search(request, call, &mut Rendered::new(render, show));
     counter.add_to(facets);
     facets.conversations += counter.conversations().count();
     found.map(drop)
@@ -411,9 +414,9 @@ mod tests {
         let (text, matching) = (text.to_owned(), Matching::Literal);
         let request = Request { text, matching, ..choice.request.clone() };
         let choice = Choice { request, ..choice.clone() };
-        let places = engine.all_sources().places(true, &Stop::never()).unwrap();
+        let places = engine.all_sources().places(true, &Call::default()).unwrap();
         let month = |time: Instant| Some((time.day() / 30).to_string());
-        engine.all_sources().facets(&choice, &places, &month, &Stop::never()).unwrap()
+        engine.all_sources().facets(&choice, &places, &month, &Call::default()).unwrap()
     }
 
     /// Returns an export of several hundred messages, with an index of two segments, and an engine that has
@@ -474,10 +477,10 @@ mod tests {
             "title", "zz", "fox\"", "\u{fffd}",
         ] {
             for choice in &choices {
-                let stop = Stop::never();
+                let call = Call::default();
                 let source = export.engine.sources().remove(0);
                 let request = Request { text: text.to_owned(), ..Request::default() };
-                let used = source.aggregate_texts(&request, &stop, &|| (), &|(), _| ());
+                let used = source.aggregate_texts(&request, &call, &|| (), &|(), _| ());
                 assert!(used.is_some(), "the index is not used");
                 let (by_index, by_like) =
                     (counted(&export.engine, text, choice), counted(&live, text, choice));
@@ -501,7 +504,7 @@ mod tests {
             let projects = vec![project.to_owned()];
             let choice = Choice { request, projects, ..Choice::default() };
             let (sources, month) = (export.engine.all_sources(), |_| None);
-            let facets = sources.facets(&choice, &places, &month, &Stop::never()).unwrap();
+            let facets = sources.facets(&choice, &places, &month, &Call::default()).unwrap();
             (facets.messages, facets.conversations, facets.projects)
         };
         let all: BTreeMap<String, u64> =
@@ -544,8 +547,8 @@ mod tests {
             of("\u{fffd}", ["日本", "red,title", "title 7"]),
             of("title 3", ["", "日,red", ""]),
         ] {
-            let (source, stop) = (export.engine.sources().remove(0), Stop::never());
-            let used = source.aggregate_texts(&request, &stop, &|| (), &|(), _| ());
+            let (source, call) = (export.engine.sources().remove(0), Call::default());
+            let used = source.aggregate_texts(&request, &call, &|| (), &|(), _| ());
             assert!(used.is_some(), "the index is not used");
             let choice = Choice { request: request.clone(), ..none.clone() };
             let [by_index, by_like] =
@@ -553,7 +556,7 @@ mod tests {
             assert!(by_index.messages > 0, "{request:?}");
             assert_eq!(by_index, by_like, "{request:?}");
             let sources = export.engine.all_sources();
-            let (count, _) = sources.count(&request, &Scope::default(), &Stop::never()).unwrap();
+            let (count, _) = sources.count(&request, &Scope::default(), &Call::default()).unwrap();
             let facets = (by_index.messages as usize, by_index.conversations);
             assert_eq!(facets, (count.messages, count.conversations), "{request:?}");
         }

@@ -8,7 +8,10 @@ use crate::{
     search::count::Count,
     source::{Note, Scope},
 };
-use verbatim_base::model::{Matching, Request, Stop};
+use verbatim_base::{
+    call::Call,
+    model::{Matching, Request},
+};
 use verbatim_text::expression::is_expression;
 
 /// The time limit of trying readings, all together. Those that take longer are left out.
@@ -84,9 +87,9 @@ impl Engine {
         request: &Request,
         scope: &Scope,
         most: usize,
-        stop: &Stop,
+        call: &Call,
     ) -> Vec<QueryReading> {
-        let in_time = &stop.within(MOST_TIME);
+        let in_time = &call.within(MOST_TIME);
         let mut candidates = Vec::new();
         if *scope != Scope::default() {
             candidates.push((ReadingKind::AnyScope, request.clone()));
@@ -135,10 +138,10 @@ impl Engine {
         kind: ReadingKind,
         request: Request,
         scope: &Scope,
-        in_time: &Stop,
+        in_time: &Call,
     ) -> Option<QueryReading> {
         let (count, _) = self.sources.count(&request, scope, in_time).ok()?;
-        if count.is_empty() || in_time.requested() {
+        if count.is_empty() || in_time.stop.requested() {
             return None;
         }
         Some(QueryReading { kind, request, scope: scope.clone(), count })
@@ -150,7 +153,7 @@ impl Engine {
         &self,
         request: &Request,
         scope: &Scope,
-        in_time: &Stop,
+        in_time: &Call,
     ) -> Option<QueryReading> {
         let kind = ReadingKind::Nearest;
         let any_case = Request { case_sensitive: false, ..request.clone() };
@@ -196,8 +199,8 @@ impl Engine {
     }
 
     /// Returns whether ranked search finds something for a text. Does not build an index to know it.
-    pub fn has_nearest(&self, text: &str, scope: &Scope, stop: &Stop) -> bool {
-        let ranking = self.quickly_ranked(text, Mode::Both, scope, stop);
+    pub fn has_nearest(&self, text: &str, scope: &Scope, call: &Call) -> bool {
+        let ranking = self.quickly_ranked(text, Mode::Both, scope, call);
         ranking.is_some_and(|ranking| !ranking.items.is_empty())
     }
 
@@ -206,20 +209,20 @@ impl Engine {
         text: &str,
         mode: Mode,
         scope: &Scope,
-        stop: &Stop,
+        call: &Call,
     ) -> Option<Ranking<Match>> {
         let sources = self.sources.present();
-        if !sources.iter().all(|source| source.is_indexed(stop)) {
+        if !sources.iter().all(|source| source.is_indexed(call)) {
             return None;
         }
         let (concepts, scope) = (vec![text.to_owned()], scope.clone());
         let question = Question { concepts, mode, scope, limit: 1, ..Question::default() };
-        self.rank(&question, &stop.within(MOST_TIME)).ok()
+        self.rank(&question, &call.within(MOST_TIME)).ok()
     }
 
     /// Returns the text with the words that ranked search takes in place of those that no message has.
-    fn respelled(&self, text: &str, scope: &Scope, stop: &Stop) -> Option<String> {
-        let ranking = self.quickly_ranked(text, Mode::Text, scope, stop)?;
+    fn respelled(&self, text: &str, scope: &Scope, call: &Call) -> Option<String> {
+        let ranking = self.quickly_ranked(text, Mode::Text, scope, call)?;
         let mut respelled = text.to_lowercase();
         for note in &ranking.notes {
             if let Note::Slip { word, meant } = note {

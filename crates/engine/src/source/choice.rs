@@ -16,8 +16,9 @@ use super::{
 };
 use crate::error::Result;
 use verbatim_base::{
+    call::Call,
     map_faults,
-    model::{Hit, Request, Stop},
+    model::{Hit, Request},
 };
 use verbatim_index::{Snapshot, TextMatch};
 
@@ -27,23 +28,23 @@ pub(crate) type AggregatedTexts<T> = (Arc<Snapshot>, Vec<(usize, T)>);
 impl Source {
     /// Returns the best reader for the current state of the source: the index if it is current, else
     /// the database. Leaves out what the user's decisions leave out.
-    pub fn reader(&self, stop: &Stop) -> Arc<dyn Reader> {
-        self.visible(self.whole_reader(stop))
+    pub fn reader(&self, call: &Call) -> Arc<dyn Reader> {
+        self.visible(self.whole_reader(call))
     }
 
     /// Does the same as [`Source::reader`], but leaves out nothing.
-    pub(crate) fn whole_reader(&self, stop: &Stop) -> Arc<dyn Reader> {
-        self.store().reader(self, stop)
+    pub(crate) fn whole_reader(&self, call: &Call) -> Arc<dyn Reader> {
+        self.store().reader(self, call)
     }
 
     /// Fails if the source cannot be read.
-    pub(crate) fn check(&self, stop: &Stop) -> Result<()> {
-        self.store().check(self, stop)
+    pub(crate) fn check(&self, call: &Call) -> Result<()> {
+        self.store().check(self, call)
     }
 
     /// Returns whether an index can answer, either in the cluster or a current index on this computer.
-    pub fn is_indexed(&self, stop: &Stop) -> bool {
-        self.store().is_indexed(self, stop)
+    pub fn is_indexed(&self, call: &Call) -> bool {
+        self.store().is_indexed(self, call)
     }
 
     /// Passes the messages that match a request to `sink`, newest first, until the sink breaks off.
@@ -53,11 +54,11 @@ impl Source {
     pub fn search(
         &self,
         request: &Request,
-        stop: &Stop,
+        call: &Call,
         sink: &mut dyn Sink,
     ) -> Result<SearchPlan> {
         let request = request::checked(request)?;
-        self.visible(self.store().searcher(self, stop)).search(&request, stop, sink)
+        self.visible(self.store().searcher(self, call)).search(&request, call, sink)
     }
 
     /// Passes each message that matches a request to `add`, as [`Snapshot::aggregate_texts`] does,
@@ -65,14 +66,14 @@ impl Source {
     pub(crate) fn aggregate_texts<T: Send>(
         &self,
         request: &Request,
-        stop: &Stop,
+        call: &Call,
         make: &(dyn Fn() -> T + Sync),
         add: &(dyn Fn(&mut T, TextMatch<'_>) + Sync),
     ) -> Option<AggregatedTexts<T>> {
-        let reader = self.whole_reader(stop);
+        let reader = self.whole_reader(call);
         let snapshot = Arc::clone(reader.snapshot()?);
         let faults = map_faults::count();
-        let done = map_faults::caught(|| snapshot.aggregate_texts(request, stop, make, add));
+        let done = map_faults::caught(|| snapshot.aggregate_texts(request, &call.stop, make, add));
         let is_sound = map_faults::count() == faults && snapshot.is_intact();
         Some((snapshot, done.ok()?.ok().filter(|_| is_sound)?))
     }
@@ -81,17 +82,17 @@ impl Source {
     pub fn exact(
         &self,
         request: &Request,
-        stop: &Stop,
+        call: &Call,
         show: &mut dyn FnMut(Hit<'static>) -> ControlFlow<()>,
     ) -> Result<SearchPlan> {
-        self.search(request, stop, &mut Rendered::new(|hit: Hit<'_>| Some(hit.into_owned()), show))
+        self.search(request, call, &mut Rendered::new(|hit: Hit<'_>| Some(hit.into_owned()), show))
     }
 }
 
 impl Source {
     /// Returns the description of a conversation; `None` if no conversation with this id has messages.
-    pub(crate) fn about(&self, id: &str, stop: &Stop) -> Result<Option<About>> {
-        about(&*self.reader(stop), id, stop)
+    pub(crate) fn about(&self, id: &str, call: &Call) -> Result<Option<About>> {
+        about(&*self.reader(call), id, call)
     }
 
     /// Opens a conversation; `None` if no conversation with this id has messages.
@@ -99,25 +100,25 @@ impl Source {
         &self,
         id: &str,
         raw_content: bool,
-        stop: &Stop,
+        call: &Call,
     ) -> Result<Option<Session>> {
-        let reader = self.reader(stop);
-        let Some(messages) = reader.read(id, raw_content, stop)? else { return Ok(None) };
-        Ok(about(&*reader, id, stop)?.map(|about| Session::new(about, messages)))
+        let reader = self.reader(call);
+        let Some(messages) = reader.read(id, raw_content, call)? else { return Ok(None) };
+        Ok(about(&*reader, id, call)?.map(|about| Session::new(about, messages)))
     }
 }
 
 impl Sources {
     /// Returns the description of a conversation; `None` if the source has no conversation with this id
     /// and messages.
-    pub(crate) fn about(&self, kind: SourceKind, id: &str, stop: &Stop) -> Result<Option<About>> {
+    pub(crate) fn about(&self, kind: SourceKind, id: &str, call: &Call) -> Result<Option<About>> {
         let Some(source) = self.within(&[kind])?.pop() else { return Ok(None) };
-        source.about(id, stop)
+        source.about(id, call)
     }
 }
 
-fn about(reader: &dyn Reader, id: &str, stop: &Stop) -> Result<Option<About>> {
+fn about(reader: &dyn Reader, id: &str, call: &Call) -> Result<Option<About>> {
     let scope = Scope { conversation: Some(id.to_owned()), ..Scope::default() };
-    let listing = reader.list(&scope, stop)?;
+    let listing = reader.list(&scope, call)?;
     Ok((!listing.is_empty()).then(|| listing.about(0)))
 }

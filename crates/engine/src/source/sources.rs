@@ -14,7 +14,7 @@ use crate::{
     decisions::{exclusions::CurrentExclusions, superseded::SupersededIds},
     error::{Error, Result},
 };
-use verbatim_base::model::Stop;
+use verbatim_base::call::Call;
 use verbatim_chats::db;
 use verbatim_embed::Model;
 
@@ -162,14 +162,14 @@ impl Sources {
     pub(crate) fn readable(
         &self,
         kinds: &[SourceKind],
-        stop: &Stop,
+        call: &Call,
     ) -> Result<(Vec<Source>, Vec<Note>)> {
-        self.each(kinds, |source| source.check(stop).map(|()| source))
+        self.each(kinds, |source| source.check(call).map(|()| source))
     }
 
     /// Returns notes about the sources that cannot be read.
-    pub fn problems(&self, stop: &Stop) -> Vec<Note> {
-        let of_kind = |kind| match self.readable(&[kind], stop) {
+    pub fn problems(&self, call: &Call) -> Vec<Note> {
+        let of_kind = |kind| match self.readable(&[kind], call) {
             Ok((_, notes)) => notes,
             Err(error) if error.is_of_source() => {
                 vec![Note::Unreadable { source: kind, reason: error.reason() }]

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::Sources;
-use verbatim_base::model::Stop;
+use verbatim_base::call::Call;
 use verbatim_text::hash::Fnv1a;
 
 /// Time limit for a cluster to report its state.
@@ -17,7 +17,7 @@ impl Sources {
         hash.write_text(&format!("{:?}", self.exclusions().now().1));
         for source in self.present() {
             hash.write_text(source.kind.name());
-            hash.write_text(&source.store().stamp(&source, &Stop::after(PATIENCE)));
+            hash.write_text(&source.store().stamp(&source, &Call::default().within(PATIENCE)));
         }
         format!("{:016x}", hash.finish())
     }

@@ -10,7 +10,7 @@ use crate::{
         catalogue::{Catalogue, Origins, TitleTerms},
     },
 };
-use verbatim_base::{lock::lock, model::Stop};
+use verbatim_base::{call::Stop, lock::lock};
 use verbatim_chats::db::{self, Outline};
 use verbatim_text::{
     snippet,

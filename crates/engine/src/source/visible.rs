@@ -17,7 +17,10 @@ use crate::{
     error::Result,
     scoring::Scorer,
 };
-use verbatim_base::model::{Hit, Instant, Request, Stop};
+use verbatim_base::{
+    call::Call,
+    model::{Hit, Instant, Request},
+};
 
 impl Source {
     /// Returns whether the user's exclusions may concern the source.
@@ -26,16 +29,16 @@ impl Source {
     }
 
     /// Returns the ids of the conversations that the user excludes from all answers.
-    pub(crate) fn excluded(&self, stop: &Stop) -> Result<Ids> {
+    pub(crate) fn excluded(&self, call: &Call) -> Result<Ids> {
         match self.may_exclude() {
-            true => self.store().excluded(self, &self.exclusions(), stop),
+            true => self.store().excluded(self, &self.exclusions(), call),
             false => Ok(Arc::default()),
         }
     }
 
     /// Returns the conversations of this source of which another source, or another configuration of the
     /// home, has the copy to show. `None` if there are none, or if a database cannot be read.
-    fn superseded(&self, stop: &Stop) -> Option<Ids> {
+    fn superseded(&self, call: &Call) -> Option<Ids> {
         let config = self.config();
         let is_whole = self.kind == SourceKind::Export && self.is_alone;
         if !self.kind.may_be_left_out() || is_whole || !config.has_transcripts() {
@@ -46,7 +49,7 @@ impl Source {
             _ => config.export_store().ok().and_then(|it| it.path().map(Path::to_owned)),
         };
         let superseded =
-            self.superseded_ids().between(config.archive_database(), export, config, stop);
+            self.superseded_ids().between(config.archive_database(), export, config, call);
         let Superseded { elsewhere, in_store, in_export } = superseded?;
         let ids = match self.kind {
             SourceKind::Export => in_export,
@@ -56,9 +59,9 @@ impl Source {
         (!ids.is_empty()).then_some(ids)
     }
 
-    pub(crate) fn left_out(&self, stop: &Stop) -> Result<Ids> {
-        let excluded = self.excluded(stop)?;
-        Ok(match self.superseded(stop) {
+    pub(crate) fn left_out(&self, call: &Call) -> Result<Ids> {
+        let excluded = self.excluded(call)?;
+        Ok(match self.superseded(call) {
             None => excluded,
             Some(superseded) if excluded.is_empty() => superseded,
             Some(superseded) => Arc::new(superseded.union(&excluded).cloned().collect()),
@@ -83,44 +86,44 @@ struct VisibleReader {
 
 impl VisibleReader {
     /// Returns the scope, with the conversations that are left out as its exclusions.
-    fn within(&self, scope: &Scope, stop: &Stop) -> Result<Scope> {
-        Ok(Scope { excluded: self.source.left_out(stop)?, ..scope.clone() })
+    fn within(&self, scope: &Scope, call: &Call) -> Result<Scope> {
+        Ok(Scope { excluded: self.source.left_out(call)?, ..scope.clone() })
     }
 }
 
 impl Reader for VisibleReader {
-    fn search(&self, request: &Request, stop: &Stop, sink: &mut dyn Sink) -> Result<SearchPlan> {
-        let left_out = self.source.left_out(stop)?;
-        search(&left_out, request, sink, |request, sink| self.inner.search(request, stop, sink))
+    fn search(&self, request: &Request, call: &Call, sink: &mut dyn Sink) -> Result<SearchPlan> {
+        let left_out = self.source.left_out(call)?;
+        search(&left_out, request, sink, |request, sink| self.inner.search(request, call, sink))
     }
 
-    fn list(&self, scope: &Scope, stop: &Stop) -> Result<Box<dyn Listing>> {
-        self.inner.list(&self.within(scope, stop)?, stop)
+    fn list(&self, scope: &Scope, call: &Call) -> Result<Box<dyn Listing>> {
+        self.inner.list(&self.within(scope, call)?, call)
     }
 
-    fn read(&self, id: &str, raw_content: bool, stop: &Stop) -> Result<Option<Box<dyn Messages>>> {
-        match self.source.left_out(stop)?.contains(id) {
+    fn read(&self, id: &str, raw_content: bool, call: &Call) -> Result<Option<Box<dyn Messages>>> {
+        match self.source.left_out(call)?.contains(id) {
             true => Ok(None),
-            false => self.inner.read(id, raw_content, stop),
+            false => self.inner.read(id, raw_content, call),
         }
     }
 
-    fn count(&self, scope: &Scope, day: &dyn Fn(Instant) -> i64, stop: &Stop) -> Result<Counts> {
-        self.inner.count(&self.within(scope, stop)?, day, stop)
+    fn count(&self, scope: &Scope, day: &dyn Fn(Instant) -> i64, call: &Call) -> Result<Counts> {
+        self.inner.count(&self.within(scope, call)?, day, call)
     }
 
-    fn span(&self, stop: &Stop) -> Result<Option<(Instant, Instant)>> {
-        if self.source.left_out(stop)?.is_empty() {
-            return self.inner.span(stop);
+    fn span(&self, call: &Call) -> Result<Option<(Instant, Instant)>> {
+        if self.source.left_out(call)?.is_empty() {
+            return self.inner.span(call);
         }
-        let listing = self.list(&Scope::default(), stop)?;
+        let listing = self.list(&Scope::default(), call)?;
         let abouts = (0..listing.len()).map(|place| listing.about_without_summary(place));
         let spans = abouts.filter_map(|about| about.begun.zip(about.last));
         Ok(spans.reduce(|one, other| (one.0.min(other.0), one.1.max(other.1))))
     }
 
-    fn scorer(&self, scope: &Scope, stop: &Stop) -> Result<Option<Box<dyn Scorer>>> {
-        self.inner.scorer(&self.within(scope, stop)?, stop)
+    fn scorer(&self, scope: &Scope, call: &Call) -> Result<Option<Box<dyn Scorer>>> {
+        self.inner.scorer(&self.within(scope, call)?, call)
     }
 }
 
@@ -157,9 +160,9 @@ impl Sink for VisibleSink<'_> {
         }
     }
 
-    fn confirm(&mut self, stop: &Stop) -> ControlFlow<()> {
+    fn confirm(&mut self, call: &Call) -> ControlFlow<()> {
         self.confirmed = self.taken;
-        match self.sink.confirm(stop) {
+        match self.sink.confirm(call) {
             ControlFlow::Continue(()) if self.confirmed < self.most => ControlFlow::Continue(()),
             _ => ControlFlow::Break(()),
         }
@@ -213,8 +216,8 @@ mod tests {
                 self.0 += 1;
                 self.1.push(hit);
             }
-            fn confirm(&mut self, stop: &Stop) -> ControlFlow<()> {
-                self.1.confirm(stop)
+            fn confirm(&mut self, call: &Call) -> ControlFlow<()> {
+                self.1.confirm(call)
             }
             fn discard(&mut self) {
                 self.1.discard();
@@ -230,7 +233,7 @@ mod tests {
         let [superseded, excluded] = [&superseded[..], &excluded]
             .map(|ids| ids.iter().map(|id| id.to_string()).collect::<HashSet<String>>());
         let request = Request { text: "red".to_owned(), limit: Some(3), ..Request::default() };
-        let (mut shown, mut count, stop) = (Vec::new(), 0, Stop::never());
+        let (mut shown, mut count, call) = (Vec::new(), 0, Call::default());
         let show = |id: String| {
             shown.push(id);
             ControlFlow::Continue(())
@@ -240,7 +243,7 @@ mod tests {
             search(&excluded, request, sink, |request, sink| {
                 let mut counted = Counted(0, sink);
                 let reader = LiveReader::new(source.clone(), FallbackReason::NoIndex);
-                let plan = reader.search(request, &stop, &mut counted);
+                let plan = reader.search(request, &call, &mut counted);
                 count = counted.0;
                 plan
             })
@@ -252,7 +255,7 @@ mod tests {
     #[test]
     fn excluded_hits_do_not_count_for_the_limit() {
         let excluded = HashSet::from(["a".to_owned()]);
-        let (mut shown, stop) = (Vec::new(), Stop::never());
+        let (mut shown, call) = (Vec::new(), Call::default());
         let show = |id: String| {
             shown.push(id);
             ControlFlow::Continue(())
@@ -262,14 +265,14 @@ mod tests {
             VisibleSink { left_out: &excluded, most: 3, taken: 0, confirmed: 0, sink: &mut inner };
         sink.push(hit("a", "1"));
         sink.push(hit("b", "2"));
-        assert!(sink.confirm(&stop).is_continue());
+        assert!(sink.confirm(&call).is_continue());
         // Another reader finds the discarded hits again.
         sink.push(hit("b", "lost"));
         sink.discard();
         for (conversation, message) in [("a", "3"), ("b", "4"), ("b", "5"), ("b", "6")] {
             sink.push(hit(conversation, message));
         }
-        assert!(sink.confirm(&stop).is_break());
+        assert!(sink.confirm(&call).is_break());
         assert_eq!(shown, ["2", "4", "5"]);
     }
 }

@@ -15,7 +15,7 @@ use crate::{
     error::{Error, Result},
     source::is_same,
 };
-use verbatim_base::model::{self, Stop};
+use verbatim_base::{call::Call, model};
 use verbatim_chats::db::{self, Database, RowReader};
 use verbatim_index::Snapshot;
 
@@ -55,9 +55,9 @@ pub(crate) fn compare(
     path: &Path,
     snapshot: &Snapshot,
     is_same_state: &dyn Fn() -> Result<bool>,
-    stop: &Stop,
+    call: &Call,
 ) -> Result<Compared> {
-    let Some((mut known, layout)) = comparable(path, snapshot, stop)? else {
+    let Some((mut known, layout)) = comparable(path, snapshot, call)? else {
         return Ok(Compared::TooMuch);
     };
     let most = (f64::from(snapshot.messages()) * MOST) as usize + 1_000;
@@ -66,7 +66,7 @@ pub(crate) fn compare(
     let mut rest = known.doc_ids.iter().peekable();
     let mut after = None;
     loop {
-        let database = db::open_again(path, &layout, stop)?;
+        let database = db::open_again(path, &layout, call)?;
         let feed = row_reader(&database)?;
         let slice = Instant::now();
         let mut scanned = 0u32;
@@ -88,12 +88,12 @@ pub(crate) fn compare(
             scanned += 1;
             let is_over = !is_plain
                 || difference.fresh.len() > most
-                || scanned.is_multiple_of(64) && (stop.requested() || slice.elapsed() > SLICE);
+                || scanned.is_multiple_of(64) && (call.stop.requested() || slice.elapsed() > SLICE);
             if is_over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         })?;
         drop(feed);
         drop(database);
-        stop.check(db::Error::Stopped)?;
+        call.stop.check(db::Error::Stopped)?;
         if !is_same_state()? {
             return Ok(Compared::Unsteady);
         }
@@ -114,13 +114,13 @@ pub(crate) fn compare(
 fn comparable(
     path: &Path,
     snapshot: &Snapshot,
-    stop: &Stop,
+    call: &Call,
 ) -> Result<Option<(ComparedMessages, db::Layout)>> {
     let reading = snapshot.reading();
     if !reading.plain {
         return Ok(None);
     }
-    let database = db::open(path, stop)?;
+    let database = db::open(path, call)?;
     let (layout, feed) = (database.layout(), row_reader(&database)?);
     let is_read_alike =
         layout.parts == reading.decoded && layout.bytewise_roles == reading.bytewise_roles;

@@ -20,7 +20,7 @@ use crate::{
     error::{Error, Result},
     source::{Source, Sources},
 };
-use verbatim_base::{lock::lock, model::Stop, private::FileLock};
+use verbatim_base::{call::Call, lock::lock, private::FileLock};
 use verbatim_embed::SentenceEncoder;
 use verbatim_index::{
     self as index, KeptVectors, SegmentRef, Snapshot, VectorPartWriter, VectorParts,
@@ -74,9 +74,9 @@ impl Encoded {
 
 impl Source {
     /// Returns how far the sentence encoder has read the messages in the index.
-    pub fn encoded(&self, stop: &Stop) -> Encoded {
+    pub fn encoded(&self, call: &Call) -> Encoded {
         let (Some(encoder), Some(snapshot)) =
-            (self.model().sentence_encoder(), self.latest_index(stop))
+            (self.model().sentence_encoder(), self.latest_index(call))
         else {
             return Encoded::default();
         };
@@ -89,8 +89,8 @@ impl Source {
 
     /// Returns whether a process is making the vectors of messages in the index. It goes on with the messages
     /// that the index gets meanwhile.
-    pub fn is_being_encoded(&self, stop: &Stop) -> bool {
-        self.latest_index(stop).is_some_and(|snapshot| {
+    pub fn is_being_encoded(&self, call: &Call) -> bool {
+        self.latest_index(call).is_some_and(|snapshot| {
             let is_held = |it: &SegmentRef<'_>| FileLock::is_held(&it.folder.join(LOCK));
             snapshot.segments().iter().any(is_held)
         })
@@ -98,13 +98,13 @@ impl Source {
 
     /// Makes the vectors by the sentence encoder that messages lack, the newest messages first. Returns the
     /// number of vectors that were made; stops early if another process makes them.
-    pub fn encode(&self, threads: usize, stop: &Stop, progress: &dyn Fn(Encoded)) -> Result<u64> {
-        self.make_parts(PartOptions { threads, may_encode: true }, stop, progress)
+    pub fn encode(&self, threads: usize, call: &Call, progress: &dyn Fn(Encoded)) -> Result<u64> {
+        self.make_parts(PartOptions { threads, may_encode: true }, call, progress)
     }
 
     /// Takes over the vectors that replaced segments have left, and removes the others.
-    pub(super) fn take_over_vectors(&self, stop: &Stop) -> Result<()> {
-        self.make_parts(PartOptions { threads: 1, may_encode: false }, stop, &|_| ())?;
+    pub(super) fn take_over_vectors(&self, call: &Call) -> Result<()> {
+        self.make_parts(PartOptions { threads: 1, may_encode: false }, call, &|_| ())?;
         KeptVectors::remove(self.index_dir()?.folder());
         Ok(())
     }
@@ -112,15 +112,15 @@ impl Source {
     fn make_parts(
         &self,
         options: PartOptions,
-        stop: &Stop,
+        call: &Call,
         progress: &dyn Fn(Encoded),
     ) -> Result<u64> {
         let Some(encoder) = self.model().sentence_encoder() else { return Ok(0) };
         let mut done = 0;
-        while let Some(snapshot) = self.latest_index(stop) {
-            let work = PartWork { snapshot: &snapshot, encoder, options, stop };
+        while let Some(snapshot) = self.latest_index(call) {
+            let work = PartWork { snapshot: &snapshot, encoder, options, call };
             let is_latest =
-                || self.latest_index(stop).is_some_and(|it| it.name() == snapshot.name());
+                || self.latest_index(call).is_some_and(|it| it.name() == snapshot.name());
             match work.run(progress) {
                 Ok(made) => {
                     done += made;
@@ -129,7 +129,7 @@ impl Source {
                     }
                 }
                 // Another process may have replaced the index meanwhile, and removed a segment of this one.
-                Err(error) if stop.requested() || is_latest() => return Err(error),
+                Err(error) if call.stop.requested() || is_latest() => return Err(error),
                 Err(_) => {}
             }
         }
@@ -152,7 +152,7 @@ struct PartWork<'a> {
     snapshot: &'a Snapshot,
     encoder: SentenceEncoder,
     options: PartOptions,
-    stop: &'a Stop,
+    call: &'a Call,
 }
 
 impl PartWork<'_> {
@@ -223,7 +223,7 @@ impl PartWork<'_> {
         let work = |tell: &dyn Fn(u32)| {
             while begun.elapsed() < limit || done.load(Ordering::Relaxed) == 0 {
                 let start = next.fetch_add(SLICE, Ordering::Relaxed);
-                if start >= end || self.stop.requested() {
+                if start >= end || self.call.stop.requested() {
                     return;
                 }
                 let offset = segment.doc_ids.start;
@@ -243,7 +243,7 @@ impl PartWork<'_> {
         if done.load(Ordering::Relaxed) > 0 {
             progress(done.load(Ordering::Relaxed));
         }
-        self.stop.check(index::Error::Stopped)?;
+        self.call.stop.check(index::Error::Stopped)?;
         let mut slices = slices.into_inner().unwrap_or_default();
         slices.sort_unstable_by_key(|(start, _)| *start);
         let mut part = VectorPartWriter::new(self.encoder.mean(), BITS);
@@ -293,28 +293,28 @@ impl PartWork<'_> {
 /// A thread that encodes the messages of all sources in the background. It ends when this value is dropped.
 #[derive(Debug)]
 pub(super) struct EncoderThread {
-    stop: Stop,
+    call: Call,
     thread: Option<thread::JoinHandle<()>>,
     is_due: Arc<AtomicBool>,
 }
 
 impl EncoderThread {
     pub(super) fn start(sources: Arc<Sources>) -> EncoderThread {
-        let (stop, is_due) = (Stop::never(), Arc::new(AtomicBool::new(false)));
+        let (call, is_due) = (Call::default(), Arc::new(AtomicBool::new(false)));
         let thread = thread::Builder::new().name("encoder".to_owned()).spawn({
-            let (stop, is_due) = (stop.clone(), Arc::clone(&is_due));
+            let (call, is_due) = (call.clone(), Arc::clone(&is_due));
             move || {
                 lower_priority();
-                while !stop.requested() {
-                    while !is_due.swap(false, Ordering::Relaxed) && !stop.requested() {
+                while !call.stop.requested() {
+                    while !is_due.swap(false, Ordering::Relaxed) && !call.stop.requested() {
                         thread::park();
                     }
-                    encode_all(&sources, &stop);
+                    encode_all(&sources, &call);
                 }
             }
         });
         // Without the thread, searches use the other vectors.
-        EncoderThread { stop, thread: thread.ok(), is_due }
+        EncoderThread { call, thread: thread.ok(), is_due }
     }
 
     /// Looks for messages to encode.
@@ -328,7 +328,7 @@ impl EncoderThread {
 
 impl Drop for EncoderThread {
     fn drop(&mut self) {
-        self.stop.request();
+        self.call.stop.request();
         if let Some(thread) = self.thread.take() {
             thread.thread().unpark();
             // A panic of the thread was reported when it happened.
@@ -345,15 +345,15 @@ fn lower_priority() {
 }
 
 /// Encodes the messages of all sources whose words and other vectors are made.
-fn encode_all(sources: &Sources, stop: &Stop) {
+fn encode_all(sources: &Sources, call: &Call) {
     let threads = thread::available_parallelism().map_or(1, usize::from);
     for source in sources.present() {
         let is_ready = source.database().is_some()
-            && source.current_index(stop).is_ok()
-            && !super::enrich::is_lacking(&source, true, stop);
-        if is_ready && !stop.requested() {
+            && source.current_index(call).is_ok()
+            && !super::enrich::is_lacking(&source, true, call);
+        if is_ready && !call.stop.requested() {
             // Without the vectors, searches use the others. A later poll tries again.
-            drop(source.encode(threads.min(MAX_BACKGROUND_THREADS), stop, &|_| ()));
+            drop(source.encode(threads.min(MAX_BACKGROUND_THREADS), call, &|_| ()));
         }
     }
 }
@@ -372,13 +372,13 @@ mod tests {
     ];
 
     fn encode(source: &Source) -> u64 {
-        source.encode(2, &Stop::never(), &|_| ()).unwrap()
+        source.encode(2, &Call::default(), &|_| ()).unwrap()
     }
 
     fn found(export: &TestExport, text: &str) -> Vec<String> {
         let concepts = vec![text.to_owned()];
         let question = Question { concepts, mode: Mode::Both, limit: 3, ..Question::default() };
-        let items = export.engine.rank(&question, &Stop::never()).unwrap().items;
+        let items = export.engine.rank(&question, &Call::default()).unwrap().items;
         items.into_iter().map(|found| found.hit.content.into_owned()).collect()
     }
 
@@ -387,10 +387,10 @@ mod tests {
         let export = TestExport::indexed(&TEXTS);
         let source = export.engine.sources().remove(0);
         let question = "Wann habe ich eine Unterkunft in Portugal reserviert?";
-        assert_eq!(source.encoded(&Stop::never()), Encoded { made: 0, total: 4 });
+        assert_eq!(source.encoded(&Call::default()), Encoded { made: 0, total: 4 });
         assert_ne!(found(&export, "房租要涨价吗？").first().map(String::as_str), Some(TEXTS[2]));
         assert_eq!(encode(&source), 4);
-        assert_eq!(source.encoded(&Stop::never()), Encoded { made: 4, total: 4 });
+        assert_eq!(source.encoded(&Call::default()), Encoded { made: 4, total: 4 });
         assert_eq!(found(&export, question)[0], TEXTS[1]);
         assert_eq!(found(&export, "房租要涨价吗？")[0], TEXTS[2]);
         assert_eq!(encode(&source), 0);
@@ -409,7 +409,7 @@ mod tests {
         let concepts = vec!["a hotel in Lisbon".to_owned()];
         let question =
             Question { concepts, mode: Mode::Vector, scope, limit: 3, ..Question::default() };
-        let items = export.engine.rank(&question, &Stop::never()).unwrap().items;
+        let items = export.engine.rank(&question, &Call::default()).unwrap().items;
         let score = |id| items.iter().find(|it| it.hit.message_id == id).map(|it| it.score);
         // It has a share of the score of the message before it, and none of its own.
         assert!(score("m0") > Some(0.4) && score("printer") < Some(0.3), "{items:?}");
@@ -422,11 +422,11 @@ mod tests {
         encode(&source);
         export.add(9, "Please remind me of the dentist on Friday.");
         export.reindex();
-        let never = Stop::never();
+        let never = Call::default();
         assert_eq!(source.encoded(&never), Encoded { made: 4, total: 5 });
         assert_eq!(encode(&source), 1);
         let resources = Resources { memory: 64 << 20, threads: 1 };
-        assert!(source.merge(resources, &never, &mut |_| ()).unwrap());
+        assert!(source.merge(resources, &never.stop, &mut |_| ()).unwrap());
         assert_eq!(source.encoded(&never).made, 0);
         let kept = |source: &Source| {
             let folder = source.index_dir().unwrap().folder().to_owned();
@@ -446,10 +446,10 @@ mod tests {
     fn work_that_was_stopped_keeps_whole_parts_only() {
         let export = TestExport::indexed(&TEXTS);
         let source = export.engine.sources().remove(0);
-        let stop = Stop::never();
-        stop.request();
-        assert!(source.encode(1, &stop, &|_| ()).is_err());
-        assert_eq!(source.encoded(&Stop::never()).made, 0);
+        let call = Call::default();
+        call.stop.request();
+        assert!(source.encode(1, &call, &|_| ()).is_err());
+        assert_eq!(source.encoded(&Call::default()).made, 0);
         assert_eq!(encode(&source), 4);
     }
 }

@@ -14,7 +14,10 @@ use crate::{
     error::{Error, Result},
     source::Source,
 };
-use verbatim_base::{model::Stop, private::FileLock};
+use verbatim_base::{
+    call::{Call, Stop},
+    private::FileLock,
+};
 use verbatim_embed::{self as embed, Model, Texts};
 use verbatim_index::{
     self as index, Resources, SegmentRef, Snapshot, TermIndex, VectorBuilder, VectorOptions,
@@ -103,11 +106,11 @@ impl Source {
     pub fn enrich(
         &self,
         resources: Resources,
-        stop: &Stop,
+        call: &Call,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<Enriched> {
         let mut steps = |now: EnrichProgress| progress(now.steps.0, now.steps.1);
-        enrich(self, EnrichOptions::all(resources), stop, &mut steps)
+        enrich(self, EnrichOptions::all(resources), call, &mut steps)
     }
 }
 
@@ -116,14 +119,14 @@ impl Source {
 pub(crate) fn enrich(
     source: &Source,
     options: EnrichOptions,
-    stop: &Stop,
+    call: &Call,
     progress: &mut dyn FnMut(EnrichProgress),
 ) -> Result<Enriched> {
-    while let Some(snapshot) = source.latest_index(stop) {
-        let done = enrich_index(source, &snapshot, options, stop, progress);
-        let is_latest = || source.latest_index(stop).is_some_and(|it| it.name() == snapshot.name());
+    while let Some(snapshot) = source.latest_index(call) {
+        let done = enrich_index(source, &snapshot, options, call, progress);
+        let is_latest = || source.latest_index(call).is_some_and(|it| it.name() == snapshot.name());
         // Another process may have replaced the index meanwhile, and removed a segment of this one.
-        if done.is_ok() || stop.requested() || is_latest() {
+        if done.is_ok() || call.stop.requested() || is_latest() {
             return done;
         }
     }
@@ -134,7 +137,7 @@ fn enrich_index(
     source: &Source,
     snapshot: &Snapshot,
     options: EnrichOptions,
-    stop: &Stop,
+    call: &Call,
     progress: &mut dyn FnMut(EnrichProgress),
 ) -> Result<Enriched> {
     let EnrichOptions { resources, with_vectors, patience } = options;
@@ -168,13 +171,13 @@ fn enrich_index(
         let _lock = match lacks_words() || lacks_vectors() {
             true => {
                 let elsewhere = || Error::Indexing { folder: segment.folder.to_owned() };
-                Some(lock(segment.folder, patience, stop)?.ok_or_else(elsewhere)?)
+                Some(lock(segment.folder, patience, &call.stop)?.ok_or_else(elsewhere)?)
             }
             false => None,
         };
         if lacks_words() {
             advance(0);
-            build_terms(snapshot, &segment, resources, stop, &mut advance)?;
+            build_terms(snapshot, &segment, resources, &call.stop, &mut advance)?;
             done.words += count;
         }
         before += u64::from(count);
@@ -185,7 +188,7 @@ fn enrich_index(
                 None => tell(EnrichStage::Vectors, first + some, before + some),
             };
             advance(0);
-            match build_vectors(snapshot, &segment, model, threads, stop, &mut advance) {
+            match build_vectors(snapshot, &segment, model, threads, &call.stop, &mut advance) {
                 Ok(()) => {
                     advance(2 * u64::from(count));
                     done.vectors += count;
@@ -196,7 +199,7 @@ fn enrich_index(
         }
         before += 2 * u64::from(count);
     }
-    if with_vectors && let Ok(snapshot) = source.current_index(stop) {
+    if with_vectors && let Ok(snapshot) = source.current_index(call) {
         // Makes and keeps the table of conversations, so that the first list need not wait for it.
         source.catalogue(&snapshot);
     }
@@ -204,18 +207,18 @@ fn enrich_index(
 }
 
 /// Removes the cached vectors of texts that the index of a source does not hold.
-pub(crate) fn prune_caches(source: &Source, stop: &Stop) -> Result<()> {
-    let Some(snapshot) = source.latest_index(stop) else { return Ok(()) };
-    source.take_over_vectors(stop)?;
+pub(crate) fn prune_caches(source: &Source, call: &Call) -> Result<()> {
+    let Some(snapshot) = source.latest_index(call) else { return Ok(()) };
+    source.take_over_vectors(call)?;
     let text = |doc_id: u32| snapshot.beginning(doc_id, MAX_EMBEDDED);
     let texts = Texts { count: snapshot.max_doc(), text: &text };
-    Ok(embed::prune_caches(source.index_dir()?.folder(), &texts, stop)?)
+    Ok(embed::prune_caches(source.index_dir()?.folder(), &texts, &call.stop)?)
 }
 
 /// Returns whether a segment of the index in use lacks a term index or, if `with_vectors`, vectors of
 /// the current model.
-pub(crate) fn is_lacking(source: &Source, with_vectors: bool, stop: &Stop) -> bool {
-    let Some(snapshot) = source.latest_index(stop) else { return false };
+pub(crate) fn is_lacking(source: &Source, with_vectors: bool, call: &Call) -> bool {
+    let Some(snapshot) = source.latest_index(call) else { return false };
     snapshot.segments().into_iter().any(|segment| {
         let count = segment.doc_ids.len() as u32;
         TermIndex::open(segment.folder, count).is_err()
@@ -305,7 +308,7 @@ mod tests {
         let source = export.engine.sources().remove(0);
         let resources = Resources { memory: 64 << 20, threads: 1 };
         let options = EnrichOptions::all(resources);
-        let make = || enrich(&source, options, &Stop::never(), &mut |_| ()).unwrap();
+        let make = || enrich(&source, options, &Call::default(), &mut |_| ()).unwrap();
         let made = thread::scope(|scope| {
             let threads = [(); 4].map(|()| scope.spawn(make));
             threads.map(|thread| thread.join().unwrap())
@@ -318,18 +321,18 @@ mod tests {
     fn a_maintainer_does_not_wait_for_words_that_another_process_makes() {
         let export = TestExport::indexed(&["red"]);
         let source = export.engine.sources().remove(0);
-        let snapshot = source.latest_index(&Stop::never()).unwrap();
+        let snapshot = source.latest_index(&Call::default()).unwrap();
         let folder = snapshot.segments()[0].folder.to_owned();
         let lock = FileLock::try_acquire(&folder.join(LOCK), 1).unwrap();
         let mut maintainer = export.engine.upkeep().maintainer();
         let mut told = Vec::new();
-        let (begun, stop) = (Instant::now(), Stop::never());
-        let next = maintainer.poll(&stop, &mut |event| told.push(format!("{event:?}")));
+        let (begun, call) = (Instant::now(), Call::default());
+        let next = maintainer.poll(&call, &mut |event| told.push(format!("{event:?}")));
         assert!(next.is_some() && begun.elapsed() < Duration::from_secs(5), "{next:?}, {told:?}");
-        assert!(told.is_empty() && is_lacking(&source, true, &stop), "{told:?}");
+        assert!(told.is_empty() && is_lacking(&source, true, &call), "{told:?}");
         drop(lock);
-        maintainer.poll(&stop, &mut |_| ());
-        assert!(!is_lacking(&source, true, &stop));
+        maintainer.poll(&call, &mut |_| ());
+        assert!(!is_lacking(&source, true, &call));
     }
 
     #[test]
@@ -339,7 +342,7 @@ mod tests {
         let resources = Resources { memory: 64 << 20, threads: 1 };
         let mut told: Vec<EnrichProgress> = Vec::new();
         let mut tell = |now| told.push(now);
-        enrich(&source, EnrichOptions::all(resources), &Stop::never(), &mut tell).unwrap();
+        enrich(&source, EnrichOptions::all(resources), &Call::default(), &mut tell).unwrap();
         assert!(told.is_sorted_by_key(|now| now.steps.0), "{told:?}");
         assert!(told.iter().all(|now| now.done <= now.total && now.total == 3), "{told:?}");
         let last = told.pop().unwrap();

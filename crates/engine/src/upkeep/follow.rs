@@ -12,7 +12,7 @@ use super::{
     transcripts::{Settled, sync},
 };
 use crate::config::Config;
-use verbatim_base::model::Stop;
+use verbatim_base::call::Call;
 
 /// The pause after a poll, as a multiple of the poll's duration.
 const PAUSE_FACTOR: u32 = 4;
@@ -42,7 +42,7 @@ impl Follower {
     pub(crate) fn poll(
         &mut self,
         config: &Config,
-        stop: &Stop,
+        call: &Call,
         tell: &mut dyn FnMut(UpkeepEvent),
     ) -> Option<Duration> {
         // Without a folder, nothing is to be done before a file event.
@@ -51,7 +51,7 @@ impl Follower {
         if let Some(at) = self.not_before.filter(|at| *at > begun) {
             return Some(at - begun);
         }
-        let work = AssertUnwindSafe(|| sync(config, &mut self.settled, stop, &|_| {}));
+        let work = AssertUnwindSafe(|| sync(config, &mut self.settled, call, &|_| {}));
         let (reason, next) = match catch_unwind(work) {
             Ok(Ok(report)) => {
                 let next = report.elsewhere.then_some(LONGEST_PAUSE);

@@ -16,7 +16,7 @@ use crate::{
     error::{Error, Result},
     source::{Source, SourceKind, Sources},
 };
-use verbatim_base::model::Stop;
+use verbatim_base::call::Call;
 
 /// How long an import waits for another process that builds the same index, and the pause between two tries.
 const MOST_WAITING: Duration = Duration::from_secs(120);
@@ -116,7 +116,7 @@ pub(crate) struct IndexWork<'a> {
     /// Whether an import asks for it. Then other builders are waited for, transcripts may stay outdated, and the
     /// vectors of the sentence encoder are left to the background if it would take long to make them.
     pub(crate) is_after_import: bool,
-    pub(crate) stop: &'a Stop,
+    pub(crate) call: &'a Call,
     pub(crate) tell: &'a dyn Fn(IndexStep<'_>),
 }
 
@@ -153,7 +153,7 @@ impl IndexWork<'_> {
         }
         let encoded = self.encoded();
         if self.is_after_import && encoded.missing() > MOST_ENCODED {
-            let is_at_work = |source: &Source| source.is_being_encoded(self.stop);
+            let is_at_work = |source: &Source| source.is_being_encoded(self.call);
             let is_under_way = self.sources.present().iter().any(is_at_work);
             report.left = Some(VectorsLeft { encoded, is_under_way });
         }
@@ -163,7 +163,7 @@ impl IndexWork<'_> {
     fn read_transcripts(&self) {
         let config = self.sources.current_config();
         let progress = |now| (self.tell)(IndexStep::Transcripts(now));
-        let read = transcripts::sync(&config, &mut None, self.stop, &progress);
+        let read = transcripts::sync(&config, &mut None, self.call, &progress);
         (self.tell)(IndexStep::TranscriptsRead(&read.map_err(Error::from)));
     }
 
@@ -175,7 +175,7 @@ impl IndexWork<'_> {
         let mut is_told = false;
         loop {
             let error = match self.index(source) {
-                Err(error) if !self.stop.requested() => error,
+                Err(error) if !self.call.stop.requested() => error,
                 done => return done,
             };
             let is_elsewhere = self.is_after_import && matches!(error, Error::Indexing { .. });
@@ -200,11 +200,11 @@ impl IndexWork<'_> {
     fn index(&self, source: &Source) -> Result<Option<Error>> {
         let begun = Instant::now();
         let kind = source.kind;
-        let result = source.reindex(self.options, self.stop, &mut |now| {
+        let result = source.reindex(self.options, self.call, &mut |now| {
             (self.tell)(IndexStep::Building(kind, Completing::Index(now)));
         })?;
         let all = EnrichOptions::all(self.options.resources);
-        let enriched = enrich::enrich(source, all, self.stop, &mut |now| {
+        let enriched = enrich::enrich(source, all, self.call, &mut |now| {
             (self.tell)(IndexStep::Building(kind, Completing::Ranking(now)));
         });
         let (enriched, failed) = match enriched {
@@ -212,7 +212,7 @@ impl IndexWork<'_> {
             Err(error) if error.is_stopped() => return Err(error),
             Err(error) => (Enriched::default(), Some(error)),
         };
-        let (messages, bytes) = source.store().indexed(source, self.stop);
+        let (messages, bytes) = source.store().indexed(source, self.call);
         let took = begun.elapsed();
         let indexed = Indexed { kind, messages, result, enriched, took, bytes };
         (self.tell)(IndexStep::Indexed(&indexed));
@@ -223,7 +223,7 @@ impl IndexWork<'_> {
     fn encode(&self, report: &mut IndexReport) {
         for source in &report.indexed {
             let progress = |now| (self.tell)(IndexStep::Encoding(source.kind, now));
-            match source.encode(self.options.resources.threads, self.stop, &progress) {
+            match source.encode(self.options.resources.threads, self.call, &progress) {
                 Ok(made) => (self.tell)(IndexStep::VectorsMade(source.kind, made)),
                 Err(error) if error.is_stopped() => {
                     report.failed = Some(error);
@@ -234,7 +234,7 @@ impl IndexWork<'_> {
                     continue;
                 }
             }
-            if source.encoded(self.stop).missing() > 0 {
+            if source.encoded(self.call).missing() > 0 {
                 (self.tell)(IndexStep::VectorsElsewhere);
             }
         }
@@ -242,7 +242,7 @@ impl IndexWork<'_> {
 
     fn encoded(&self) -> Encoded {
         self.sources.present().iter().fold(Encoded::default(), |sum, source| {
-            let Encoded { made, total } = source.encoded(self.stop);
+            let Encoded { made, total } = source.encoded(self.call);
             Encoded { made: sum.made + made, total: sum.total + total }
         })
     }

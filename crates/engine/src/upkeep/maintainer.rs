@@ -29,7 +29,7 @@ use crate::{
     error::Error,
     source::{Source, SourceKind, Sources, Task},
 };
-use verbatim_base::model::Stop;
+use verbatim_base::call::Call;
 use verbatim_chats::{
     db::{self, State},
     import::Export,
@@ -134,14 +134,14 @@ impl Maintainer {
     /// the next poll; `None` to wait for a file event.
     ///
     /// If everything is current, a poll takes about ten system calls per source.
-    pub fn poll(&mut self, stop: &Stop, report: &mut dyn FnMut(UpkeepEvent)) -> Option<Duration> {
-        let mut next = self.follower.poll(&self.sources.current_config(), stop, report);
-        if !stop.requested() {
+    pub fn poll(&mut self, call: &Call, report: &mut dyn FnMut(UpkeepEvent)) -> Option<Duration> {
+        let mut next = self.follower.poll(&self.sources.current_config(), call, report);
+        if !call.stop.requested() {
             self.sources.upkeep_state().set_transcripts_read();
         }
         let present = self.sources.present();
         for kind in SourceKind::ALL {
-            if stop.requested() {
+            if call.stop.requested() {
                 return None;
             }
             let state = &mut self.states[kind as usize];
@@ -149,7 +149,7 @@ impl Maintainer {
                 *state = SourceState::default();
                 continue;
             };
-            let wait = state.poll(&mut SourcePoll { source, stop, report: &mut *report });
+            let wait = state.poll(&mut SourcePoll { source, call, report: &mut *report });
             if matches!(source.task(), Task::Building { .. }) {
                 source.set_task(Task::Idle);
             }
@@ -182,13 +182,13 @@ impl Drop for Maintainer {
 
 struct SourcePoll<'a> {
     source: &'a Source,
-    stop: &'a Stop,
+    call: &'a Call,
     report: &'a mut dyn FnMut(UpkeepEvent),
 }
 
 impl SourceState {
     fn poll(&mut self, poll: &mut SourcePoll<'_>) -> Option<Duration> {
-        let SourcePoll { source, stop, .. } = *poll;
+        let SourcePoll { source, call, .. } = *poll;
         // A cluster maintains its own index.
         let path = source.database()?;
         if self.path != path {
@@ -204,11 +204,11 @@ impl SourceState {
             }
         };
         self.note_state(&state);
-        if source.current_index(stop).is_ok() {
+        if source.current_index(call).is_ok() {
             source.set_task(Task::Idle);
             self.note_current();
             let wait = self.merge_if_due(poll);
-            let is_next = !stop.requested() && wait.is_none();
+            let is_next = !call.stop.requested() && wait.is_none();
             return if is_next { self.enrich(&state, poll) } else { wait };
         }
         if self.hopeless.as_ref() == Some(&state) {
@@ -260,8 +260,8 @@ impl SourceState {
     /// Merges the segments of a current index if a merge is due and the database is quiet. Returns how long to wait
     /// until the next poll; `None` if no merge is due.
     fn merge_if_due(&mut self, poll: &mut SourcePoll<'_>) -> Option<Duration> {
-        let SourcePoll { source, stop, .. } = *poll;
-        if !source.is_merge_due(stop) {
+        let SourcePoll { source, call, .. } = *poll;
+        if !source.is_merge_due(call) {
             return None;
         }
         let now = Instant::now();
@@ -269,7 +269,7 @@ impl SourceState {
         if due > now {
             return Some(due - now);
         }
-        match merge::merge_at_rest(source, RESOURCES, stop) {
+        match merge::merge_at_rest(source, RESOURCES, call) {
             Ok(is_merged) => {
                 if is_merged {
                     self.is_ours = true;
@@ -293,8 +293,8 @@ impl SourceState {
     /// Builds the terms and vectors that a current index lacks. Stops if the database changes,
     /// but only a few times, because otherwise a database with constant writes would never get them.
     fn enrich(&mut self, state: &State, poll: &mut SourcePoll<'_>) -> Option<Duration> {
-        let SourcePoll { source, stop, .. } = *poll;
-        let snapshot = source.current_index(stop).ok()?;
+        let SourcePoll { source, call, .. } = *poll;
+        let snapshot = source.current_index(call).ok()?;
         if self.enriched.as_deref() == Some(snapshot.name()) {
             return None;
         }
@@ -303,7 +303,7 @@ impl SourceState {
             source.set_task(Task::Failed);
             return Some(until - begun);
         }
-        if !self.is_ours && !enrich::is_lacking(source, true, stop) {
+        if !self.is_ours && !enrich::is_lacking(source, true, call) {
             self.enriched = Some(snapshot.name().to_owned());
             return None;
         }
@@ -313,7 +313,7 @@ impl SourceState {
         };
         let task = Task::begun_at(INDEX_SHARE);
         source.set_task(task);
-        let halt = Stop::never();
+        let halt = Call::default();
         let may_wait = self.postponed.interruptions < MAX_INTERRUPTIONS;
         let mut checked = begun;
         let mut check = |progress: EnrichProgress| {
@@ -323,8 +323,8 @@ impl SourceState {
                 checked = Instant::now();
                 source.path().and_then(db::state).ok().as_ref() != Some(state)
             };
-            if has_changed || stop.requested() {
-                halt.request();
+            if has_changed || call.stop.requested() {
+                halt.stop.request();
             }
         };
         let options = EnrichOptions { patience: WORDS_WAIT, ..EnrichOptions::all(RESOURCES) };
@@ -345,7 +345,7 @@ impl SourceState {
                 source.set_task(Task::Elsewhere);
                 return Some(ELSEWHERE);
             }
-            Ok(Err(_)) if halt.requested() => {
+            Ok(Err(_)) if halt.stop.requested() => {
                 self.postponed.interruptions += 1;
                 return Some(Duration::ZERO);
             }
@@ -368,13 +368,13 @@ impl SourceState {
     }
 
     fn refresh(&mut self, state: State, poll: &mut SourcePoll<'_>) -> Option<Duration> {
-        let SourcePoll { source, stop, .. } = *poll;
+        let SourcePoll { source, call, .. } = *poll;
         let begun = Instant::now();
         let options = Reindex { resources: RESOURCES, full: false };
         let task = Task::begun_at(0.0);
         source.set_task(task);
         let mut note = |step: Progress| source.set_task(task.at(INDEX_SHARE * step.share()));
-        let work = AssertUnwindSafe(|| source.reindex(options, stop, &mut note));
+        let work = AssertUnwindSafe(|| source.reindex(options, call, &mut note));
         let Ok(result) = catch_unwind(work) else {
             let reason = "indexing it failed; please report this".to_owned();
             return Some(self.fail(reason, poll));

@@ -9,7 +9,10 @@ use crate::{
     error::{Error, Result},
     source::Source,
 };
-use verbatim_base::{map_faults, model::Stop};
+use verbatim_base::{
+    call::{Call, Stop},
+    map_faults,
+};
 use verbatim_chats::db;
 use verbatim_index::{
     self as index, Build, BuildPlan, Document, Resources, Size, Snapshot, SnapshotBuilder,
@@ -24,22 +27,22 @@ const OVERDUE: f64 = 0.3;
 
 /// Merges the index of a source if a merge is due. Returns whether it was merged. If the database changes
 /// during the merge, the merge is stopped, unless it is overdue.
-pub(crate) fn merge_at_rest(source: &Source, resources: Resources, stop: &Stop) -> Result<bool> {
-    let Ok(snapshot) = source.current_index(stop) else { return Ok(false) };
+pub(crate) fn merge_at_rest(source: &Source, resources: Resources, call: &Call) -> Result<bool> {
+    let Ok(snapshot) = source.current_index(call) else { return Ok(false) };
     let share = unmerged(&snapshot);
     if share <= DUE {
         return Ok(false);
     }
     let path = source.path()?;
     let state = db::state(path)?;
-    let halt = Stop::never();
+    let halt = Call::default();
     let mut check = |_| {
         let moved = share < OVERDUE && db::state(path).is_ok_and(|now| now != state);
-        if moved || stop.requested() {
-            halt.request();
+        if moved || call.stop.requested() {
+            halt.stop.request();
         }
     };
-    match source.merge(resources, &halt, &mut check) {
+    match source.merge(resources, &halt.stop, &mut check) {
         Err(error) if error.is_stopped() => Ok(false),
         merged => merged,
     }
@@ -48,8 +51,8 @@ pub(crate) fn merge_at_rest(source: &Source, resources: Resources, stop: &Stop) 
 impl Source {
     /// Returns whether a merge is due: the index is current, and a large share of its messages is deleted or
     /// in later segments.
-    pub fn is_merge_due(&self, stop: &Stop) -> bool {
-        self.current_index(stop).is_ok_and(|snapshot| unmerged(&snapshot) > DUE)
+    pub fn is_merge_due(&self, call: &Call) -> bool {
+        self.current_index(call).is_ok_and(|snapshot| unmerged(&snapshot) > DUE)
     }
 
     /// Merges all segments of the index into one, even if the index is outdated. Returns false if there was

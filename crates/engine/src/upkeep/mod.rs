@@ -31,7 +31,7 @@ use super::{
     error::{Error, Result},
     source::{FallbackReason, Source, SourceKind, Sources},
 };
-use verbatim_base::model::Stop;
+use verbatim_base::call::Call;
 use verbatim_index::Resources;
 
 /// Wait between two checks whether another process has finished its build.
@@ -91,10 +91,10 @@ impl Upkeep<'_> {
     pub fn reindex(
         &self,
         options: Reindex,
-        stop: &Stop,
+        call: &Call,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Reindexed> {
-        self.sources.export()?.reindex(options, stop, progress)
+        self.sources.export()?.reindex(options, call, progress)
     }
 
     /// Updates the transcript store and refreshes the indexes of all sources, with the files for ranking and, at
@@ -102,11 +102,11 @@ impl Upkeep<'_> {
     pub fn index_all(
         &self,
         options: Reindex,
-        stop: &Stop,
+        call: &Call,
         progress: &dyn Fn(IndexStep<'_>),
     ) -> IndexReport {
         let sources = self.sources;
-        IndexWork { sources, options, is_after_import: false, stop, tell: progress }.run()
+        IndexWork { sources, options, is_after_import: false, call, tell: progress }.run()
     }
 
     /// Does the same as [`Upkeep::index_all`], as after an import: waits for another process that builds the same
@@ -114,12 +114,12 @@ impl Upkeep<'_> {
     pub fn index_after_import(
         &self,
         resources: Resources,
-        stop: &Stop,
+        call: &Call,
         progress: &dyn Fn(IndexStep<'_>),
     ) -> IndexReport {
         let options = Reindex { resources, full: false };
         let sources = self.sources;
-        IndexWork { sources, options, is_after_import: true, stop, tell: progress }.run()
+        IndexWork { sources, options, is_after_import: true, call, tell: progress }.run()
     }
 
     /// Builds all files that ranking a source needs: the index, the terms and, with the built-in model,
@@ -128,7 +128,7 @@ impl Upkeep<'_> {
         &self,
         source: &Source,
         resources: Resources,
-        stop: &Stop,
+        call: &Call,
         progress: &mut dyn FnMut(Completing),
     ) -> Result<()> {
         if source.database().is_none() {
@@ -138,17 +138,17 @@ impl Upkeep<'_> {
         let options = Reindex { resources, full: false };
         let mut indexed = |step: Progress| progress(Completing::Index(step));
         let begun = Instant::now();
-        while let Err(error) = source.reindex(options, stop, &mut indexed) {
+        while let Err(error) = source.reindex(options, call, &mut indexed) {
             match error {
                 Error::Indexing { .. } => {}
                 error if !error.is_contention() => return Err(error),
-                _ if begun.elapsed() < PATIENCE && !stop.requested() => {}
+                _ if begun.elapsed() < PATIENCE && !call.stop.requested() => {}
                 error => return Err(error),
             }
             thread::sleep(ELSEWHERE);
         }
         let is_built_in = source.model().is_built_in();
-        while enrich::is_lacking(source, is_built_in, stop) {
+        while enrich::is_lacking(source, is_built_in, call) {
             let Some(_writing) = source.index_dir()?.lock()? else {
                 thread::sleep(ELSEWHERE);
                 continue;
@@ -156,7 +156,7 @@ impl Upkeep<'_> {
             let mut ranking = |step: EnrichProgress| progress(Completing::Ranking(step));
             let options =
                 EnrichOptions { with_vectors: is_built_in, ..EnrichOptions::all(resources) };
-            enrich::enrich(source, options, stop, &mut ranking)?;
+            enrich::enrich(source, options, call, &mut ranking)?;
             break;
         }
         Ok(())
@@ -167,7 +167,7 @@ impl Upkeep<'_> {
     pub fn index_transcripts_in_passing(
         &self,
         resources: Resources,
-        stop: &Stop,
+        call: &Call,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<()> {
         let present = self.sources.present();
@@ -175,12 +175,12 @@ impl Upkeep<'_> {
         let Some(source) = transcripts.filter(|_| !self.sources.config().leave_indexes) else {
             return Ok(());
         };
-        let Err(why) = source.current_index(stop) else { return Ok(()) };
+        let Err(why) = source.current_index(call) else { return Ok(()) };
         let bytes = fs::metadata(source.path()?).map_or(0, |metadata| metadata.len());
         if IndexNeed::new(source.kind, bytes, &why) != IndexNeed::BySearch {
             return Ok(());
         }
-        match source.reindex(Reindex { resources, full: false }, stop, progress) {
+        match source.reindex(Reindex { resources, full: false }, call, progress) {
             Err(Error::Indexing { .. }) => Ok(()),
             Err(error) if error.is_contention() => Ok(()),
             result => result.map(drop),
@@ -190,10 +190,10 @@ impl Upkeep<'_> {
     /// Updates the transcript store from the files of the transcripts.
     pub fn sync_transcripts(
         &self,
-        stop: &Stop,
+        call: &Call,
         progress: &dyn Fn(ArchiveProgress),
     ) -> Result<ArchiveReport> {
-        Ok(transcripts::sync(&self.sources.current_config(), &mut None, stop, progress)?)
+        Ok(transcripts::sync(&self.sources.current_config(), &mut None, call, progress)?)
     }
 
     /// Returns the folders in which a change may concern a source, whether they exist or not.

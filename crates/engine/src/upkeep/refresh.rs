@@ -19,7 +19,10 @@ use crate::{
     error::{Error, Result},
     source::Source,
 };
-use verbatim_base::{map_faults, model::Stop};
+use verbatim_base::{
+    call::{Call, Stop},
+    map_faults,
+};
 use verbatim_chats::db::{self, Layout, Row, State};
 #[cfg(feature = "cluster")]
 use verbatim_cluster::{self as cluster, Cluster};
@@ -112,7 +115,7 @@ struct Work<'a> {
     state: State,
     writing: &'a Writing,
     resources: Resources,
-    stop: &'a Stop,
+    call: &'a Call,
     /// The number of faults of mapped files before this refresh began.
     faults: u64,
 }
@@ -125,18 +128,18 @@ impl Source {
     pub fn reindex(
         &self,
         options: Reindex,
-        stop: &Stop,
+        call: &Call,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Reindexed> {
-        let done = follow(self, options, true, stop, progress)?;
+        let done = follow(self, options, true, call, progress)?;
         done.ok_or_else(|| db::Error::Unsteady { path: self.address().to_string().into() }.into())
     }
 }
 
 /// Adds the changes of a database to the index of a source. Returns false if a full build is needed.
-pub(crate) fn refresh_changes(source: &Source, resources: Resources, stop: &Stop) -> Result<bool> {
+pub(crate) fn refresh_changes(source: &Source, resources: Resources, call: &Call) -> Result<bool> {
     let options = Reindex { resources, full: false };
-    Ok(follow(source, options, false, stop, &mut |_| ())?.is_some())
+    Ok(follow(source, options, false, call, &mut |_| ())?.is_some())
 }
 
 /// Refreshes an index. Returns `None` if a full build is needed and not allowed.
@@ -144,20 +147,20 @@ fn follow(
     source: &Source,
     options: Reindex,
     may_build: bool,
-    stop: &Stop,
+    call: &Call,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Option<Reindexed>> {
     let begun = Instant::now();
     #[cfg(feature = "cluster")]
     if let Some(cluster) = source.store().cluster() {
         let address = source.address().to_string();
-        let build = || rebuild(cluster, Path::new(&address), options, stop, progress);
+        let build = || rebuild(cluster, Path::new(&address), options, &call.stop, progress);
         return may_build.then(build).transpose();
     }
     let path = source.path()?;
     let index_dir = source.index_dir()?;
     if !options.full
-        && let Ok(snapshot) = source.current_index(stop)
+        && let Ok(snapshot) = source.current_index(call)
     {
         // The process that published the snapshot may have been killed before it cleaned up.
         if let Ok(Some(writing)) = index_dir.lock() {
@@ -170,7 +173,7 @@ fn follow(
         let state = db::settled(path)?;
         let resources = options.resources;
         let faults = map_faults::count();
-        let work = Work { path, state, writing: &writing, resources, stop, faults };
+        let work = Work { path, state, writing: &writing, resources, call, faults };
         let earlier = (!options.full)
             .then(|| index_dir.current().and_then(|current| index_dir.open(&current).ok()))
             .flatten();
@@ -282,7 +285,7 @@ impl Work<'_> {
     /// Compares the database with an earlier snapshot, and adds the changes.
     fn update(&self, snapshot: &Snapshot, progress: &mut dyn FnMut(Progress)) -> Result<Update> {
         progress(Progress::Comparing);
-        let compared = diff::compare(self.path, snapshot, &|| self.is_same_as(snapshot), self.stop);
+        let compared = diff::compare(self.path, snapshot, &|| self.is_same_as(snapshot), self.call);
         let difference = match self.steady(compared.map(Some))? {
             None | Some(Compared::Unsteady) => return Ok(Update::Unsteady),
             Some(Compared::TooMuch) => return Ok(Update::TooMuch),
@@ -300,7 +303,7 @@ impl Work<'_> {
     /// Builds a snapshot of the whole database; `None` if the database changed meanwhile.
     fn build(&self, progress: &mut dyn FnMut(Progress)) -> Result<Option<(Size, usize, PathBuf)>> {
         let order = self.order(progress)?;
-        let database = db::open(self.path, self.stop)?;
+        let database = db::open(self.path, self.call)?;
         let mut rows = row_reader(&database)?;
         let conversations = rows.conversations()?;
         let mut reading = Reading {
@@ -357,7 +360,7 @@ impl Work<'_> {
         thread::scope(|scope| {
             let (sender, receiver) = mpsc::channel();
             let sort = || -> Result<Vec<[i64; 2]>> {
-                let database = db::open(self.path, self.stop)?;
+                let database = db::open(self.path, self.call)?;
                 let rows = row_reader(&database)?;
                 total.store(rows.count()?, Ordering::Relaxed);
                 Ok(rows.order(&seen)?)
@@ -403,7 +406,7 @@ impl Work<'_> {
             return Ok(true);
         }
         difference.fresh.sort_unstable();
-        let database = db::open(self.path, self.stop)?;
+        let database = db::open(self.path, self.call)?;
         let rows = row_reader(&database)?;
         let keys: Vec<i64> = difference.fresh.iter().map(|place| place.0.2).collect();
         let conversation_of: HashMap<i64, i64> =
@@ -466,8 +469,8 @@ impl Work<'_> {
         let mut layout: Option<Layout> = None;
         while !order.as_slice().is_empty() {
             let database = match &layout {
-                Some(layout) => db::open_again(self.path, layout, self.stop)?,
-                None => db::open(self.path, self.stop)?,
+                Some(layout) => db::open_again(self.path, layout, self.call)?,
+                None => db::open(self.path, self.call)?,
             };
             layout.get_or_insert_with(|| database.layout().clone());
             let mut rows = row_reader(&database)?;
@@ -485,7 +488,7 @@ impl Work<'_> {
                 }
                 done += 1;
                 if done % 256 == 0 {
-                    self.stop.check(db::Error::Stopped)?;
+                    self.call.stop.check(db::Error::Stopped)?;
                     if slice.elapsed() > SLICE {
                         break;
                     }
@@ -498,7 +501,7 @@ impl Work<'_> {
             }
             progress(Progress::Reading { done, total, bytes });
         }
-        let size = build.finish(self.stop, |share| progress(Progress::Writing(share)))?;
+        let size = build.finish(&self.call.stop, |share| progress(Progress::Writing(share)))?;
         Ok(Some((size, is_plain)))
     }
 }
@@ -604,8 +607,8 @@ mod tests {
     #[test]
     fn how_far_the_order_is_can_be_told() {
         let export = TestExport::of(&["red", "green", "blue"]);
-        let (source, stop) = (export.engine.sources().remove(0), Stop::never());
-        let database = db::open(source.path().unwrap(), &stop).unwrap();
+        let (source, call) = (export.engine.sources().remove(0), Call::default());
+        let database = db::open(source.path().unwrap(), &call).unwrap();
         let (rows, seen) = (row_reader(&database).unwrap(), Arc::default());
         assert_eq!(rows.count().unwrap(), 3);
         assert_eq!(rows.order(&seen).unwrap().len(), 3);
@@ -615,13 +618,13 @@ mod tests {
         let mut told = Vec::new();
         let resources = Resources { memory: 64 << 20, threads: 1 };
         let options = Reindex { resources, full: false };
-        source.reindex(options, &stop, &mut |now| told.push(now)).unwrap();
+        source.reindex(options, &call, &mut |now| told.push(now)).unwrap();
         assert_eq!(told[0], Progress::Ordering { done: 0, total: 0 });
         assert!(told.iter().map(|now| now.share()).is_sorted(), "{told:?}");
         assert!(told.iter().any(|now| matches!(now, Progress::Reading { total: 3, .. })));
         export.add(3, "white");
         let mut told = Vec::new();
-        source.reindex(options, &stop, &mut |now| told.push(now)).unwrap();
+        source.reindex(options, &call, &mut |now| told.push(now)).unwrap();
         assert_eq!(told[0], Progress::Comparing);
     }
 }

@@ -1,7 +1,7 @@
 //! Numbers of messages by role, day and model, and the span of their times.
 
 use proptest::{collection::vec, prelude::*};
-use verbatim_base::model::{Instant, Stop};
+use verbatim_base::{call::Call, model::Instant};
 use verbatim_engine::{Counts, Scope};
 
 use crate::{
@@ -47,12 +47,12 @@ fn agree(database: &Database, scopes: &[Scope]) -> Counts {
     drop(oracle);
     for subject in subjects_of(database) {
         let reader = subject.open(database);
-        let stop = Stop::never();
+        let call = Call::default();
         for (scope, expected) in scopes.iter().zip(&expected) {
-            let counts = reader.count(scope, &day, &stop).expect("counts");
+            let counts = reader.count(scope, &day, &call).expect("counts");
             assert_eq!(counts, *expected, "{}: {scope:?}", subject.name());
         }
-        let span = reader.span(&stop).expect("a span");
+        let span = reader.span(&call).expect("a span");
         assert_eq!(span, expected[0].first.zip(expected[0].last), "{}", subject.name());
     }
     expected.into_iter().next().expect("the counts of all messages")
@@ -133,6 +133,6 @@ fn conversations_projects_and_sessions_are_counted_apart() {
     let subjects = subjects_of(&database);
     let Some(subject) = subjects.first() else { return };
     let reader = subject.open(&database);
-    let counts = reader.count(&scopes[1], &Instant::day, &Stop::never()).expect("counts");
+    let counts = reader.count(&scopes[1], &Instant::day, &Call::default()).expect("counts");
     assert_eq!(counts.conversations, [("b".to_owned(), 1)].into());
 }

@@ -3,7 +3,10 @@
 use std::ops::ControlFlow;
 
 use proptest::{collection::vec, prelude::*};
-use verbatim_base::model::{Hit, Request, Stop};
+use verbatim_base::{
+    call::Call,
+    model::{Hit, Request},
+};
 use verbatim_engine::{FallbackReason, SearchPlan};
 
 use crate::{
@@ -122,7 +125,7 @@ fn roles_are_compared_as_their_column_says() {
         assert_eq!(agree(&database, &requests), expected, "{schema:?}");
         let source = database.source();
         crate::reindex(&source);
-        let (_, plan) = hits(&*source.reader(&Stop::never()), &requests[0]);
+        let (_, plan) = hits(&*source.reader(&Call::default()), &requests[0]);
         assert!(matches!(plan, SearchPlan::ByLike { why: FallbackReason::RoleColumn, .. }));
     }
 }
@@ -176,7 +179,7 @@ fn a_role_that_is_unclear_is_answered_by_like() {
         let roles = roles.iter().map(|role| (*role).to_owned()).collect();
         let request = Request { roles, ..asking("red") };
         let mut found: Vec<Hit<'static>> = Vec::new();
-        let plan = source.exact(&request, &Stop::never(), &mut |hit| {
+        let plan = source.exact(&request, &Call::default(), &mut |hit| {
             found.push(hit);
             ControlFlow::Continue(())
         });

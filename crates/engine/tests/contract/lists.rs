@@ -7,7 +7,7 @@ use std::{
 };
 
 use proptest::{collection::vec, option, prelude::*, sample::select};
-use verbatim_base::model::Stop;
+use verbatim_base::call::Call;
 use verbatim_engine::{About, Listing, Reader, Scope, SourceKind};
 
 use crate::{
@@ -19,7 +19,7 @@ use crate::{
 };
 
 fn list(reader: &dyn Reader, scope: &Scope) -> Box<dyn Listing> {
-    reader.list(scope, &Stop::never()).expect("a list")
+    reader.list(scope, &Call::default()).expect("a list")
 }
 
 /// Returns the content of a list; every way to list must give the same.

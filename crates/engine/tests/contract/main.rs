@@ -21,7 +21,7 @@ mod writers;
 use std::{fs, io::Write, path::Path, sync::Arc};
 
 use rusqlite::Connection;
-use verbatim_base::model::{Request, Stop};
+use verbatim_base::{call::Call, model::Request};
 use verbatim_engine::{FallbackReason, LiveReader, Reader, SearchPlan, Source};
 
 use database::Database;
@@ -152,12 +152,12 @@ fn columns(connection: &Connection) -> String {
 }
 
 fn enrich(source: &Source) {
-    source.enrich(RESOURCES, &Stop::never(), &mut |_, _| {}).expect("terms and vectors");
+    source.enrich(RESOURCES, &Call::default(), &mut |_, _| {}).expect("terms and vectors");
 }
 
 /// Returns the reader of a source, which must be that of its index.
 fn by_index(source: &Source) -> Arc<dyn Reader> {
-    let reader = source.reader(&Stop::never());
+    let reader = source.reader(&Call::default());
     let request = Request { limit: Some(0), ..Request::default() };
     let (_, plan) = hits(&*reader, &request);
     assert!(matches!(plan, SearchPlan::ByIndex { .. }), "{plan:?}");

@@ -11,7 +11,10 @@ use proptest::{
 };
 use unicode_normalization::{UnicodeNormalization, char::is_combining_mark};
 use unicode_segmentation::UnicodeSegmentation;
-use verbatim_base::model::{Hit, Matching, Request, Stop};
+use verbatim_base::{
+    call::Call,
+    model::{Hit, Matching, Request},
+};
 use verbatim_engine::{Rendered, SearchPlan};
 use verbatim_text::matcher::Matchers;
 
@@ -530,14 +533,14 @@ fn plans_say_whether_everything_was_read() {
 #[test]
 fn a_stop_ends_every_way_to_match() {
     let database = sentences_database();
-    let stop = Stop::never();
-    stop.request();
+    let call = Call::default();
+    call.stop.request();
     for subject in subjects_of(&database) {
         let reader = subject.open(&database);
         for text in [r"\d\d\d", "x*", "user_id", "no such text"] {
             let request = asking(Matching::Regex, text);
             let mut sink = Rendered::new(|_: Hit<'_>| Some(()), |()| ControlFlow::Continue(()));
-            let outcome = reader.search(&request, &stop, &mut sink);
+            let outcome = reader.search(&request, &call, &mut sink);
             // A search that reads nothing may end before it checks the stop.
             let is_right = match outcome {
                 Ok(_) => text == "no such text",

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use verbatim_base::model::Stop;
+use verbatim_base::call::{Call, Stop};
 use verbatim_engine::{
     Messages, Reader, Scope, SourceKind,
     scoring::{Concept, Nearness, Scale, Scorer, VectorWeights, idf},
@@ -107,15 +107,15 @@ struct Ranked {
 
 /// Ranks one source alone; checks the properties that every answer has.
 fn rank(reader: &dyn Reader, scope: &Scope, text: &str, vector: Option<Vec<f32>>) -> Vec<Ranked> {
-    let stop = Stop::never();
-    let scorer = reader.scorer(scope, &stop).expect("an answer").expect("it can rank");
+    let call = Call::default();
+    let scorer = reader.scorer(scope, &call).expect("an answer").expect("it can rank");
     assert_eq!(scorer.missing(), (0, 0));
     let concept = concept(&*scorer, text, vector);
-    let opened = scorer.open(&concept, &stop).expect("a scorer of the concept");
+    let opened = scorer.open(&concept, &call).expect("a scorer of the concept");
     let weights = VectorWeights { model: 1.0, encoder: 0.0 };
     let candidates = |depth| {
-        let by_terms = opened.by_terms(depth, &stop).expect("candidates");
-        let by_vector = opened.by_vector(weights, depth, &stop).expect("candidates");
+        let by_terms = opened.by_terms(depth, &call).expect("candidates");
+        let by_vector = opened.by_vector(weights, depth, &call).expect("candidates");
         assert_eq!(by_vector.not_encoded, []);
         let all = concept.terms.iter().map(|term| term.weight).sum::<f32>();
         assert!((0.0..=all + 1e-4).contains(&by_terms.covered), "{} of {all}", by_terms.covered);
@@ -141,7 +141,7 @@ fn rank(reader: &dyn Reader, scope: &Scope, text: &str, vector: Option<Vec<f32>>
     };
     let found = by_terms.iter().chain(&by_vector);
     let mut doc_ids = found.map(|(doc_id, _)| *doc_id);
-    let mut scores = opened.scores(&mut doc_ids, &scale, &stop).expect("scores");
+    let mut scores = opened.scores(&mut doc_ids, &scale, &call).expect("scores");
     scores.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
     let mut read: HashMap<String, Box<dyn Messages>> = HashMap::new();
     let ranked = scores.into_iter().map(|(doc_id, score)| {
@@ -153,7 +153,7 @@ fn rank(reader: &dyn Reader, scope: &Scope, text: &str, vector: Option<Vec<f32>>
         let conversation = scorer.conversation(doc_id).expect("it is in a conversation");
         assert_eq!(scorer.about(conversation).id, hit.conversation_id);
         let messages = read.entry(hit.conversation_id.to_string()).or_insert_with(|| {
-            reader.read(&hit.conversation_id, false, &stop).expect("reads").expect("is")
+            reader.read(&hit.conversation_id, false, &call).expect("reads").expect("is")
         });
         assert_eq!(scorer.turn(doc_id).map(|turn| turn as usize), messages.turn_of(&hit));
         Ranked {
@@ -176,7 +176,7 @@ fn rank(reader: &dyn Reader, scope: &Scope, text: &str, vector: Option<Vec<f32>>
 fn rankers(database: &Database) -> Vec<(&'static str, std::sync::Arc<dyn Reader>)> {
     let opened = subjects_of(database).into_iter().map(|subject| {
         let reader = subject.open_to_rank(database);
-        let scorer = reader.scorer(&Scope::default(), &Stop::never()).expect("an answer");
+        let scorer = reader.scorer(&Scope::default(), &Call::default()).expect("an answer");
         assert_eq!(scorer.is_some(), subject.can_rank(), "{}", subject.name());
         subject.can_rank().then_some((subject.name(), reader))
     });
@@ -329,7 +329,8 @@ fn statistics_add_up() {
         let (mut messages, mut frequencies) = (0, vec![0u64; terms.len()]);
         for n in 0..6 {
             let scope = Scope { conversation: Some(format!("c{n}")), ..Scope::default() };
-            let scorer = reader.scorer(&scope, &Stop::never()).expect("an answer").expect("ranks");
+            let scorer =
+                reader.scorer(&scope, &Call::default()).expect("an answer").expect("ranks");
             let statistics = scorer.statistics(&terms).expect("statistics");
             messages += statistics.messages;
             assert!(statistics.tokens >= statistics.messages, "{name}");
@@ -337,7 +338,7 @@ fn statistics_add_up() {
             sums.for_each(|(sum, here)| *sum += u64::from(here));
         }
         assert_eq!((messages, &frequencies), (total, &expected), "{name}");
-        let scorer = reader.scorer(&Scope::default(), &Stop::never()).expect("an answer");
+        let scorer = reader.scorer(&Scope::default(), &Call::default()).expect("an answer");
         let scorer = scorer.expect("ranks");
         let all = scorer.statistics(&terms).expect("statistics");
         // Deleted messages count until segments are merged.
@@ -353,13 +354,13 @@ fn statistics_add_up() {
 fn a_stop_ends_ranking() {
     let database = database();
     for (name, reader) in rankers(&database) {
-        let scorer = reader.scorer(&Scope::default(), &Stop::never()).expect("an answer");
+        let scorer = reader.scorer(&Scope::default(), &Call::default()).expect("an answer");
         let scorer = scorer.expect("ranks");
         let concept = concept(&*scorer, "river garden", None);
-        let opened = scorer.open(&concept, &Stop::never()).expect("a scorer of the concept");
-        let stop = Stop::never();
-        stop.request();
-        let candidates = opened.by_terms(DEPTH, &stop);
+        let opened = scorer.open(&concept, &Call::default()).expect("a scorer of the concept");
+        let call = Call::default();
+        call.stop.request();
+        let candidates = opened.by_terms(DEPTH, &call);
         assert!(candidates.is_err_and(|error| error.is_stopped()), "{name}");
     }
 }

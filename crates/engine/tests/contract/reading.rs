@@ -1,7 +1,7 @@
 //! Conversations in reading order.
 
 use proptest::prelude::*;
-use verbatim_base::model::{Hit, Stop};
+use verbatim_base::{call::Call, model::Hit};
 use verbatim_engine::Messages;
 
 use crate::{
@@ -39,7 +39,7 @@ fn agree(database: &Database) {
         let reader = subject.open(database);
         for ((id, raw), expected) in questions.iter().zip(&expected) {
             let name = format!("{}: {id}, raw: {raw}", subject.name());
-            let messages = reader.read(id, *raw, &Stop::never()).expect("an answer");
+            let messages = reader.read(id, *raw, &Call::default()).expect("an answer");
             assert_eq!(messages.is_some(), !expected.is_empty(), "{name}");
             if let Some(messages) = messages {
                 assert_same(&*messages, expected, &name);

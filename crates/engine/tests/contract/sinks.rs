@@ -3,7 +3,10 @@
 
 use std::{collections::HashSet, ops::ControlFlow, sync::Arc};
 
-use verbatim_base::model::{Hit, Instant, Request, Stop};
+use verbatim_base::{
+    call::Call,
+    model::{Hit, Instant, Request},
+};
 use verbatim_engine::{ConversationIds, Error, Reader, Scope, SearchPlan, Sink, SourceKind};
 
 use crate::{
@@ -69,7 +72,7 @@ impl Sink for Recorder<'_> {
         Some(Arc::new(SourceKind::ALL.map(|kind| (kind, ids.clone())).into()))
     }
 
-    fn confirm(&mut self, _: &Stop) -> ControlFlow<()> {
+    fn confirm(&mut self, _: &Call) -> ControlFlow<()> {
         assert!(!self.is_over, "a confirmation after the sink broke off");
         self.shown.append(&mut self.held);
         self.is_over = self.shown.len() >= self.wanted;
@@ -91,7 +94,7 @@ fn a_sink_that_breaks_off_gets_no_more() {
         for wanted in [1, 300, 700, MESSAGES, usize::MAX] {
             let mut on_take = |_| ();
             let mut sink = Recorder::new(wanted, &mut on_take);
-            reader.search(&request(), &Stop::never(), &mut sink).expect("an answer");
+            reader.search(&request(), &Call::default(), &mut sink).expect("an answer");
             let name = subject.name();
             assert!(sink.held.is_empty(), "{name} left {} hits unconfirmed", sink.held.len());
             assert!(sink.shown.len() >= wanted.min(MESSAGES), "{name}: {}", sink.shown.len());
@@ -117,7 +120,7 @@ fn nothing_is_shown_of_files_that_were_damaged() {
                 }
             };
             let mut sink = Recorder::new(usize::MAX, &mut on_take);
-            let answer = reader.search(&request(), &Stop::never(), &mut sink);
+            let answer = reader.search(&request(), &Call::default(), &mut sink);
             let Recorder { shown, held, .. } = sink;
             let name = subject.name();
             assert!(held.is_empty(), "{name} left hits that are neither confirmed nor discarded");
@@ -159,7 +162,7 @@ fn like_goes_on_where_an_index_fails() {
                 }
             };
             let mut sink = Recorder { only, ..Recorder::new(usize::MAX, &mut on_take) };
-            let plan = source.search(&request(), &Stop::never(), &mut sink).expect("an answer");
+            let plan = source.search(&request(), &Call::default(), &mut sink).expect("an answer");
             assert_eq!(sink.shown, expected);
             let is_by_index = matches!(plan, SearchPlan::ByIndex { .. });
             assert_eq!(is_by_index, sink.discarded == 0, "{plan:?}");
@@ -181,12 +184,12 @@ fn a_stop_that_was_requested_before_ends_a_search() {
     for subject in subjects_of(&database) {
         let reader = subject.open(&database);
         for text in ["thing", "no such thing", "%", ""] {
-            let stop = Stop::never();
-            stop.request();
+            let call = Call::default();
+            call.stop.request();
             let request = Request { text: text.to_owned(), ..Request::default() };
             let mut on_take = |_| ();
             let mut sink = Recorder::new(usize::MAX, &mut on_take);
-            let answer = reader.search(&request, &stop, &mut sink);
+            let answer = reader.search(&request, &call, &mut sink);
             assert_stopped(answer, subject.name());
         }
     }
@@ -199,14 +202,14 @@ fn a_stop_during_a_search_ends_it() {
     for subject in subjects_of(&database) {
         let reader = subject.open(&database);
         for at in [1, 256, 300, 600] {
-            let stop = Stop::never();
+            let call = Call::default();
             let mut on_take = |taken| {
                 if taken == at {
-                    stop.request();
+                    call.stop.request();
                 }
             };
             let mut sink = Recorder::new(usize::MAX, &mut on_take);
-            let answer = reader.search(&request(), &stop, &mut sink);
+            let answer = reader.search(&request(), &call, &mut sink);
             assert_stopped(answer, subject.name());
             assert!(sink.taken < at + 300, "{}: {} hits", subject.name(), sink.taken);
             assert_eq!(sink.shown, expected[..sink.shown.len()], "{}", subject.name());
@@ -220,24 +223,24 @@ fn a_stop_ends_the_other_questions() {
     let database = database();
     for subject in subjects_of(&database) {
         let reader: &dyn Reader = &*subject.open(&database);
-        let (before, stop) = (Stop::never(), Stop::never());
-        stop.request();
+        let (before, call) = (Call::default(), Call::default());
+        call.stop.request();
         let scope = Scope::default();
         let name = subject.name();
-        match reader.list(&scope, &stop) {
+        match reader.list(&scope, &call) {
             Ok(listing) => assert_eq!(listing.len(), 2, "{name}"),
             Err(error) => assert!(error.is_stopped(), "{name}: {error}"),
         }
-        match reader.read("c0", false, &stop) {
+        match reader.read("c0", false, &call) {
             Ok(messages) => assert_eq!(messages.expect("c0").turns(), MESSAGES / 2, "{name}"),
             Err(error) => assert!(error.is_stopped(), "{name}: {error}"),
         }
-        let count = |stop: &Stop| reader.count(&scope, &Instant::day, stop);
-        match count(&stop) {
+        let count = |call: &Call| reader.count(&scope, &Instant::day, call);
+        match count(&call) {
             Ok(counts) => assert_eq!(counts, count(&before).expect("counts"), "{name}"),
             Err(error) => assert!(error.is_stopped(), "{name}: {error}"),
         }
-        match reader.span(&stop) {
+        match reader.span(&call) {
             Ok(span) => assert_eq!(span, reader.span(&before).expect("a span"), "{name}"),
             Err(error) => assert!(error.is_stopped(), "{name}: {error}"),
         }

@@ -6,7 +6,10 @@ use std::{
     sync::Arc,
 };
 
-use verbatim_base::model::{Hit, Request, Stop};
+use verbatim_base::{
+    call::Call,
+    model::{Hit, Request},
+};
 use verbatim_engine::{
     ConversationIds, Reader, Reindex, Rendered, SearchPlan, Sink, Source, SourceKind,
 };
@@ -52,7 +55,7 @@ pub(crate) trait Subject: Sync {
 /// Brings the index of a source up to date.
 pub(crate) fn reindex(source: &Source) {
     let options = Reindex { resources: RESOURCES, full: false };
-    source.reindex(options, &Stop::never(), &mut |_| {}).expect("an index");
+    source.reindex(options, &Call::default(), &mut |_| {}).expect("an index");
 }
 
 /// Returns the hits of a request, and how they were found.
@@ -65,7 +68,7 @@ pub(crate) fn hits(reader: &dyn Reader, request: &Request) -> (Vec<Hit<'static>>
             std::ops::ControlFlow::Continue(())
         },
     );
-    let plan = reader.search(request, &Stop::never(), &mut sink).expect("an answer");
+    let plan = reader.search(request, &Call::default(), &mut sink).expect("an answer");
     (found, plan)
 }
 
@@ -84,7 +87,7 @@ impl Sink for SinkOfSome {
         }
     }
 
-    fn confirm(&mut self, _: &Stop) -> ControlFlow<()> {
+    fn confirm(&mut self, _: &Call) -> ControlFlow<()> {
         self.found.append(&mut self.held);
         ControlFlow::Continue(())
     }
@@ -105,7 +108,7 @@ fn agree_on_some(name: &str, reader: &dyn Reader, request: &Request, all: &[Hit<
     let expected: Vec<_> = all.iter().filter(|hit| ids.contains(&*hit.conversation_id)).collect();
     let only = Arc::new(SourceKind::ALL.map(|kind| (kind, ids.clone())).into());
     let mut sink = SinkOfSome { only, held: Vec::new(), found: Vec::new() };
-    reader.search(request, &Stop::never(), &mut sink).expect("an answer");
+    reader.search(request, &Call::default(), &mut sink).expect("an answer");
     assert_eq!(sink.found.iter().collect::<Vec<_>>(), expected, "{name}, some: {request:?}");
 }
 

@@ -9,7 +9,10 @@ use std::{
 };
 
 use rusqlite::{Connection, params};
-use verbatim_base::model::{Hit, Instant, Request, Stop};
+use verbatim_base::{
+    call::Call,
+    model::{Hit, Instant, Request},
+};
 use verbatim_engine::{Engine, Reader, Reindex, Scope, Source, SourceKind};
 
 use crate::{
@@ -72,7 +75,7 @@ fn state_of<'h>(hits: impl Iterator<Item = Hit<'h>>) -> i64 {
 fn searched(source: &Source) -> i64 {
     let request = Request { text: "thing".to_owned(), ..Request::default() };
     let mut hits = Vec::new();
-    let answer = source.exact(&request, &Stop::never(), &mut |hit| {
+    let answer = source.exact(&request, &Call::default(), &mut |hit| {
         hits.push(hit);
         ControlFlow::Continue(())
     });
@@ -81,13 +84,13 @@ fn searched(source: &Source) -> i64 {
 }
 
 fn read(reader: &dyn Reader) -> i64 {
-    let messages = reader.read("c", false, &Stop::never()).expect("an answer").expect("c");
+    let messages = reader.read("c", false, &Call::default()).expect("an answer").expect("c");
     state_of((0..messages.turns()).map(|turn| messages.message(turn)))
 }
 
 /// Returns the state of a list and of the counts.
 fn listed(reader: &dyn Reader) -> i64 {
-    let listing = reader.list(&Scope::default(), &Stop::never()).expect("a list");
+    let listing = reader.list(&Scope::default(), &Call::default()).expect("a list");
     assert_eq!(listing.len(), 1);
     let about = listing.about(0);
     let state = i64::from(about.turns) - MESSAGES - 1;
@@ -97,7 +100,7 @@ fn listed(reader: &dyn Reader) -> i64 {
 }
 
 fn counted(reader: &dyn Reader) -> i64 {
-    let counts = reader.count(&Scope::default(), &Instant::day, &Stop::never()).expect("counts");
+    let counts = reader.count(&Scope::default(), &Instant::day, &Call::default()).expect("counts");
     let state = counts.roles["user"] as i64 - MESSAGES - 1;
     assert_eq!(counts.last.map(|last| last.seconds), Some(state));
     state
@@ -126,7 +129,7 @@ fn while_written(journal: &str, ask: impl Fn(&Engine, &Source) -> i64) {
             while !is_over.load(SeqCst) {
                 let options = Reindex { resources: RESOURCES, full: false };
                 // The refresh may fail, because the database changes all the time.
-                drop(source.reindex(options, &Stop::never(), &mut |_| {}));
+                drop(source.reindex(options, &Call::default(), &mut |_| {}));
                 thread::sleep(Duration::from_millis(5));
             }
         });
@@ -158,7 +161,7 @@ fn searches_are_of_one_state_with_a_rollback_journal() {
 fn other_questions_are_of_one_state_with_a_log() {
     let turn = AtomicI64::new(0);
     while_written("wal", |_, source| {
-        let reader = source.reader(&Stop::never());
+        let reader = source.reader(&Call::default());
         [read, listed, counted][turn.fetch_add(1, SeqCst) as usize % 3](&*reader)
     });
 }
@@ -167,7 +170,7 @@ fn other_questions_are_of_one_state_with_a_log() {
 fn other_questions_are_of_one_state_with_a_rollback_journal() {
     let turn = AtomicI64::new(0);
     while_written("delete", |_, source| {
-        let reader = source.reader(&Stop::never());
+        let reader = source.reader(&Call::default());
         [read, listed, counted][turn.fetch_add(1, SeqCst) as usize % 3](&*reader)
     });
 }
@@ -185,7 +188,9 @@ fn an_open_reader_answers_one_state() {
         // A reader that is already open must not see later writes.
         let opened: Vec<_> = readers
             .iter()
-            .map(|(_, reader)| reader.read("c", false, &Stop::never()).expect("reads").expect("c"))
+            .map(|(_, reader)| {
+                reader.read("c", false, &Call::default()).expect("reads").expect("c")
+            })
             .collect();
         write(&connection, 1);
         for ((name, reader), messages) in readers.iter().zip(opened) {
@@ -200,6 +205,6 @@ fn an_open_reader_answers_one_state() {
         }
         let source = database.source();
         assert_eq!(searched(&source), 1, "the index of state 0 is not used");
-        assert_eq!(read(&*source.reader(&Stop::never())), 1);
+        assert_eq!(read(&*source.reader(&Call::default())), 1);
     }
 }

@@ -8,7 +8,10 @@ use std::{
 use proptest::{collection::vec, option, prelude::*, sample::select};
 use rusqlite::{Connection, params, types::Value};
 use tempfile::TempDir;
-use verbatim_base::model::{Hit, Instant, Matching, Request, Stop};
+use verbatim_base::{
+    call::Call,
+    model::{Hit, Instant, Matching, Request},
+};
 use verbatim_engine::{Config, Engine, FallbackReason, Reindex, Reindexed, SearchPlan};
 use verbatim_index::Resources;
 
@@ -269,14 +272,14 @@ fn reindex(engine: &Engine, full: bool) -> Reindexed {
     let resources = Resources { memory: 64 << 20, threads: 2 };
     engine
         .upkeep()
-        .reindex(Reindex { resources, full }, &Stop::never(), &mut |_| {})
+        .reindex(Reindex { resources, full }, &Call::default(), &mut |_| {})
         .expect("the database can be indexed")
 }
 
 fn ask(engine: &Engine, request: &Request) -> (Vec<Hit<'static>>, SearchPlan) {
     let mut hits = Vec::new();
     let answered = engine
-        .exact(request, &Stop::never(), &mut |hit| {
+        .exact(request, &Call::default(), &mut |hit| {
             hits.push(hit);
             ControlFlow::Continue(())
         })
@@ -715,11 +718,11 @@ fn a_write_that_leaves_no_trace_in_times_and_lengths_is_seen() {
 fn a_search_by_index_stops_when_told_to() {
     let pair = Pair::of(&words(&["a", "b", "c"]), &wordy(3_000));
     let request = Request { text: "_".to_owned(), ..Request::default() };
-    let stop = Stop::never();
+    let call = Call::default();
     let mut hits = 0;
-    let result = pair.with.exact(&request, &stop, &mut |_| {
+    let result = pair.with.exact(&request, &call, &mut |_| {
         hits += 1;
-        stop.request();
+        call.stop.request();
         ControlFlow::Continue(())
     });
     assert!(result.is_err_and(|error| error.is_stopped()));

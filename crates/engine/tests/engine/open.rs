@@ -13,7 +13,7 @@ use std::{
 };
 
 use rusqlite::{Connection, config::DbConfig};
-use verbatim_base::model::{Request, Stop};
+use verbatim_base::{call::Call, model::Request};
 use verbatim_chats::db;
 use verbatim_engine::Engine;
 
@@ -28,7 +28,7 @@ fn beside(path: &Path, suffix: &str) -> PathBuf {
 fn contents(engine: &Engine) -> Result<Vec<String>, String> {
     let mut contents = Vec::new();
     engine
-        .exact(&Request::default(), &Stop::never(), &mut |hit| {
+        .exact(&Request::default(), &Call::default(), &mut |hit| {
             contents.push(hit.content.into_owned());
             ControlFlow::Continue(())
         })
@@ -210,9 +210,9 @@ fn a_lock_is_waited_for_until_called_off() {
     let (_home, path) = folder_with("a.db");
     let writer = database(&path, &["red"]);
     writer.execute_batch("BEGIN EXCLUSIVE").unwrap();
-    let stop = Stop::after(Duration::from_millis(100));
+    let call = Call::default().within(Duration::from_millis(100));
     let begun = Instant::now();
-    let answer = db::open(&path, &stop);
+    let answer = db::open(&path, &call);
     assert!(matches!(answer, Err(db::Error::Stopped)), "{answer:?}");
     assert!(begun.elapsed() < Duration::from_secs(4), "{:?}", begun.elapsed());
     thread::scope(|scope| {
@@ -248,7 +248,7 @@ fn one_reader_does_not_drop_the_locks_of_another() {
     let (_home, path) = folder_with("a.db");
     drop(database(&path, &["red"]));
     assert!(another_process_can_write(&path));
-    let reading = db::open(&path, &Stop::never()).unwrap();
+    let reading = db::open(&path, &Call::default()).unwrap();
     assert!(!another_process_can_write(&path));
     assert!(contents(&engine(&path)).is_ok());
     assert!(!another_process_can_write(&path), "the second reader dropped the first one's lock");
@@ -335,7 +335,7 @@ fn replaced_between_questions() {
 /// Reads a database while `meddle` changes it during the first attempt; returns the rows.
 fn reads_while(path: &Path, meddle: impl Fn()) -> Vec<String> {
     let mut attempts = 0;
-    let hits = db::read(path, &Stop::never(), |database| {
+    let hits = db::read(path, &Call::default(), |database| {
         attempts += 1;
         if attempts == 1 {
             meddle();

@@ -14,7 +14,7 @@ use std::{
 
 use rusqlite::Connection;
 use serde_json::{Value, json};
-use verbatim_base::model::Stop;
+use verbatim_base::call::{Call, Stop};
 use verbatim_embed::{EmbedProgress, Error, Key, Model, Provider, Remote, Texts, prune_caches};
 use verbatim_engine::{Config, Engine, Reindex};
 use verbatim_index::{self as index, Resources, VectorOptions, Vectors};
@@ -208,11 +208,11 @@ fn build(
     segment: &Path,
     model: &Model,
     texts: &[String],
-    stop: &Stop,
+    call: &Call,
     progress: &mut dyn FnMut(EmbedProgress),
 ) -> Result<Vectors, Box<dyn std::error::Error>> {
     let options = VectorOptions::default();
-    crate::build_vectors::build_with(segment, model, texts, options, stop, progress)
+    crate::build_vectors::build_with(segment, model, texts, options, &call.stop, progress)
 }
 
 fn some_texts(count: usize) -> Vec<String> {
@@ -332,8 +332,8 @@ fn a_question_is_not_sent_where_none_was_answered() {
 fn slow_answers_end_with_the_time_or_the_stop() {
     let server = Server::start();
     server.always(Answer::Slow(Duration::from_secs(40)));
-    let stop = Stop::after(Duration::from_millis(300));
-    assert!(matches!(model(&server).encode(&["a"], &stop), Err(Error::Stopped)));
+    let call = Call::default().within(Duration::from_millis(300));
+    assert!(matches!(model(&server).encode(&["a"], &call.stop), Err(Error::Stopped)));
     let remote = Remote { timeout: Duration::from_millis(200), ..remote(&server.address, "m") };
     let error = Model::new(&Provider::Remote(remote)).encode(&["a"], &Stop::never()).unwrap_err();
     assert!(why(&error).contains("within 200ms"), "{error}");
@@ -348,12 +348,12 @@ fn interrupted_work_goes_on_where_it_was() {
     let mut texts = some_texts(300);
     texts[5] = String::new();
     texts[7] = texts[8].clone();
-    let stop = Stop::never();
+    let call = Call::default();
     let mut steps = Vec::new();
-    let stopped = build(&segment, &first, &texts, &stop, &mut |step| {
+    let stopped = build(&segment, &first, &texts, &call, &mut |step| {
         steps.push(step);
         if steps.len() == 2 {
-            stop.request();
+            call.stop.request();
         }
     });
     assert!(matches!(stopped.unwrap_err().downcast_ref(), Some(Error::Stopped)));
@@ -366,7 +366,7 @@ fn interrupted_work_goes_on_where_it_was() {
     let whole = fs::read(&cache).unwrap();
     fs::write(&cache, &whole[..whole.len() - 3]).unwrap();
     let model = model(&server);
-    let vectors = build(&segment, &model, &texts, &Stop::never(), &mut |_| ()).unwrap();
+    let vectors = build(&segment, &model, &texts, &Call::default(), &mut |_| ()).unwrap();
     assert_eq!(server.texts().len(), 298 + 1, "one was lost");
     let query = model.encode_query(&texts[123], &Stop::never()).unwrap();
     let best = vectors.top_k(&query, 1, |doc_id| doc_id % 2 == 1).unwrap();
@@ -376,7 +376,7 @@ fn interrupted_work_goes_on_where_it_was() {
     server.always(Answer::Status(503, "", ""));
     let other = index_dir.path().join("segment-2");
     fs::create_dir(&other).unwrap();
-    let again = build(&other, &model, &texts, &Stop::never(), &mut |_| ()).unwrap();
+    let again = build(&other, &model, &texts, &Call::default(), &mut |_| ()).unwrap();
     let doc_ids: Vec<u32> = (0..300).collect();
     assert_eq!(again.scores(&query, &doc_ids).unwrap(), vectors.scores(&query, &doc_ids).unwrap());
     // No file on disk has any part of the key.
@@ -391,10 +391,10 @@ fn another_model_embeds_anew() {
     let server = Server::start();
     let texts = some_texts(20);
     let first = model(&server);
-    build(&segment, &first, &texts, &Stop::never(), &mut |_| ()).unwrap();
+    build(&segment, &first, &texts, &Call::default(), &mut |_| ()).unwrap();
     let second = model_named(&server, "other");
     assert!(Vectors::open(&segment, second.name(), 20).is_none());
-    build(&segment, &second, &texts, &Stop::never(), &mut |_| ()).unwrap();
+    build(&segment, &second, &texts, &Call::default(), &mut |_| ()).unwrap();
     assert_eq!(server.texts().len(), 40);
     assert!(Vectors::open(&segment, first.name(), 20).is_some());
     // The provider has the same model name, but vectors of another length.
@@ -405,11 +405,11 @@ fn another_model_embeds_anew() {
     let error = old.top_k(&query, 5, |_| true).unwrap_err();
     assert!(matches!(error, index::Error::Lengths { ours: NUMBERS, theirs: 12 }), "{error}");
     let more = some_texts(21);
-    let error = build(&segment, &changed, &more, &Stop::never(), &mut |_| ()).unwrap_err();
+    let error = build(&segment, &changed, &more, &Call::default(), &mut |_| ()).unwrap_err();
     let cache = index_dir.path().join(format!("embedded-{}", changed.name()));
     assert!(error.to_string().contains(&format!("delete {}", cache.display())), "{error}");
     fs::remove_file(cache).unwrap();
-    let anew = build(&segment, &changed, &texts, &Stop::never(), &mut |_| ()).unwrap();
+    let anew = build(&segment, &changed, &texts, &Call::default(), &mut |_| ()).unwrap();
     assert_eq!(anew.dimensions(), 12);
     assert_eq!(anew.top_k(&query, 5, |_| true).unwrap().len(), 5);
 }
@@ -421,7 +421,7 @@ fn a_damaged_cache_is_worth_nothing() {
     let server = Server::start();
     let model = model(&server);
     let texts = some_texts(30);
-    build(&segment, &model, &texts, &Stop::never(), &mut |_| ()).unwrap();
+    build(&segment, &model, &texts, &Call::default(), &mut |_| ()).unwrap();
     let cache = index_dir.path().join(format!("embedded-{}", model.name()));
     let good = fs::read(&cache).unwrap();
     let mut flipped = good.clone();
@@ -429,7 +429,7 @@ fn a_damaged_cache_is_worth_nothing() {
     let bads: [&[u8]; 4] = [b"", b"verbatim vectors\0\0\0\0", &[0xFF; 5000], &flipped];
     for bad in bads {
         fs::write(&cache, bad).unwrap();
-        let vectors = build(&segment, &model, &texts, &Stop::never(), &mut |_| ()).unwrap();
+        let vectors = build(&segment, &model, &texts, &Call::default(), &mut |_| ()).unwrap();
         let whole = fs::read(&cache).unwrap().len();
         assert!((good.len()..=good.len() + RECORD).contains(&whole), "{whole}");
         let query = model.encode_query(&texts[3], &Stop::never()).unwrap();
@@ -444,7 +444,7 @@ fn what_is_forgotten_is_in_no_cache() {
     let server = Server::start();
     let texts = some_texts(30);
     for model in [model(&server), model_named(&server, "other")] {
-        build(&segment, &model, &texts, &Stop::never(), &mut |_| ()).unwrap();
+        build(&segment, &model, &texts, &Call::default(), &mut |_| ()).unwrap();
     }
     let model = model(&server);
     let length = |model: &Model| {
@@ -463,7 +463,7 @@ fn what_is_forgotten_is_in_no_cache() {
     assert_eq!(length(&model), 20 + 10 * RECORD);
     assert_eq!(length(&model_named(&server, "other")), 20 + 10 * RECORD);
     let asked = server.texts().len();
-    let vectors = build(&segment, &model, kept, &Stop::never(), &mut |_| ()).unwrap();
+    let vectors = build(&segment, &model, kept, &Call::default(), &mut |_| ()).unwrap();
     assert_eq!(server.texts().len(), asked, "nothing is asked for again");
     let query = model.encode_query(&texts[23], &Stop::never()).unwrap();
     assert!(vectors.scores(&query, &[3]).unwrap()[0] > 0.99);
@@ -493,7 +493,7 @@ fn messages_give_way_to_a_database_that_changes() {
         Engine::new(Config { home: home.path().to_owned(), embeddings, ..Config::default() });
     let resources = Resources { memory: 64 << 20, threads: 1 };
     let options = Reindex { resources, full: false };
-    engine.upkeep().reindex(options, &Stop::never(), &mut |_| ()).unwrap();
+    engine.upkeep().reindex(options, &Call::default(), &mut |_| ()).unwrap();
     let mut maintainer = engine.upkeep().maintainer();
     thread::scope(|scope| {
         let server = &server;
@@ -503,7 +503,7 @@ fn messages_give_way_to_a_database_that_changes() {
             }
             connection.execute_batch("UPDATE messages SET role = 'tool' WHERE id = 'm1'").unwrap();
         });
-        maintainer.poll(&Stop::never(), &mut |_| ());
+        maintainer.poll(&Call::default(), &mut |_| ());
     });
     let sent = server.texts().len();
     assert!((64..MESSAGES as usize).contains(&sent), "{sent} messages were sent");

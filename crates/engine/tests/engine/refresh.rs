@@ -8,7 +8,10 @@ use std::{
 
 use proptest::{collection::vec, prelude::*, sample::Index};
 use rusqlite::{Connection, params, types::Value};
-use verbatim_base::model::{Request, Stop};
+use verbatim_base::{
+    call::{Call, Stop},
+    model::Request,
+};
 use verbatim_engine::{Engine, Reindexed, SearchPlan, SourceKind};
 use verbatim_index::Resources;
 
@@ -152,7 +155,7 @@ fn check(
     let resources = Resources { memory: 64 << 20, threads: 1 };
     export.merge(resources, &Stop::never(), &mut |_| {}).expect("a fold");
     assert_eq!(pair.segments(), 1);
-    assert!(!export.is_merge_due(&Stop::never()));
+    assert!(!export.is_merge_due(&Call::default()));
     compare(&pair, queries, &texts);
     segments
 }
@@ -275,7 +278,7 @@ fn a_keeper_folds_what_has_grown_too_many_parts() {
     let begun = Instant::now();
     while pair.segments() > 1 {
         assert!(begun.elapsed() < Duration::from_secs(40), "not merged");
-        let wait = keeper.poll(&Stop::never(), &mut |_| ());
+        let wait = keeper.poll(&Call::default(), &mut |_| ());
         thread::sleep(wait.unwrap_or_default());
     }
     let answered = pair.compare(&Request { text: "edited".into(), ..Request::default() });

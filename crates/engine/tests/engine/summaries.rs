@@ -3,7 +3,7 @@
 use std::{fs, path::Path};
 
 use rusqlite::Connection;
-use verbatim_base::model::Stop;
+use verbatim_base::call::Call;
 use verbatim_engine::{Config, Engine, Fields, Mode, Question, Reindex, SourceKind};
 use verbatim_index::Resources;
 
@@ -19,13 +19,13 @@ fn engine_in(home: &Path) -> Engine {
 
 fn reindex(engine: &Engine) {
     let options = Reindex { resources: Resources { memory: 64 << 20, threads: 1 }, full: false };
-    engine.upkeep().reindex(options, &Stop::never(), &mut |_| ()).unwrap();
+    engine.upkeep().reindex(options, &Call::default(), &mut |_| ()).unwrap();
     let source = engine.sources().remove(0);
-    source.enrich(options.resources, &Stop::never(), &mut |_, _| ()).unwrap();
+    source.enrich(options.resources, &Call::default(), &mut |_, _| ()).unwrap();
 }
 
 fn summary(engine: &Engine, id: &str) -> (String, String) {
-    let about = engine.find(&Stop::never()).about(SourceKind::Export, id).unwrap().unwrap();
+    let about = engine.find(&Call::default()).about(SourceKind::Export, id).unwrap().unwrap();
     (about.title, about.summary)
 }
 
@@ -71,7 +71,7 @@ fn about(engine: &Engine, text: &str, mode: Mode) -> Vec<(String, f64)> {
         limit: 10,
         ..Question::default()
     };
-    let ranking = engine.rank_conversations(&question, &Stop::never()).unwrap();
+    let ranking = engine.rank_conversations(&question, &Call::default()).unwrap();
     assert!(ranking.is_complete(), "{text}: {:?}", ranking.notes());
     ranking.items.into_iter().map(|one| (one.about.id, one.score)).collect()
 }
@@ -115,7 +115,7 @@ fn conversations_are_found_by_what_they_are_about() {
     // A new conversation is found too.
     add("cat", None, "My cat refuses to eat the dry food that the vet told us to buy.");
     let options = Reindex { resources: Resources { memory: 64 << 20, threads: 1 }, full: false };
-    engine.upkeep().reindex(options, &Stop::never(), &mut |_| ()).unwrap();
+    engine.upkeep().reindex(options, &Call::default(), &mut |_| ()).unwrap();
     assert_eq!(about(&engine, "dry food", Mode::Both)[0].0, "cat");
     check(&engine);
 }

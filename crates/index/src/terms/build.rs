@@ -27,7 +27,7 @@ use crate::{
     lists,
     varint::{push_varint, take_varint},
 };
-use verbatim_base::{model::Stop, private};
+use verbatim_base::{call::Stop, private};
 use verbatim_text::words::{Token, Tokenizer, grams, tokens};
 
 /// The approximate memory of a term in bytes, without its letters and its list. The tables grow by doubling.

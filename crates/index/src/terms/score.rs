@@ -11,7 +11,7 @@ use tantivy::postings::BlockSegmentPostings;
 
 use super::{TermIndex, decode_length};
 use crate::{Error, Result, scored::ScoredDoc};
-use verbatim_base::model::Stop;
+use verbatim_base::call::Stop;
 
 /// The number of documents per window. Their scores take 128 KB.
 const WINDOW: u32 = 1 << 15;

@@ -8,7 +8,7 @@ use super::{
     file::{BYTE, FOUR_BITS, FileWriter, Shape, TWO_BITS, VectorSpill},
 };
 use crate::{Error, Result};
-use verbatim_base::model::Stop;
+use verbatim_base::call::Stop;
 
 const SHORT_TEXTS: u64 = 400;
 

@@ -8,7 +8,7 @@ use std::thread;
 
 use super::kernel;
 use crate::{Error, Result};
-use verbatim_base::{int8::quantise, model::Stop};
+use verbatim_base::{call::Stop, int8::quantise};
 
 const SAMPLE_PER_CLUSTER: usize = 64;
 

@@ -7,7 +7,7 @@ use std::{
 
 use proptest::prelude::*;
 use tempfile::TempDir;
-use verbatim_base::model::Stop;
+use verbatim_base::call::Stop;
 use verbatim_embed::{self as embed, EmbedProgress, Model};
 use verbatim_index::{Error, ScoredDoc, VectorOptions, VectorPartWriter, VectorParts, Vectors};
 

@@ -125,7 +125,7 @@ pub(super) struct Acceptor {
     pub(super) app: Router,
     pub(super) limits: ConnectionLimits,
     pub(super) slots: Arc<Semaphore>,
-    pub(super) stop: CancellationToken,
+    pub(super) call: CancellationToken,
 }
 
 impl Acceptor {
@@ -138,7 +138,7 @@ impl Acceptor {
                 Ok::<_, io::Error>((listener.accept().await?, slot))
             };
             let accepted = tokio::select! {
-                () = self.stop.cancelled() => break,
+                () = self.call.cancelled() => break,
                 accepted = accept => accepted,
             };
             match accepted {
@@ -154,7 +154,7 @@ impl Acceptor {
     }
 
     async fn answer(self, stream: Box<dyn ByteStream>, peer: Peer, _slot: OwnedSemaphorePermit) {
-        let Acceptor { app, limits, stop, .. } = self;
+        let Acceptor { app, limits, call, .. } = self;
         let mut stream = TimeoutStream::new(stream);
         stream.set_write_timeout(Some(limits.write_time));
         let stream = TokioIo::new(Box::pin(stream));
@@ -172,7 +172,7 @@ impl Acceptor {
         // Errors are ignored, because the client may end a connection in any way.
         tokio::select! {
             _ = connection.as_mut() => {}
-            () = stop.cancelled() => {
+            () = call.cancelled() => {
                 connection.as_mut().graceful_shutdown();
                 let _ = timeout(limits.grace, connection).await;
             }
@@ -198,7 +198,7 @@ mod tests {
                 ..ConnectionLimits::default()
             },
             slots: Arc::new(Semaphore::new(1)),
-            stop: CancellationToken::new(),
+            call: CancellationToken::new(),
         };
         let accepting = tokio::spawn(acceptor.accept_all(Listener::tcp(listener).unwrap()));
         let mut client = TcpStream::connect(address).await.unwrap();

@@ -200,7 +200,7 @@ impl HttpServer {
             .build()
             .map_err(Error::Start)?;
         allow_files();
-        let stop = CancellationToken::new();
+        let call = CancellationToken::new();
         let is_over = CancellationToken::new();
         let grace = self.limits.grace;
         let outcome = runtime.block_on(async {
@@ -208,14 +208,14 @@ impl HttpServer {
                 app: self.app(mcp(is_over.clone())),
                 limits: self.limits,
                 slots: Arc::new(Semaphore::new(self.limits.connections)),
-                stop: stop.clone(),
+                call: call.clone(),
             };
             let mut accepting = JoinSet::new();
             for listener in self.sockets.listeners()? {
                 accepting.spawn(acceptor.clone().accept_all(listener));
             }
             end.await;
-            stop.cancel();
+            call.cancel();
             while accepting.join_next().await.is_some() {}
             Ok(())
         });

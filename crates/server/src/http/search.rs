@@ -37,8 +37,8 @@ use verbatim_answer::{
     ranked::RankedMessages,
 };
 use verbatim_base::{
+    call::{Call, StopOnDrop},
     map_faults,
-    model::{Stop, StopOnDrop},
 };
 use verbatim_engine::{Engine, Error as EngineError, Note};
 
@@ -67,7 +67,7 @@ pub enum SearchFailure {
 
 /// A function that searches with the parameters of a query, and writes JSON lines.
 pub type SearchRun =
-    dyn Fn(&[(String, String)], &Stop, &mut dyn Write) -> Result<(), SearchFailure> + Send + Sync;
+    dyn Fn(&[(String, String)], &Call, &mut dyn Write) -> Result<(), SearchFailure> + Send + Sync;
 
 /// The last line of an answer that leaves something out.
 #[derive(Serialize)]
@@ -112,26 +112,26 @@ impl IncompleteLine {
 /// the lines of `verbatim search --json`, and one more if they leave something out.
 pub fn searches_of(engine: &Arc<Engine>, is_local: bool) -> Arc<SearchRun> {
     let engine = Arc::clone(engine);
-    Arc::new(move |fields, stop, out| search(&engine, Clock::new(is_local), fields, stop, out))
+    Arc::new(move |fields, call, out| search(&engine, Clock::new(is_local), fields, call, out))
 }
 
 fn search(
     engine: &Engine,
     clock: Clock,
     fields: &[(String, String)],
-    stop: &Stop,
+    call: &Call,
     out: &mut dyn Write,
 ) -> Result<(), SearchFailure> {
     let asked = Asked::from_fields(fields)?;
-    let (scope, mut notes) = asked.filters.scope(engine, clock, stop)?;
-    let mut lines = JsonLines { engine, clock, context: Around::default(), stop, out };
+    let (scope, mut notes) = asked.filters.scope(engine, clock, call)?;
+    let mut lines = JsonLines { engine, clock, context: Around::default(), call, out };
     let mut written = match asked.mode {
         Some(mode) => {
-            let ranking = RankedMessages::find(engine, &asked.question(mode, scope), stop)?;
+            let ranking = RankedMessages::find(engine, &asked.question(mode, scope), call)?;
             lines.ranked(&ranking)?
         }
         None => {
-            let search = asked.search(engine, scope, stop)?;
+            let search = asked.search(engine, scope, call)?;
             lines.exact(&search, asked.most())?
         }
     };
@@ -216,8 +216,8 @@ pub(super) async fn answer(State(searches): State<Searches>, request: Request) -
     };
     let (sender, mut parts) = mpsc::channel(AHEAD);
     let most_time = searches.most_time;
-    let stop = Stop::after(most_time).waiting_for_locks(REQUEST_LOCK_WAIT);
-    let guard = StopOnDrop(stop.clone());
+    let call = Call::default().within(most_time).waiting_for_locks(REQUEST_LOCK_WAIT);
+    let guard = StopOnDrop(call.stop.clone());
     let is_whole = Arc::new(AtomicBool::new(false));
     let run = searches.run;
     let done_whole = Arc::clone(&is_whole);
@@ -226,7 +226,7 @@ pub(super) async fn answer(State(searches): State<Searches>, request: Request) -
     tokio::task::spawn_blocking(move || {
         let _permit = permit;
         let mut out = PartWriter { sender, held: Vec::new(), handle, deadline };
-        let done = map_faults::caught(|| run(&asked, &stop, &mut out));
+        let done = map_faults::caught(|| run(&asked, &call, &mut out));
         // After a panic, the answer must not look complete.
         let done = done.unwrap_or_else(|panic| {
             log(&format!("a search panicked: {panic}"));
@@ -236,7 +236,7 @@ pub(super) async fn answer(State(searches): State<Searches>, request: Request) -
         // If the client is gone, nobody reads the rest, so errors of sending are ignored.
         match done {
             Ok(()) => done_whole.store(out.flush().is_ok(), Ordering::Release),
-            Err(SearchFailure::Failed(_)) if stop.requested() => {
+            Err(SearchFailure::Failed(_)) if call.stop.requested() => {
                 let why = format!(
                     "the search took longer than {} s; add a filter or more text",
                     most_time.as_secs()
@@ -391,8 +391,8 @@ mod tests {
         assert!(why.is_ok_and(|why| why.starts_with(b"other searches")));
         drop(permits);
         assert_eq!(asked_of(taken).0, StatusCode::OK);
-        let long: Arc<SearchRun> = Arc::new(|_, stop, _| {
-            while !stop.requested() {
+        let long: Arc<SearchRun> = Arc::new(|_, call, _| {
+            while !call.stop.requested() {
                 std::thread::yield_now();
             }
             Err(SearchFailure::Failed("stopped".to_owned()))

@@ -14,7 +14,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
 use super::session::ClientSession;
 use crate::tools::{Answer, Options, REQUEST_LOCK_WAIT};
-use verbatim_base::model::{Stop, StopOnDrop};
+use verbatim_base::call::{Call, StopOnDrop};
 use verbatim_engine::Engine;
 use verbatim_text::snippet;
 
@@ -39,11 +39,11 @@ impl ClientSession {
         // The result is `None` if the call needs a scan and scans are not allowed.
         let run = |may_scan: bool| {
             let arguments = Arc::clone(&arguments);
-            self.work(&context, tool.name, move |engine, options, stop| {
+            self.work(&context, tool.name, move |engine, options, call| {
                 if may_scan {
-                    Some(tool.call(engine, options, &arguments, stop))
+                    Some(tool.call(engine, options, &arguments, call))
                 } else {
-                    tool.call_by_index(engine, options, &arguments, stop)
+                    tool.call_by_index(engine, options, &arguments, call)
                 }
             })
         };
@@ -77,16 +77,16 @@ impl ClientSession {
         &self,
         context: &RequestContext<RoleServer>,
         name: &str,
-        work: impl FnOnce(&Engine, &Options, &Stop) -> T + Send + 'static,
+        work: impl FnOnce(&Engine, &Options, &Call) -> T + Send + 'static,
     ) -> Result<T, ErrorData> {
-        let stop = Stop::never().waiting_for_locks(REQUEST_LOCK_WAIT);
+        let call = Call::default().waiting_for_locks(REQUEST_LOCK_WAIT);
         // If this future is dropped, the client no longer waits, and the work must stop.
-        let abandoned = StopOnDrop(stop.clone());
+        let abandoned = StopOnDrop(call.stop.clone());
         let shared = self.shared.clone();
         let permit = shared.permits.clone().acquire_owned().await;
         let mut work = tokio::task::spawn_blocking(move || {
             let _permit = permit;
-            work(&shared.engine, &shared.options, &stop)
+            work(&shared.engine, &shared.options, &call)
         });
         let done = tokio::select! {
             biased;

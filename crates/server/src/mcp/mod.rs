@@ -140,8 +140,8 @@ impl ServerHandler for ClientSession {
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
         let cursor = request.and_then(|request| request.cursor);
-        self.work(&context, "resources/list", move |engine, _, stop| {
-            resources::list(engine, cursor.as_deref(), stop)
+        self.work(&context, "resources/list", move |engine, _, call| {
+            resources::list(engine, cursor.as_deref(), call)
         })
         .await?
     }
@@ -160,8 +160,8 @@ impl ServerHandler for ClientSession {
         request: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        let read = self.work(&context, "resources/read", move |engine, options, stop| {
-            resources::read(engine, options, &request.uri, stop)
+        let read = self.work(&context, "resources/read", move |engine, options, call| {
+            resources::read(engine, options, &request.uri, call)
         });
         Ok(read.await??.into())
     }

@@ -11,7 +11,7 @@ use serde_json::{Map, json};
 
 use crate::tools::{Options, transcript};
 use verbatim_answer::{conversation::named, hint::Explained};
-use verbatim_base::model::Stop;
+use verbatim_base::call::Call;
 use verbatim_engine::{self as engine, About, Engine, Error, ListOptions, ListedPage, Scope};
 use verbatim_text::{date, snippet};
 
@@ -28,7 +28,7 @@ const MARKDOWN: &str = "text/markdown";
 pub(super) fn list(
     engine: &Engine,
     cursor: Option<&str>,
-    stop: &Stop,
+    call: &Call,
 ) -> Result<ListResourcesResult, ErrorData> {
     let offset = match cursor {
         None => 0,
@@ -36,7 +36,7 @@ pub(super) fn list(
     };
     let sources = engine.all_sources();
     let page = offset..MOST.min(offset + PAGE);
-    let listed = sources.list(&Scope::default(), page, ListOptions::BRIEF, stop);
+    let listed = sources.list(&Scope::default(), page, ListOptions::BRIEF, call);
     let ListedPage { abouts, total, notes } = match listed {
         Ok(listed) => listed,
         // If the server started before the database was made, the list is empty.
@@ -76,10 +76,10 @@ pub(super) fn read(
     engine: &Engine,
     options: &Options,
     uri: &str,
-    stop: &Stop,
+    call: &Call,
 ) -> Result<ReadResourceResult, ErrorData> {
     let id = engine::id_at(uri).ok_or_else(|| not_found(uri))?;
-    let about = match named(engine, &id, stop) {
+    let about = match named(engine, &id, call) {
         // Clients write the ids of UUIDs in either case.
         Ok(about) if about.id.eq_ignore_ascii_case(&id) => about,
         Ok(_) | Err(Error::NoConversation { .. } | Error::Ambiguous { .. }) => {
@@ -87,7 +87,7 @@ pub(super) fn read(
         }
         Err(error) => return Err(failed(&error)),
     };
-    let text = transcript(engine, options, &about, stop).map_err(|error| failed(&error))?;
+    let text = transcript(engine, options, &about, call).map_err(|error| failed(&error))?;
     let contents = ResourceContents::text(text.ok_or_else(|| not_found(uri))?, uri);
     Ok(ReadResourceResult::new(vec![contents.with_mime_type(MARKDOWN)]))
 }
@@ -137,7 +137,7 @@ mod tests {
         for (time, shown) in [(1.7e9, Some("2023-11-14T22:13:20Z")), (253402300800.0, None)] {
             let export = TestExport::of(&["red"]);
             export.connection.execute("UPDATE messages SET create_time = ?1", [time]).unwrap();
-            let listed = list(&export.engine, None, &Stop::never()).expect("a list");
+            let listed = list(&export.engine, None, &Call::default()).expect("a list");
             let annotations = listed.resources[0].annotations.as_ref();
             assert_eq!(annotations.and_then(|it| it.last_modified.as_deref()), shown);
         }

@@ -70,9 +70,9 @@ struct ChatGptResult {
     url: String,
 }
 
-fn search(call: &ToolCall<'_>) -> Result<Answer> {
-    call.arguments.only(&["query"])?;
-    let query = call.arguments.string("query", "a text")?;
+fn search(tool_call: &ToolCall<'_>) -> Result<Answer> {
+    tool_call.arguments.only(&["query"])?;
+    let query = tool_call.arguments.string("query", "a text")?;
     let query = query.ok_or_else(|| Error::refused("query is required: what to search for"))?;
     let question = Question {
         concepts: vec![searchable(query)?.to_owned()],
@@ -82,7 +82,7 @@ fn search(call: &ToolCall<'_>) -> Result<Answer> {
         limit: LIMIT,
         ..Question::default()
     };
-    let ranking = RankedConversations::find(call.engine, &question, call.stop)?;
+    let ranking = RankedConversations::find(tool_call.engine, &question, tool_call.call)?;
     let notes = notes::lines(ranking.true_notes(), Audience::Model);
     if ranking.items.is_empty() && !ranking.is_complete() {
         // An empty answer would claim that nothing matches, so an incomplete search is an error.
@@ -94,7 +94,11 @@ fn search(call: &ToolCall<'_>) -> Result<Answer> {
         let line = item.matches.first().map(|best| best.line);
         let id =
             line.map_or_else(|| item.about.id.clone(), |line| format!("{}:{line}", item.about.id));
-        results.push(ChatGptResult { id, title: title(&item.about), url: url(call, &item.about)? });
+        results.push(ChatGptResult {
+            id,
+            title: title(&item.about),
+            url: url(tool_call, &item.about)?,
+        });
     }
     let mut answer = json!({"results": results});
     if !notes.is_empty() {
@@ -103,29 +107,29 @@ fn search(call: &ToolCall<'_>) -> Result<Answer> {
     Ok(answer.to_string().into())
 }
 
-fn fetch(call: &ToolCall<'_>) -> Result<Answer> {
-    call.arguments.only(&["id"])?;
-    let given = call.arguments.word("id", "an id that search returned")?;
+fn fetch(tool_call: &ToolCall<'_>) -> Result<Answer> {
+    tool_call.arguments.only(&["id"])?;
+    let given = tool_call.arguments.word("id", "an id that search returned")?;
     let given =
         given.ok_or_else(|| Error::refused("id is required: use an id that search returned"))?;
-    let found = read::target(call, "id", given)?;
-    let (about, place) = found.ok_or_else(|| unknown(call, given))?;
-    let text = read::part(call, &about, place)?.ok_or_else(|| unknown(call, given))?;
+    let found = read::target(tool_call, "id", given)?;
+    let (about, place) = found.ok_or_else(|| unknown(tool_call, given))?;
+    let text = read::part(tool_call, &about, place)?.ok_or_else(|| unknown(tool_call, given))?;
     let metadata = json!({
         "source": about.source.name(),
         "project": about.project,
         "date": tool::day(about.begun.or(about.last)),
     });
     let document = json!({
-        "id": given, "title": title(&about), "text": text, "url": url(call, &about)?, "metadata": metadata,
+        "id": given, "title": title(&about), "text": text, "url": url(tool_call, &about)?, "metadata": metadata,
     });
     Ok(document.to_string().into())
 }
 
-fn unknown(call: &ToolCall<'_>, id: &str) -> Error {
+fn unknown(tool_call: &ToolCall<'_>, id: &str) -> Error {
     let id = snippet::echo(id);
     let text = format!("there is no conversation {id:?}; use an id that search returned");
-    tool::not_found(call, text)
+    tool::not_found(tool_call, text)
 }
 
 fn title(about: &About) -> String {
@@ -137,14 +141,17 @@ fn title(about: &About) -> String {
 
 /// Returns the address of a conversation: on its service's site if known, else on this server's
 /// page, else the address of its resource.
-fn url(call: &ToolCall<'_>, about: &About) -> Result<String> {
+fn url(tool_call: &ToolCall<'_>, about: &About) -> Result<String> {
     let ids = [about.id.as_str()];
-    let known =
-        call.engine.all_sources().provenance(about.source, &ids, call.stop)?.remove(&about.id);
+    let known = tool_call
+        .engine
+        .all_sources()
+        .provenance(about.source, &ids, tool_call.call)?
+        .remove(&about.id);
     if let Some(link) = known.and_then(|known| known.link) {
         return Ok(link);
     }
-    Ok(match &call.options.page_url {
+    Ok(match &tool_call.options.page_url {
         Some(page) => format!("{page}{}", page_path(&about.id)),
         None => engine::address_of(&about.id),
     })

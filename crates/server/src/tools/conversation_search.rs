@@ -87,8 +87,8 @@ fn refuse(_: &ToolCall<'_>, error: &Error) -> Answer {
     }
 }
 
-fn search(call: &ToolCall<'_>) -> Result<Answer> {
-    let request = request(call.options, &call.arguments)?;
+fn search(tool_call: &ToolCall<'_>) -> Result<Answer> {
+    let request = request(tool_call.options, &tool_call.arguments)?;
     let mut text = String::new();
     let mut sink = Rendered::new(
         |hit: Hit<'_>| {
@@ -104,7 +104,8 @@ fn search(call: &ToolCall<'_>) -> Result<Answer> {
             ControlFlow::Continue(())
         },
     );
-    let plan = call.engine.all_sources().export()?.search(&request, call.stop, &mut sink)?;
+    let plan =
+        tool_call.engine.all_sources().export()?.search(&request, tool_call.call, &mut sink)?;
     if text.is_empty() {
         text.push_str("No matching messages.");
     }
@@ -232,7 +233,7 @@ fn is_printable(character: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use verbatim_base::model::Stop;
+    use verbatim_base::call::Call;
     use verbatim_engine::{Config, Engine};
 
     fn parsed(json: Value) -> Result<Request> {
@@ -242,7 +243,7 @@ mod tests {
 
     fn refused(json: Value) -> String {
         let engine = Engine::new(Config::default());
-        let answer = TOOL.call(&engine, &Options::default(), &object(json), &Stop::never());
+        let answer = TOOL.call(&engine, &Options::default(), &object(json), &Call::default());
         answer.text
     }
 

@@ -42,8 +42,8 @@ fn schema() -> Map<String, Value> {
     }))
 }
 
-fn delete(call: &ToolCall<'_>) -> Result<Answer> {
-    let ToolCall { engine, options, arguments, .. } = call;
+fn delete(tool_call: &ToolCall<'_>) -> Result<Answer> {
+    let ToolCall { engine, options, arguments, .. } = tool_call;
     if options.no_conversations {
         return Err(Error::refused(SWITCHED_OFF));
     }
@@ -60,8 +60,8 @@ fn delete(call: &ToolCall<'_>) -> Result<Answer> {
     }
     let id = arguments.word("sessionId", "a string")?.filter(|id| !id.is_empty());
     let key = arguments.word("sessionKey", "a string")?.filter(|key| !key.is_empty());
-    let by_id = id.map(|id| thread_id(call, "sessionId", id)).transpose()?;
-    let by_key = key.map(|key| thread_id(call, "sessionKey", key)).transpose()?;
+    let by_id = id.map(|id| thread_id(tool_call, "sessionId", id)).transpose()?;
+    let by_key = key.map(|key| thread_id(tool_call, "sessionKey", key)).transpose()?;
     let id = match (by_id, by_key) {
         (Some(id), Some(key)) if id != key => {
             let text = "sessionId and sessionKey name two conversations; give one of them";
@@ -85,9 +85,9 @@ fn delete(call: &ToolCall<'_>) -> Result<Answer> {
 
 /// Returns the id of the recorded or saved conversation that an argument names. A title is not
 /// enough for a deletion.
-fn thread_id(call: &ToolCall<'_>, name: &str, word: &str) -> Result<String> {
+fn thread_id(tool_call: &ToolCall<'_>, name: &str, word: &str) -> Result<String> {
     let word = snippet::trim(word);
-    let memory = call.engine.memory();
+    let memory = tool_call.engine.memory();
     let keyed = memory.thread_keyed(word)?;
     let mut threads = memory.threads_named(word)?;
     let whole = threads.iter().find(|thread| thread.id == word).map(|thread| thread.id.clone());
@@ -117,9 +117,12 @@ fn thread_id(call: &ToolCall<'_>, name: &str, word: &str) -> Result<String> {
          or the key of a recorded or saved conversation; query_conversations mode=list shows both"
     );
     // A word that is too short or ambiguous counts as not found.
-    let Ok(Some(about)) = conversation(call, name, word) else { return Err(Error::Refused(takes)) };
-    let is_key =
-        |about: &About| call.engine.find(call.stop).key_of(about).is_ok_and(|key| key == word);
+    let Ok(Some(about)) = conversation(tool_call, name, word) else {
+        return Err(Error::Refused(takes));
+    };
+    let is_key = |about: &About| {
+        tool_call.engine.find(tool_call.call).key_of(about).is_ok_and(|key| key == word)
+    };
     let is_title = snippet::trim(&about.title).to_lowercase() == snippet::trim(word).to_lowercase();
     match about.source {
         SourceKind::Threads if !is_title && (is_id || is_key(&about)) => Ok(about.id),

@@ -172,8 +172,8 @@ fn schema() -> Map<String, Value> {
     }))
 }
 
-fn run(call: &tool::ToolCall<'_>) -> Result<Answer> {
-    let name = call.arguments.string("action", "one of the actions as a string")?;
+fn run(tool_call: &tool::ToolCall<'_>) -> Result<Answer> {
+    let name = tool_call.arguments.string("action", "one of the actions as a string")?;
     let Some(name) = name else {
         return Err(Error::Refused(format!("action is required: one of {}", ACTIONS.join(", "))));
     };
@@ -183,17 +183,17 @@ fn run(call: &tool::ToolCall<'_>) -> Result<Answer> {
         Error::Refused(format!("Unknown action: '{name}'. Valid actions: {actions}"))
     })?;
     let mut told = Told::default();
-    let call = ThreadCall { call, name: action };
+    let thread_call = ThreadCall { tool_call, name: action };
     let data = match action {
-        "start" => call.start(&mut told),
-        "continue" => call.record(&mut told),
-        "resume" => call.resume(),
-        "history" => call.history(),
-        "search" => call.search(&mut told),
-        _ => call.analytics(),
+        "start" => thread_call.start(&mut told),
+        "continue" => thread_call.record(&mut told),
+        "resume" => thread_call.resume(),
+        "history" => thread_call.history(),
+        "search" => thread_call.search(&mut told),
+        _ => thread_call.analytics(),
     }?;
-    told.notes.extend(call.ignored());
-    if let Err(error) = call.call.arguments.only(&ARGUMENTS) {
+    told.notes.extend(thread_call.ignored());
+    if let Err(error) = thread_call.tool_call.arguments.only(&ARGUMENTS) {
         told.notes.push(format!("ignored: {error}"));
     }
     let note = (!told.notes.is_empty()).then(|| told.notes.join("; "));
@@ -207,8 +207,8 @@ struct Told {
     log: Option<String>,
 }
 
-fn refuse(call: &tool::ToolCall<'_>, error: &Error) -> Answer {
-    let action = match call.arguments.values.get("action") {
+fn refuse(tool_call: &tool::ToolCall<'_>, error: &Error) -> Answer {
+    let action = match tool_call.arguments.values.get("action") {
         Some(Value::String(name)) => Value::String(snippet::echo(name).into_owned()),
         _ => Value::Null,
     };
@@ -218,7 +218,7 @@ fn refuse(call: &tool::ToolCall<'_>, error: &Error) -> Answer {
 
 /// A call of one action; it reads only the arguments of that action.
 struct ThreadCall<'a> {
-    call: &'a tool::ToolCall<'a>,
+    tool_call: &'a tool::ToolCall<'a>,
     name: &'static str,
 }
 
@@ -227,7 +227,9 @@ impl<'a> ThreadCall<'a> {
         let used = used_by(self.name);
         let mut given = ARGUMENTS.to_vec();
         given.retain(|name| {
-            *name != "action" && !used.contains(name) && self.call.arguments.value(name).is_some()
+            *name != "action"
+                && !used.contains(name)
+                && self.tool_call.arguments.value(name).is_some()
         });
         let action = self.name;
         (!given.is_empty()).then(|| format!("ignored, not for {action}: {}", given.join(", ")))
@@ -241,7 +243,7 @@ impl<'a> ThreadCall<'a> {
             platform: self.short_text("platform")?,
             turn,
         };
-        let recorded = self.call.engine.memory().start_thread(&start, self.call.stop)?;
+        let recorded = self.tool_call.engine.memory().start_thread(&start, self.tool_call.call)?;
         let response = response(&recorded, told);
         let Thread { id, continuation, topic, begun, messages, .. } = recorded.thread;
         Ok(Data::Start {
@@ -282,8 +284,8 @@ impl<'a> ThreadCall<'a> {
         let Some(turn) = self.turn(told)? else {
             return Err(self.missing_argument("query"));
         };
-        let memory = self.call.engine.memory();
-        let recorded = memory.continue_thread(continuation, turn, self.call.stop)?;
+        let memory = self.tool_call.engine.memory();
+        let recorded = memory.continue_thread(continuation, turn, self.tool_call.call)?;
         Ok(Data::Continue {
             response: response(&recorded, told),
             thread_id: recorded.thread.id,
@@ -293,7 +295,7 @@ impl<'a> ThreadCall<'a> {
     }
 
     fn resume(&self) -> Result<Data> {
-        let thread = self.call.engine.memory().thread(self.required("thread_id")?)?;
+        let thread = self.tool_call.engine.memory().thread(self.required("thread_id")?)?;
         Ok(Data::Resume {
             thread_id: thread.id,
             topic: thread.topic,
@@ -305,7 +307,7 @@ impl<'a> ThreadCall<'a> {
 
     fn history(&self) -> Result<Data> {
         let id = self.required("thread_id")?;
-        let memory = self.call.engine.memory();
+        let memory = self.tool_call.engine.memory();
         let (turns, total) = memory.thread_history(id, self.limit()?)?;
         let summary = memory.saved_summary(id)?;
         let returned = turns.len();
@@ -349,8 +351,8 @@ impl<'a> ThreadCall<'a> {
     fn search(&self, told: &mut Told) -> Result<Data> {
         let query = searchable(self.required("query")?)?;
         let limit = self.limit()?;
-        let memory = self.call.engine.memory();
-        let mut found = memory.search_threads(query, limit + 1, self.call.stop)?;
+        let memory = self.tool_call.engine.memory();
+        let mut found = memory.search_threads(query, limit + 1, self.tool_call.call)?;
         if found.len() > limit {
             found.truncate(limit);
             told.notes.push(format!("limit {limit} reached; raise it (at most 1000) for more"));
@@ -378,7 +380,7 @@ impl<'a> ThreadCall<'a> {
     }
 
     fn analytics(&self) -> Result<Data> {
-        let usage = self.call.engine.memory().thread_analytics()?;
+        let usage = self.tool_call.engine.memory().thread_analytics()?;
         let average = usage.messages as f64 / usage.threads.max(1) as f64;
         Ok(Data::Analytics {
             total_threads: usage.threads,
@@ -390,7 +392,7 @@ impl<'a> ThreadCall<'a> {
 
     /// Returns a text; `None` if the argument is absent or empty.
     fn text(&self, name: &'static str) -> Result<Option<&'a str>> {
-        let given = &self.call.arguments;
+        let given = &self.tool_call.arguments;
         let is_turn = ["query", "message"].contains(&name);
         let text =
             if is_turn { given.string(name, "a string") } else { given.word(name, "a string") }?;
@@ -415,7 +417,7 @@ impl<'a> ThreadCall<'a> {
 
     fn limit(&self) -> Result<usize> {
         let takes = "an integer from 1 to 1000";
-        let limit = self.call.arguments.integer_in("limit", takes, 1..=MAX_LIMIT)?;
+        let limit = self.tool_call.arguments.integer_in("limit", takes, 1..=MAX_LIMIT)?;
         Ok(limit.unwrap_or(DEFAULT_LIMIT))
     }
 }

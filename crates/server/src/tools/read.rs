@@ -11,7 +11,7 @@ use super::{
         plain_error,
     },
 };
-use verbatim_base::model::Stop;
+use verbatim_base::call::Call;
 use verbatim_engine::{self as engine, About, Engine, Session, file_stem};
 use verbatim_text::snippet;
 
@@ -51,8 +51,8 @@ fn schema() -> Map<String, Value> {
     }))
 }
 
-fn read(call: &ToolCall<'_>) -> Result<Answer> {
-    let ToolCall { engine, options, arguments, stop } = call;
+fn read(tool_call: &ToolCall<'_>) -> Result<Answer> {
+    let ToolCall { engine, options, arguments, call } = tool_call;
     arguments.only(&ARGUMENTS)?;
     let path = arguments.word("path", "a path as search prints it")?;
     let path = path.filter(|path| !path.is_empty());
@@ -64,10 +64,10 @@ fn read(call: &ToolCall<'_>) -> Result<Answer> {
     let takes = "a number of characters from 0 to 4294967295";
     let offset = arguments.integer_in("offset", takes, 0..=u32::MAX as usize);
     let offset = offset.map_err(|error| out_of_range(error.to_string()))?;
-    let (about, place) = target(call, "path", path)?.ok_or_else(|| {
+    let (about, place) = target(tool_call, "path", path)?.ok_or_else(|| {
         let path = snippet::echo(path);
         let what = "give the path that search prints, an id, a key or a whole title";
-        not_found(call, format!("File not found: {path} ({what})"))
+        not_found(tool_call, format!("File not found: {path} ({what})"))
     })?;
     let is_zero = path.ends_with(":0") && place.line == 0 && !place.is_exact;
     if is_zero && start.is_none() && about.id != snippet::trim(path) {
@@ -81,7 +81,7 @@ fn read(call: &ToolCall<'_>) -> Result<Answer> {
     {
         return Err(out_of_range(format!("endLine {end} is before startLine {start}")));
     }
-    let session = engine.find(stop).session(about.source, &about.id, options.raw_content)?;
+    let session = engine.find(call).session(about.source, &about.id, options.raw_content)?;
     let id = snippet::echo(&about.id);
     let session = session.ok_or_else(|| Error::Refused(format!("{id} has no messages to read")))?;
     let last = session.turns().checked_sub(1).map_or(0, |turn| session.line(turn));
@@ -110,9 +110,9 @@ pub fn transcript(
     engine: &Engine,
     options: &Options,
     about: &About,
-    stop: &Stop,
+    call: &Call,
 ) -> Result<Option<String>, engine::Error> {
-    let session = engine.find(stop).session(about.source, &about.id, options.raw_content)?;
+    let session = engine.find(call).session(about.source, &about.id, options.raw_content)?;
     let part = ReadPart { start: 1, end: u32::MAX, offset: 0, most: usize::MAX / 8 };
     Ok(session.and_then(|session| ReadPage::text_for_lines(&session, part).ok()))
 }
@@ -130,7 +130,7 @@ pub(super) struct ReadFrom {
 /// Returns the conversation that an argument names as `HANDLE`, `HANDLE:LINE` or `HANDLE:LINE:OFFSET`, and
 /// the place to read from; `None` if there is no such conversation.
 pub(super) fn target(
-    call: &ToolCall<'_>,
+    tool_call: &ToolCall<'_>,
     name: &str,
     given: &str,
 ) -> Result<Option<(About, ReadFrom)>> {
@@ -146,7 +146,7 @@ pub(super) fn target(
         }
     }
     for (handle, place) in ways {
-        if let Some(about) = conversation(call, name, handle)? {
+        if let Some(about) = conversation(tool_call, name, handle)? {
             return Ok(Some((about, place)));
         }
     }
@@ -156,9 +156,13 @@ pub(super) fn target(
 const LINES_BEFORE: u32 = 10;
 
 /// Returns as much of a conversation as fits into an answer, from a place on, and the id of the next part.
-pub(super) fn part(call: &ToolCall<'_>, about: &About, place: ReadFrom) -> Result<Option<String>> {
-    let ToolCall { engine, options, stop, .. } = call;
-    let session = engine.find(stop).session(about.source, &about.id, options.raw_content)?;
+pub(super) fn part(
+    tool_call: &ToolCall<'_>,
+    about: &About,
+    place: ReadFrom,
+) -> Result<Option<String>> {
+    let ToolCall { engine, options, call, .. } = tool_call;
+    let session = engine.find(call).session(about.source, &about.id, options.raw_content)?;
     let Some(session) = session else { return Ok(None) };
     let most = bound::MOST_TOKENS - bound::FRAME;
     let from = |start, offset| {

@@ -68,8 +68,8 @@ fn schema() -> Map<String, Value> {
     }))
 }
 
-fn save(call: &ToolCall<'_>) -> Result<Answer> {
-    let ToolCall { engine, options, arguments, stop } = call;
+fn save(tool_call: &ToolCall<'_>) -> Result<Answer> {
+    let ToolCall { engine, options, arguments, call } = tool_call;
     if options.no_conversations {
         return Err(Error::refused(SWITCHED_OFF));
     }
@@ -104,7 +104,7 @@ fn save(call: &ToolCall<'_>) -> Result<Answer> {
         })
     } else {
         // An error of the id lookup is ignored, because the turns are already stored.
-        let id = engine.find(stop).short_id(&thread.id).unwrap_or_else(|_| thread.id.clone());
+        let id = engine.find(call).short_id(&thread.id).unwrap_or_else(|_| thread.id.clone());
         json!({"ok": true, "id": id, "key": thread.key, "turns": saved.turns})
     };
     Ok(answer.to_string().into())

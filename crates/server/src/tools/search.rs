@@ -17,7 +17,10 @@ use verbatim_answer::{
     readings,
     words::quoted,
 };
-use verbatim_base::model::{Instant, Matching, Stop};
+use verbatim_base::{
+    call::Call,
+    model::{Instant, Matching},
+};
 use verbatim_engine::{
     self as engine, ConversationMatch, Engine, Fields, Match, Mode, Note, QueryReading, Question,
     ReadingKind, Scope, SourceKind, filters::ALL,
@@ -165,10 +168,10 @@ fn schema() -> Map<String, Value> {
     }))
 }
 
-fn search(call: &ToolCall<'_>) -> Result<Answer> {
-    let Parsed { mut question, filters, limit, is_json } = parse(&call.arguments)?;
-    let unknown = choose(call, &filters, &mut question.scope)?;
-    let ranking = RankedConversations::find(call.engine, &question, call.stop)?;
+fn search(tool_call: &ToolCall<'_>) -> Result<Answer> {
+    let Parsed { mut question, filters, limit, is_json } = parse(&tool_call.arguments)?;
+    let unknown = choose(tool_call, &filters, &mut question.scope)?;
+    let ranking = RankedConversations::find(tool_call.engine, &question, tool_call.call)?;
     let is_complete = ranking.is_complete() && !unknown.iter().any(Note::is_gap);
     let absent_words = ranking.absent_words().into_iter().map(str::to_owned).collect();
     let (of_absent, others): (Vec<&Note>, Vec<&Note>) =
@@ -182,7 +185,7 @@ fn search(call: &ToolCall<'_>) -> Result<Answer> {
     }
     let mut advice = Vec::new();
     if items.is_empty() && is_complete {
-        advice = what_helps(call, &question)?;
+        advice = what_helps(tool_call, &question)?;
         if is_json {
             notes.push(format!("{NOTHING}. {}", advice.remove(0)));
             notes.append(&mut advice);
@@ -201,9 +204,9 @@ fn search(call: &ToolCall<'_>) -> Result<Answer> {
         notes.extend(notes::more(items.len(), total.count, false));
     }
     let mut results: Vec<ShownConversation> =
-        items.iter().map(|item| ShownConversation::of(call.engine, item)).collect();
+        items.iter().map(|item| ShownConversation::of(tool_call.engine, item)).collect();
     if !is_json {
-        shorten_paths(call, &items, &mut results)?;
+        shorten_paths(tool_call, &items, &mut results)?;
         let most = if results.len() > FEW { SHORT_PASSAGE } else { LONGER_PASSAGE };
         for shown in &mut results {
             let spans = ranking.marks.spans(&shown.snippet, MOST_SPANS);
@@ -238,15 +241,16 @@ fn search(call: &ToolCall<'_>) -> Result<Answer> {
 
 /// Returns what helps if nothing was found. For an exact text, this is a line for each other reading that finds
 /// something, with the arguments that ask for it.
-fn what_helps(call: &ToolCall<'_>, question: &Question) -> Result<Vec<String>> {
+fn what_helps(tool_call: &ToolCall<'_>, question: &Question) -> Result<Vec<String>> {
     if question.mode != Mode::Exact || question.concepts.len() > 1 {
         return Ok(vec![BROADER.to_owned()]);
     }
     let request = exact_request(question);
-    let search = ExactSearch::new(call.engine, request, question.scope.clone(), call.stop)?;
+    let search =
+        ExactSearch::new(tool_call.engine, request, question.scope.clone(), tool_call.call)?;
     let NothingFound { sentence, readings, has_nearest } = search.nothing(MOST_READINGS);
     let mut lines: Vec<String> =
-        readings.iter().filter_map(|reading| line_of(reading, &call.arguments)).collect();
+        readings.iter().filter_map(|reading| line_of(reading, &tool_call.arguments)).collect();
     match lines.first_mut() {
         Some(first) => *first = format!("{sentence}; {first}"),
         None => {
@@ -373,8 +377,8 @@ fn filters(given: &Arguments<'_>) -> Result<Filters> {
 }
 
 /// Restricts a scope to the conversations that filters choose. Returns notes about names that nothing has.
-fn choose(call: &ToolCall<'_>, filters: &Filters, scope: &mut Scope) -> Result<Vec<Note>> {
-    match filters.conversations(call.engine, call.stop) {
+fn choose(tool_call: &ToolCall<'_>, filters: &Filters, scope: &mut Scope) -> Result<Vec<Note>> {
+    match filters.conversations(tool_call.engine, tool_call.call) {
         Ok((chosen, notes)) => {
             scope.sources = chosen.sources;
             scope.conversations = chosen.conversations;
@@ -467,7 +471,7 @@ impl ShownConversation {
             "" => title.clone(),
             summary => bound::line(summary, SUMMARY),
         };
-        let path = engine.find(&Stop::never()).path_of(about);
+        let path = engine.find(&Call::default()).path_of(about);
         ShownConversation {
             shown_path: if is_plain(&path) { path.clone() } else { engine::address_of(&about.id) },
             path,
@@ -495,11 +499,11 @@ fn is_plain(text: &str) -> bool {
 
 /// Replaces long paths by the beginnings of ids, if these name the same conversations.
 fn shorten_paths(
-    call: &ToolCall<'_>,
+    tool_call: &ToolCall<'_>,
     items: &[ConversationMatch],
     results: &mut [ShownConversation],
 ) -> Result<()> {
-    let find = call.engine.find(call.stop);
+    let find = tool_call.engine.find(tool_call.call);
     let ids: Vec<&str> = items.iter().map(|item| item.about.id.as_str()).collect();
     // Another source may have a conversation with the same id.
     let are_sure = find.are_handles(&ids)?;

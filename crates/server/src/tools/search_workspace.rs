@@ -77,11 +77,11 @@ fn schema() -> Map<String, Value> {
     }))
 }
 
-fn search(call: &ToolCall<'_>) -> Result<Answer> {
-    let (question, limit) = question(&call.arguments)?;
-    let folder = call.arguments.word("workspace_path", "a folder as a string")?;
-    let config = call.engine.config();
-    let found = engine::search_workspace(config, &question, folder, call.stop);
+fn search(tool_call: &ToolCall<'_>) -> Result<Answer> {
+    let (question, limit) = question(&tool_call.arguments)?;
+    let folder = tool_call.arguments.word("workspace_path", "a folder as a string")?;
+    let config = tool_call.engine.config();
+    let found = engine::search_workspace(config, &question, folder, &tool_call.call.stop);
     let mut found = found.map_err(|error| match error {
         engine::Error::Workspace(
             error @ (WorkspaceError::Pattern(_)
@@ -104,7 +104,7 @@ fn search(call: &ToolCall<'_>) -> Result<Answer> {
     let is_limited = found.lines.len() > limit;
     found.lines.truncate(limit);
     let mut text = if found.lines.is_empty() {
-        nothing(&question, call.arguments.string("date_range", "")?)
+        nothing(&question, tool_call.arguments.string("date_range", "")?)
     } else {
         results(&found.lines, &config.workspaces)
     };

@@ -8,10 +8,7 @@ use super::{
     arguments::Arguments,
     error::{Error, Result},
 };
-use verbatim_base::{
-    map_faults,
-    model::{Instant, Stop},
-};
+use verbatim_base::{call::Call, map_faults, model::Instant};
 use verbatim_engine::{self as engine, About, Engine, SAVED, Session, SourceKind};
 use verbatim_text::date;
 
@@ -54,34 +51,34 @@ impl Tool {
         engine: &Engine,
         options: &Options,
         arguments: &Map<String, Value>,
-        stop: &Stop,
+        call: &Call,
     ) -> Answer {
         let arguments = Arguments { tool: self.name, values: arguments };
-        let stop = &self.stop_of_call(stop);
-        let call = ToolCall { engine, options, arguments, stop };
+        let call = &self.limited(call);
+        let tool_call = ToolCall { engine, options, arguments, call };
         // A tool that writes runs only once.
         let attempts = if self.effect == Effect::Reads { ATTEMPTS } else { 1 };
         for _ in 1..attempts {
             let before = map_faults::count();
-            let done = map_faults::caught(|| (self.run)(&call));
+            let done = map_faults::caught(|| (self.run)(&tool_call));
             let is_sound = match &done {
                 Ok(done) => !matches!(done, Err(error) if error.is_of_index()),
                 Err(_) => false,
             };
             if is_sound && map_faults::count() == before {
-                return self.answer(&call, done);
+                return self.answer(&tool_call, done);
             }
             // The indexes are closed, so that the next attempt opens the current files.
             engine.close();
         }
-        let without = stop.avoiding_indexes();
-        let stop = if attempts > 1 { &without } else { stop };
-        let call = ToolCall { stop, ..call };
-        let done = map_faults::caught(|| (self.run)(&call));
+        let without = call.without_indexes();
+        let call = if attempts > 1 { &without } else { call };
+        let tool_call = ToolCall { call, ..tool_call };
+        let done = map_faults::caught(|| (self.run)(&tool_call));
         if done.is_err() {
             engine.close();
         }
-        self.answer(&call, done)
+        self.answer(&tool_call, done)
     }
 
     /// Runs the tool as [`Tool::call`] does, but returns `None` if the call would search a source
@@ -91,29 +88,29 @@ impl Tool {
         engine: &Engine,
         options: &Options,
         arguments: &Map<String, Value>,
-        stop: &Stop,
+        call: &Call,
     ) -> Option<Answer> {
-        let stop = self.stop_of_call(stop);
+        let call = self.limited(call);
         let mut searched = engine.all_sources().present_of(self.searches).into_iter();
         // Reading a damaged index may panic here. Then the call itself handles the damage.
-        let scans = map_faults::caught(|| searched.any(|source| !source.is_indexed(&stop)));
+        let scans = map_faults::caught(|| searched.any(|source| !source.is_indexed(&call)));
         if scans.unwrap_or(true) {
             return None;
         }
-        Some(self.call(engine, options, arguments, &stop))
+        Some(self.call(engine, options, arguments, &call))
     }
 
-    /// Returns the stop for a call of this tool. A tool that writes must see its own changes.
-    fn stop_of_call(&self, stop: &Stop) -> Stop {
-        let stop = stop.waiting_for_locks(REQUEST_LOCK_WAIT);
-        if self.effect == Effect::Reads { stop.for_call() } else { stop }
+    /// Returns the call with the limits of this tool. A tool that writes must see its own changes.
+    fn limited(&self, call: &Call) -> Call {
+        let call = call.waiting_for_locks(REQUEST_LOCK_WAIT);
+        if self.effect == Effect::Reads { call.reading() } else { call }
     }
 
-    fn answer(&self, call: &ToolCall<'_>, done: Result<Result<Answer>, String>) -> Answer {
+    fn answer(&self, tool_call: &ToolCall<'_>, done: Result<Result<Answer>, String>) -> Answer {
         match done {
             Ok(Ok(answer)) => answer,
             Ok(Err(error)) => {
-                let answer = (self.refuse)(call, &error);
+                let answer = (self.refuse)(tool_call, &error);
                 Answer {
                     log: error.unexpected().map(|log| format!("{}: {log}", self.name)),
                     ..answer
@@ -177,7 +174,7 @@ pub(super) struct ToolCall<'a> {
     pub(super) engine: &'a Engine,
     pub(super) options: &'a Options,
     pub(super) arguments: Arguments<'a>,
-    pub(super) stop: &'a Stop,
+    pub(super) call: &'a Call,
 }
 
 pub(super) fn plain_error(_: &ToolCall<'_>, error: &Error) -> Answer {
@@ -202,8 +199,12 @@ pub(super) fn first_turn(session: &Session) -> usize {
 pub(super) const SHORTEST_ID: usize = 4;
 
 /// Returns the conversation that an argument names; `None` if there is no such conversation.
-pub(super) fn conversation(call: &ToolCall<'_>, name: &str, handle: &str) -> Result<Option<About>> {
-    match call.engine.find(call.stop).by_handle(handle, SHORTEST_ID) {
+pub(super) fn conversation(
+    tool_call: &ToolCall<'_>,
+    name: &str,
+    handle: &str,
+) -> Result<Option<About>> {
+    match tool_call.engine.find(tool_call.call).by_handle(handle, SHORTEST_ID) {
         Err(engine::Error::Ambiguous { word, candidates, total }) => {
             let ids: Vec<String> = candidates.iter().take(5).map(|one| one.id.clone()).collect();
             let more = match total.saturating_sub(ids.len()) {
@@ -225,8 +226,8 @@ pub(super) fn conversation(call: &ToolCall<'_>, name: &str, handle: &str) -> Res
 }
 
 /// Returns the error that `text` says. Sources that cannot be read may have the conversation, so it names them.
-pub(super) fn not_found(call: &ToolCall<'_>, mut text: String) -> Error {
-    for note in call.engine.all_sources().problems(call.stop) {
+pub(super) fn not_found(tool_call: &ToolCall<'_>, mut text: String) -> Error {
+    for note in tool_call.engine.all_sources().problems(tool_call.call) {
         text.push_str(&format!("; {note}"));
     }
     Error::Refused(text)
@@ -273,7 +274,7 @@ mod tests {
                 RUNS.fetch_add(1, Ordering::Relaxed);
                 panic!("a bug")
             });
-            let answer = tool.call(&engine, &Options::default(), &Map::new(), &Stop::never());
+            let answer = tool.call(&engine, &Options::default(), &Map::new(), &Call::default());
             assert_eq!(RUNS.load(Ordering::Relaxed), runs);
             assert!(answer.is_error && answer.text.starts_with("broken failed"), "{answer:?}");
             let log = answer.log.expect("a panic is logged");

@@ -18,7 +18,7 @@ use std::{
 
 use folders::FolderWatcher;
 
-use verbatim_base::{lock::lock, model::Stop};
+use verbatim_base::{call::Call, lock::lock};
 use verbatim_engine::{Engine, UpkeepEvent};
 
 /// The time between two polls without an event.
@@ -33,7 +33,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// A thread that keeps the indexes current until this value is dropped or ended.
 #[derive(Debug)]
 pub struct Watch {
-    stop: Stop,
+    call: Call,
     notify: Arc<Notify>,
     thread: Option<JoinHandle<()>>,
 }
@@ -72,15 +72,15 @@ pub fn start(
     engine: Arc<Engine>,
     mut report: impl FnMut(Event) + Send + 'static,
 ) -> io::Result<Watch> {
-    let stop = Stop::never();
+    let call = Call::default();
     let notify = Arc::new(Notify::default());
-    let thread_stop = stop.clone();
+    let thread_stop = call.clone();
     let thread_notify = Arc::clone(&notify);
     let thread = thread::Builder::new().name("maintainer".to_owned()).spawn(move || {
         lower_priority();
         maintain(&engine, &thread_stop, &thread_notify, &mut report);
     })?;
-    Ok(Watch { stop, notify, thread: Some(thread) })
+    Ok(Watch { call, notify, thread: Some(thread) })
 }
 
 impl Watch {
@@ -99,7 +99,7 @@ impl Watch {
     }
 
     fn request_stop(&self) {
-        self.stop.request();
+        self.call.stop.request();
         self.notify.notify();
     }
 }
@@ -112,19 +112,19 @@ impl Drop for Watch {
 
 fn maintain(
     engine: &Arc<Engine>,
-    stop: &Stop,
+    call: &Call,
     notify: &Arc<Notify>,
     report: &mut dyn FnMut(Event),
 ) {
     let mut maintainer = engine.upkeep().maintainer();
     let wake = Arc::clone(notify);
     let mut watcher = FolderWatcher::new(engine.config().index_folder(), move || wake.notify());
-    while !stop.requested() {
+    while !call.stop.requested() {
         // The folders are watched before the poll, so that a change during the poll causes an event.
         watcher.rewatch(&engine.upkeep().watched_folders(), &mut |problem| {
             report(Event::Blind(problem));
         });
-        let next = maintainer.poll(stop, &mut |event| report(Event::Index(event)));
+        let next = maintainer.poll(call, &mut |event| report(Event::Index(event)));
         let poll = if watcher.is_blind() { BLIND_POLL } else { POLL };
         thread::sleep(PAUSE.min(next.unwrap_or(PAUSE)));
         notify.wait(next.unwrap_or(poll).min(poll));

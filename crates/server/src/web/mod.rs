@@ -34,7 +34,7 @@ use search::{
     facets,
     page_query::{self, PageQuery},
 };
-use verbatim_base::model::Stop;
+use verbatim_base::call::Call;
 use verbatim_engine::{Engine, Resources};
 
 type Shared = State<Arc<SiteState>>;
@@ -75,9 +75,9 @@ async fn search(State(site): Shared, RawQuery(query): RawQuery) -> Response {
     html_for(&site, query, search::page).await
 }
 
-fn facet_counts(site: &Site, query: &str, stop: &Stop) -> Result<Markup, Problem> {
+fn facet_counts(site: &Site, query: &str, call: &Call) -> Result<Markup, Problem> {
     let is_first = page_query::fields(query).any(|(name, value)| name == "first" && value == "1");
-    facets::fragment(site, &PageQuery::parse(query), is_first, stop)
+    facets::fragment(site, &PageQuery::parse(query), is_first, call)
 }
 
 async fn whole_conversation(
@@ -90,37 +90,37 @@ async fn whole_conversation(
     {
         let id = stem.to_owned();
         return match form {
-            "md" => text(&site, move |site, stop| conversation::as_markdown(site, &id, stop)).await,
-            _ => file(&site, move |site, stop| conversation::as_file(site, &id, stop)).await,
+            "md" => text(&site, move |site, call| conversation::as_markdown(site, &id, call)).await,
+            _ => file(&site, move |site, call| conversation::as_file(site, &id, call)).await,
         };
     }
     let view = ConversationView::new(id, None, query.as_deref().unwrap_or_default());
-    html_for(&site, view.query().clone(), move |site, _, stop| {
-        conversation::page(site, &view, stop)
+    html_for(&site, view.query().clone(), move |site, _, call| {
+        conversation::page(site, &view, call)
     })
     .await
 }
 
 /// Returns the route of a part of a conversation, from the message with the number in the address. A number
 /// with `.md` requests only the text of the message.
-fn a_message(work: fn(&Site, &ConversationView, &Stop) -> Result<Markup, Problem>) -> Route {
+fn a_message(work: fn(&Site, &ConversationView, &Call) -> Result<Markup, Problem>) -> Route {
     type Place = Path<(String, String)>;
     let answer = move |State(site): Shared, Path((id, number)): Place, RawQuery(query)| async move {
         if let Some(Ok(number)) = number.strip_suffix(".md").map(str::parse) {
-            return text(&site, move |site, stop| {
-                conversation::as_written(site, &id, number, stop)
+            return text(&site, move |site, call| {
+                conversation::as_written(site, &id, number, call)
             })
             .await;
         }
         let Ok(number) = number.parse() else { return no_such_page(State(site)).await };
         let view = ConversationView::new(id, Some(number), query.as_deref().unwrap_or_default());
-        html_for(&site, view.query().clone(), move |site, _, stop| work(site, &view, stop)).await
+        html_for(&site, view.query().clone(), move |site, _, call| work(site, &view, call)).await
     };
     get(answer)
 }
 
 async fn whether_to_forget(State(site): Shared, Path(id): Path<String>) -> Response {
-    html(&site, move |site, stop| forget::page(site, &id, stop)).await
+    html(&site, move |site, call| forget::page(site, &id, call)).await
 }
 
 async fn forget_for_good(State(site): Shared, Path(id): Path<String>) -> Response {
@@ -132,21 +132,21 @@ async fn pulse(State(site): Shared) -> Response {
     text(&site, |site, _| Ok(site.stamp().to_owned())).await
 }
 
-fn a_query(work: fn(&Site, &str, &Stop) -> Result<Markup, Problem>) -> Route {
+fn a_query(work: fn(&Site, &str, &Call) -> Result<Markup, Problem>) -> Route {
     get(move |State(site): Shared, RawQuery(query)| async move {
         let query = query.unwrap_or_default();
-        html(&site, move |site, stop| work(site, &query, stop)).await
+        html(&site, move |site, call| work(site, &query, call)).await
     })
 }
 
-fn a_search(work: fn(&Site, &PageQuery, &Stop) -> Result<Markup, Problem>) -> Route {
+fn a_search(work: fn(&Site, &PageQuery, &Call) -> Result<Markup, Problem>) -> Route {
     get(move |State(site): Shared, RawQuery(query)| async move {
         let query = PageQuery::parse(query.as_deref().unwrap_or_default());
-        html(&site, move |site, stop| work(site, &query, stop)).await
+        html(&site, move |site, call| work(site, &query, call)).await
     })
 }
 
-fn a_page(work: fn(&Site, &Stop) -> Result<Markup, Problem>) -> Route {
+fn a_page(work: fn(&Site, &Call) -> Result<Markup, Problem>) -> Route {
     get(move |State(site): Shared| async move { html(&site, work).await })
 }
 

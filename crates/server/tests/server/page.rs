@@ -11,7 +11,7 @@ use axum::{
 use tower::ServiceExt;
 
 use super::test_export::TestExport;
-use verbatim_base::model::{self, Stop};
+use verbatim_base::{call::Call, model};
 use verbatim_engine::{Config, Engine, Resources, Save, SearchPlan};
 use verbatim_server::web;
 
@@ -209,7 +209,7 @@ async fn the_status_says_how_far_the_sentence_model_is() {
     let (_, status) = get_of(&router_of(&export), "/status").await;
     assert!(words_of(&status).contains("meaning: 0 of 2 messages"), "{status}");
     for source in export.engine.all_sources().present_of(&verbatim_engine::SourceKind::ALL) {
-        source.encode(1, &Stop::never(), &|_| ()).unwrap();
+        source.encode(1, &Call::default(), &|_| ()).unwrap();
     }
     let (_, status) = get_of(&router_of(&export), "/status").await;
     assert!(!words_of(&status).contains("meaning:"), "{status}");
@@ -574,13 +574,13 @@ async fn an_import_ends_with_an_index_that_is_current() {
     let done = words_of(&ended(&router).await);
     assert!(done.contains("Imported 1 conversation, 3 messages."), "{done}");
     assert!(!done.contains("vectors"), "{done}");
-    let stop = Stop::never();
+    let call = Call::default();
     let state = |name: &str| {
         let engine = Engine::new(config.clone());
         let source = engine.sources().remove(0);
         let request = model::Request { text: name.to_owned(), ..Default::default() };
-        let plan = engine.exact(&request, &stop, &mut |_| ControlFlow::Continue(())).unwrap();
-        (plan, source.encoded(&stop))
+        let plan = engine.exact(&request, &call, &mut |_| ControlFlow::Continue(())).unwrap();
+        (plan, source.encoded(&call))
     };
     let (plan, encoded) = state("few");
     assert!(matches!(plan, SearchPlan::ByIndex { .. }), "{plan:?}");

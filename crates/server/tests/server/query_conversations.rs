@@ -2,7 +2,7 @@
 
 use rusqlite::Connection;
 use serde_json::{Value, json};
-use verbatim_base::model::Stop;
+use verbatim_base::call::Call;
 use verbatim_engine::{Engine, SourceKind};
 use verbatim_server::tools::{self, Options};
 
@@ -392,7 +392,7 @@ fn keys_of_one_hash_open_their_own_conversations() {
         connection.execute(sql, [id]).unwrap();
     }
     let engine = engine(&path);
-    let never = Stop::never();
+    let never = Call::default();
     let key_of = |id: &str| {
         let about = engine.find(&never).about(SourceKind::Export, id).unwrap().unwrap();
         engine.find(&never).key_of(&about).unwrap()

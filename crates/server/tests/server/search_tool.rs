@@ -4,7 +4,7 @@ use std::{sync::mpsc, thread, time::Duration};
 
 use rusqlite::{Connection, params};
 use serde_json::{Value, json};
-use verbatim_base::model::Stop;
+use verbatim_base::call::Call;
 use verbatim_engine::{Engine, Reindex, Resources};
 
 use crate::{
@@ -329,7 +329,7 @@ fn an_index_that_is_being_made_is_waited_for() {
                 }
             };
             let options = Reindex { resources, full: false };
-            maker.upkeep().reindex(options, &Stop::never(), &mut progress).unwrap();
+            maker.upkeep().reindex(options, &Call::default(), &mut progress).unwrap();
         });
         wait.recv().unwrap();
         let text = found(&reader, "search", json!({"query": "brass lanterns"}));

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, fs, path::Path};
 use proptest::prelude::*;
 use rusqlite::Connection;
 use serde_json::{Value, json};
-use verbatim_base::model::{Request, Stop};
+use verbatim_base::{call::Call, model::Request};
 use verbatim_engine::{Config, Engine, Reindex, Resources, Scope, SourceKind};
 use verbatim_server::tools::{self, Answer, Options, Tool};
 
@@ -17,7 +17,7 @@ pub(crate) fn engine(home: &Path) -> Engine {
 
 fn call_with(engine: &Engine, tool: Tool, options: &Options, arguments: &Value) -> Answer {
     let Value::Object(arguments) = arguments else { panic!("an object") };
-    tool.call(engine, options, arguments, &Stop::never())
+    tool.call(engine, options, arguments, &Call::default())
 }
 
 pub(crate) fn call(engine: &Engine, arguments: &Value) -> Answer {
@@ -344,10 +344,10 @@ fn a_call_that_was_ended_records_nothing() {
     let home = folder();
     let engine = engine(home.path());
     let start = data(&engine, &json!({"action": "start"}));
-    let stop = Stop::never();
-    stop.request();
+    let call = Call::default();
+    call.stop.request();
     let turn =
-        engine.memory().continue_thread(text(&start["continuation_id"]), ("user", "x"), &stop);
+        engine.memory().continue_thread(text(&start["continuation_id"]), ("user", "x"), &call);
     assert!(turn.unwrap_err().is_stopped());
     let resume = data(&engine, &json!({"action": "resume", "thread_id": start["thread_id"]}));
     assert_eq!(
@@ -365,7 +365,7 @@ fn exact(engine: &Engine, text: &str) -> Vec<String> {
     let request = Request { text: text.to_owned(), ..Request::default() };
     let mut found = Vec::new();
     threads
-        .exact(&request, &Stop::never(), &mut |hit| {
+        .exact(&request, &Call::default(), &mut |hit| {
             found.push(hit.content.into_owned());
             std::ops::ControlFlow::Continue(())
         })
@@ -555,7 +555,7 @@ fn a_saved_summary_is_whole_and_no_turn() {
 
 fn reindex(engine: &Engine) {
     let resources = Resources { memory: 64 << 20, threads: 1 };
-    let never = Stop::never();
+    let never = Call::default();
     for source in engine.sources() {
         let options = Reindex { resources, full: false };
         source.reindex(options, &never, &mut |_| ()).unwrap();
@@ -621,7 +621,7 @@ fn what_is_deleted_is_gone_at_once() {
     keys(&answer, &["success", "message", "deletedSessionId"]);
     assert_eq!(exact(&engine, "secret"), [""; 0]);
     let scope = Scope { sources: vec![SourceKind::Threads], ..Scope::default() };
-    assert_eq!(engine.list(&scope, 0..10, &Stop::never()).unwrap().total, 1);
+    assert_eq!(engine.list(&scope, 0..10, &Call::default()).unwrap().total, 1);
     assert_eq!(data(&engine, &json!({"action": "analytics"}))["total_threads"], 1);
     let gone = json!({"action": "resume", "thread_id": answer["deletedSessionId"]});
     assert!(refused(&engine, &gone).ends_with("not found"));

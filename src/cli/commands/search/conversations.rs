@@ -15,7 +15,10 @@ use verbatim_answer::{
     conversation::{ConversationJson, conversations, title_line},
     exact::{ExactSearch, GroupedConversation, Grouping},
 };
-use verbatim_base::model::{Hit, Instant, Stop};
+use verbatim_base::{
+    call::Call,
+    model::{Hit, Instant},
+};
 use verbatim_engine::{ConversationKey as Key, SourceKind};
 use verbatim_text::{excerpt::Piece, snippet};
 
@@ -90,7 +93,7 @@ impl MatchingConversations {
                 continue;
             }
             let keys: Vec<Key> = part.iter().map(|one| one.key.clone()).collect();
-            let described = conversations(page.engine, &keys, &Stop::never())?;
+            let described = conversations(page.engine, &keys, &Call::default())?;
             for GroupedConversation { key, title, time, messages, .. } in part {
                 let title = title.first().map_or("", |piece| &piece.text);
                 let conversation = &described[key];

@@ -17,7 +17,7 @@ use crate::cli::{
 use verbatim_answer::{
     asked::MOST_RANKED, json_lines::JsonLines, nothing::no_answer, ranked::RankedMessages,
 };
-use verbatim_base::model::{Hit, Stop};
+use verbatim_base::{call::Call, model::Hit};
 use verbatim_engine::{Match, Question};
 
 /// The line above the messages that are far from the question.
@@ -40,11 +40,11 @@ pub(super) fn run(
     terminal: Terminal<'_>,
 ) -> Result<u8> {
     let Terminal { environment, out } = terminal;
-    let (text, stop) = (question.concepts[0].as_str(), Stop::never());
+    let (text, call) = (question.concepts[0].as_str(), Call::default());
     indexing::complete(page.engine, question, environment);
-    let ranking = RankedMessages::find(page.engine, question, &stop)?;
+    let ranking = RankedMessages::find(page.engine, question, &call)?;
     let is_empty = ranking.items.is_empty();
-    if is_empty && notes::has_no_chats(page.engine, &stop)? {
+    if is_empty && notes::has_no_chats(page.engine, &call)? {
         complain(notes::NO_CHATS);
         return Ok(NOTHING);
     }
@@ -67,7 +67,7 @@ pub(super) fn run(
     }
     if form.json {
         let Page { engine, clock, context, .. } = page;
-        JsonLines { engine, clock, context, stop: &stop, out }.ranked(&ranking)?;
+        JsonLines { engine, clock, context, call: &call, out }.ranked(&ranking)?;
         return Ok(FOUND);
     }
     let mark = |text: &str| ranking.marks.spans(text, usize::MAX);

@@ -11,7 +11,10 @@ use crate::{
         store::Source,
     },
 };
-use verbatim_base::model::{Hit, Instant, Origin, Stop};
+use verbatim_base::{
+    call::Call,
+    model::{Hit, Instant, Origin},
+};
 use verbatim_chats::db::{self, Outline, Skeleton};
 
 /// A conversation of an answer.
@@ -73,7 +76,7 @@ impl Source {
         &self,
         ids: &[&str],
         with_summaries: bool,
-        stop: &Stop,
+        call: &Call,
     ) -> Result<HashMap<String, Description>> {
         if ids.is_empty() {
             return Ok(HashMap::new());
@@ -82,8 +85,8 @@ impl Source {
             true => listing.about(place),
             false => listing.about_without_summary(place),
         };
-        if let Some(mut orders) = self.store().orders(ids, stop)? {
-            let listing = self.reader(stop).list(&Scope::of_ids(self.kind, ids), stop)?;
+        if let Some(mut orders) = self.store().orders(ids, call)? {
+            let listing = self.reader(call).list(&Scope::of_ids(self.kind, ids), call)?;
             let description = |place: usize| {
                 let id = listing.heading(place).0.to_owned();
                 let skeleton = Skeleton { messages: orders.remove(&id)?, ..Skeleton::default() };
@@ -93,13 +96,13 @@ impl Source {
             };
             return Ok((0..listing.len()).filter_map(description).collect());
         }
-        if self.is_indexed(stop) {
-            let reader = self.reader(stop);
+        if self.is_indexed(call) {
+            let reader = self.reader(call);
             let mut descriptions = HashMap::new();
             for id in ids {
                 let scope = Scope { conversation: Some((*id).to_owned()), ..Scope::default() };
-                let listing = reader.list(&scope, stop)?;
-                if let Some(messages) = reader.read(id, false, stop)?
+                let listing = reader.list(&scope, call)?;
+                if let Some(messages) = reader.read(id, false, call)?
                     && !listing.is_empty()
                 {
                     let order = OrderedMessages::Open(messages);
@@ -109,10 +112,10 @@ impl Source {
             }
             return Ok(descriptions);
         }
-        let left_out = self.left_out(stop)?;
+        let left_out = self.left_out(call)?;
         let is_kept = |id: &&str| !left_out.contains(*id);
         let ids: Vec<&str> = ids.iter().copied().filter(is_kept).collect();
-        let (skeletons, mut origins) = self.read_database(stop, |database| {
+        let (skeletons, mut origins) = self.read_database(call, |database| {
             let has_origins = self.kind.has_origins();
             let origins = if has_origins { db::origins(database)? } else { HashMap::new() };
             Ok((db::skeletons(database, &ids)?, origins))

@@ -12,7 +12,7 @@ use crate::{
         store::Source,
     },
 };
-use verbatim_base::model::Stop;
+use verbatim_base::call::Call;
 
 /// Which conversations a list includes, and how it describes them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -88,9 +88,9 @@ impl Sources {
         scope: &Scope,
         page: Range<usize>,
         options: ListOptions,
-        stop: &Stop,
+        call: &Call,
     ) -> Result<ListedPage> {
-        Ok(self.undescribed(scope, page, options, stop)?.described(options.briefly))
+        Ok(self.undescribed(scope, page, options, call)?.described(options.briefly))
     }
 
     /// Works like [`Sources::list`], but leaves the descriptions to the caller, who makes them in parts.
@@ -99,13 +99,13 @@ impl Sources {
         scope: &Scope,
         wanted: Range<usize>,
         options: ListOptions,
-        stop: &Stop,
+        call: &Call,
     ) -> Result<Undescribed> {
-        let (sources, mut notes) = self.readable(&scope.sources, stop)?;
-        let (scope, unknown) = self.resolved(scope, &sources, stop)?;
+        let (sources, mut notes) = self.readable(&scope.sources, call)?;
+        let (scope, unknown) = self.resolved(scope, &sources, call)?;
         let list = |source: Source| match options.with_empty {
-            true => source.sessions(&scope, stop),
-            false => source.reader(stop).list(&scope, stop),
+            true => source.sessions(&scope, call),
+            false => source.reader(call).list(&scope, call),
         };
         let (listings, unreadable) = self.each(&scope.sources, list)?;
         for note in unknown.into_iter().chain(unreadable) {
@@ -119,7 +119,7 @@ impl Sources {
             false => newest(&listings, wanted),
         };
         if total == 0 {
-            notes.extend(self.unknown_role(&scope, stop)?);
+            notes.extend(self.unknown_role(&scope, call)?);
         }
         Ok(Undescribed { listings, page, total, notes })
     }
@@ -164,18 +164,18 @@ mod tests {
     #[test]
     fn a_part_is_described_before_the_others() {
         let export = TestExport::indexed(&["red", "green", "blue"]);
-        let stop = Stop::never();
+        let call = Call::default();
         let page = export
             .engine
             .all_sources()
-            .undescribed(&Scope::default(), 0..3, ListOptions::BRIEF, &stop)
+            .undescribed(&Scope::default(), 0..3, ListOptions::BRIEF, &call)
             .unwrap();
         assert_eq!(
             (page.ids(), page.abouts(0..1, false)[0].id.as_str()),
             (vec!["2", "1", "0"], "2")
         );
         let source = export.engine.sources().remove(0);
-        let snapshot = source.current_index(&stop).unwrap();
+        let snapshot = source.current_index(&call).unwrap();
         assert_eq!(source.catalogue(&snapshot).summaries_made(), 1);
     }
 }

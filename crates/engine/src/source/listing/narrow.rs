@@ -19,7 +19,10 @@ use crate::{
         store::Source,
     },
 };
-use verbatim_base::model::{Hit, Matching, Origin, Request, Stop};
+use verbatim_base::{
+    call::Call,
+    model::{Hit, Matching, Origin, Request},
+};
 
 /// A filter with the names that are given to it, and all names that conversations have for it.
 struct GivenFilter<'a> {
@@ -55,7 +58,7 @@ impl GivenFilter<'_> {
     }
 
     /// Returns the conversations of a source with an accepted call; `None` if the filter is not by calls.
-    fn called(&mut self, source: &Source, stop: &Stop) -> Result<Option<HashSet<String>>> {
+    fn called(&mut self, source: &Source, call: &Call) -> Result<Option<HashSet<String>>> {
         let FilterBy::Calls { fits, .. } = &self.filter.by else { return Ok(None) };
         let mut ids = HashSet::new();
         for (given, is_met) in self.given.iter().zip(&mut self.are_met) {
@@ -65,7 +68,7 @@ impl GivenFilter<'_> {
                 *is_met = true;
                 ids.extend([id]);
             };
-            source.calls(given, &id, &mut take, stop)?;
+            source.calls(given, &id, &mut take, call)?;
         }
         Ok(Some(ids))
     }
@@ -80,7 +83,7 @@ impl GivenFilter<'_> {
 impl Sources {
     /// Returns the scope of the conversations that pass all filters, and notes about names that nothing has, and
     /// about sources that name no models.
-    pub fn narrowed(&self, narrowing: &Narrowing, stop: &Stop) -> Result<(Scope, Vec<Note>)> {
+    pub fn narrowed(&self, narrowing: &Narrowing, call: &Call) -> Result<(Scope, Vec<Note>)> {
         let mut scope = Scope::default();
         let mut given: Vec<GivenFilter<'_>> = narrowing
             .given()
@@ -107,20 +110,20 @@ impl Sources {
         // The notes about sources themselves are also those of the search in this scope.
         self.each(&scope.sources, |source| {
             let provenance = match has_services {
-                true => source.store().provenance(&source, None, stop)?,
+                true => source.store().provenance(&source, None, call)?,
                 false => HashMap::new(),
             };
             let models = match has_models {
-                true => source.store().models(&source, stop)?,
+                true => source.store().models(&source, call)?,
                 false => HashMap::new(),
             };
-            let listing = source.reader(stop).list(&Scope::default(), stop)?;
+            let listing = source.reader(call).list(&Scope::default(), call)?;
             let is_known = |place: usize| models.contains_key(listing.heading(place).0);
             if has_models && !listing.is_empty() && !(0..listing.len()).any(is_known) {
                 without_models.push(Note::NoModels { source: source.kind });
             }
             let unknown = Origin::default();
-            let called = given.iter_mut().map(|it| it.called(&source, stop));
+            let called = given.iter_mut().map(|it| it.called(&source, call));
             let called: Vec<_> = called.collect::<Result<_>>()?;
             for place in 0..listing.len() {
                 let (id, _) = listing.heading(place);
@@ -154,7 +157,7 @@ impl Sources {
             let known = match &filter.filter.by {
                 FilterBy::Names { .. } => filter.names.iter().cloned().collect(),
                 FilterBy::Calls { known: Some(known), .. } => {
-                    self.names_in_calls(*known, &scope.sources, stop)?
+                    self.names_in_calls(*known, &scope.sources, call)?
                 }
                 FilterBy::Calls { known: None, .. } => Vec::new(),
             };
@@ -169,13 +172,13 @@ impl Sources {
         &self,
         known: fn(&str) -> Vec<String>,
         kinds: &[SourceKind],
-        stop: &Stop,
+        call: &Call,
     ) -> Result<Vec<String>> {
         let mut names = BTreeSet::new();
         self.each(kinds, |source| {
-            let call = verbatim_text::parts::CALL;
+            let begin = verbatim_text::parts::CALL;
             let take = &mut |found: Vec<String>| names.extend(found);
-            source.calls(call, &|hit| Some(known(&hit.content)), take, stop)
+            source.calls(begin, &|hit| Some(known(&hit.content)), take, call)
         })?;
         Ok(names.into_iter().collect())
     }
@@ -194,7 +197,7 @@ impl Source {
         text: &str,
         render: &dyn Fn(Hit<'_>) -> Option<T>,
         take: &mut dyn FnMut(T),
-        stop: &Stop,
+        call: &Call,
     ) -> Result<()> {
         let roles = vec!["assistant".to_owned()];
         let request = Request {
@@ -207,6 +210,6 @@ impl Source {
             take(one);
             ControlFlow::Continue(())
         };
-        self.search(&request, stop, &mut Rendered::new(render, taken)).map(drop)
+        self.search(&request, call, &mut Rendered::new(render, taken)).map(drop)
     }
 }

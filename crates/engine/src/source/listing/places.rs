@@ -10,7 +10,7 @@ use crate::{
     error::Result,
     source::{kind::SourceKind, scope::Scope, sources::Sources},
 };
-use verbatim_base::model::Stop;
+use verbatim_base::call::Call;
 
 /// The properties of a conversation by which filters select it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,7 +37,7 @@ pub type Places = HashMap<(SourceKind, String), Place>;
 impl Sources {
     /// Returns the service, project and models of every conversation. Reads the models only if
     /// `with_models` is set, because they take long. Leaves out sources that cannot be read.
-    pub fn places(&self, with_models: bool, stop: &Stop) -> Result<Places> {
+    pub fn places(&self, with_models: bool, call: &Call) -> Result<Places> {
         let mut names: HashSet<Arc<str>> = HashSet::new();
         let mut shared = |name: &str| match names.get(name) {
             Some(name) => Arc::clone(name),
@@ -49,10 +49,10 @@ impl Sources {
         };
         let mut places = HashMap::new();
         self.each(&[], |source| {
-            let provenance = source.store().provenance(&source, None, stop)?;
+            let provenance = source.store().provenance(&source, None, call)?;
             let models =
-                if with_models { source.store().models(&source, stop)? } else { HashMap::new() };
-            let listing = source.reader(stop).list(&Scope::default(), stop)?;
+                if with_models { source.store().models(&source, call)? } else { HashMap::new() };
+            let listing = source.reader(call).list(&Scope::default(), call)?;
             for at in 0..listing.len() {
                 let (id, _) = listing.heading(at);
                 let service = provenance.get(id).map(|it| &*it.service);
@@ -78,12 +78,12 @@ impl Sources {
     pub fn services(
         &self,
         counted: &[(SourceKind, HashMap<String, u64>)],
-        stop: &Stop,
+        call: &Call,
     ) -> Result<BTreeMap<String, u64>> {
         let mut services: BTreeMap<String, u64> = BTreeMap::new();
         for (kind, conversations) in counted {
             let provenance = match self.of_kind(*kind)? {
-                Some(source) => source.store().provenance(&source, None, stop)?,
+                Some(source) => source.store().provenance(&source, None, call)?,
                 None => HashMap::new(),
             };
             for (id, messages) in conversations {

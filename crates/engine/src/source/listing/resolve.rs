@@ -12,7 +12,7 @@ use crate::{
         store::Source,
     },
 };
-use verbatim_base::model::{Instant, Stop};
+use verbatim_base::{call::Call, model::Instant};
 use verbatim_text::snippet;
 
 /// The likeness from which an id is suggested in place of an unknown session.
@@ -38,7 +38,7 @@ impl Sources {
         &self,
         scope: &Scope,
         sources: &[Source],
-        stop: &Stop,
+        call: &Call,
     ) -> Result<(Scope, Vec<Note>)> {
         let mut scope = scope.clone();
         if !scope.has_origin() {
@@ -46,7 +46,7 @@ impl Sources {
         }
         let mut named = Named::default();
         for source in sources {
-            match named.record_names(source, &scope, stop) {
+            match named.record_names(source, &scope, call) {
                 // The search of this source will report the error.
                 Err(error) if error.is_of_source() => {}
                 outcome => outcome?,
@@ -76,7 +76,7 @@ impl Sources {
                 notes.push(Note::Ambiguous { given, ids: ids.take(MAX_KNOWN).collect() });
             }
             (None, _) => {
-                named.add_alike(&given, sources, stop)?;
+                named.add_alike(&given, sources, call)?;
                 let known = nearest(&given, named.sessions);
                 notes.push(Note::Unknown { what: "session", given, known });
             }
@@ -92,16 +92,16 @@ impl Sources {
         &self,
         scope: &Scope,
         sources: &[Source],
-        stop: &Stop,
+        call: &Call,
     ) -> Result<(Scope, Vec<Note>)> {
-        let (scope, notes) = self.resolved(scope, sources, stop)?;
+        let (scope, notes) = self.resolved(scope, sources, call)?;
         if !scope.has_origin() {
             return Ok((scope, notes));
         }
         let wanted = scope.any_message();
         let mut ids = ConversationIds::new();
         for source in sources {
-            let listing = source.reader(stop).list(&wanted, stop)?;
+            let listing = source.reader(call).list(&wanted, call)?;
             let found = (0..listing.len()).map(|place| listing.heading(place).0.to_owned());
             ids.insert(source.kind, found.collect());
         }
@@ -110,11 +110,11 @@ impl Sources {
     }
 
     /// Returns a note about the first role in a scope that no message has.
-    pub fn unknown_role(&self, scope: &Scope, stop: &Stop) -> Result<Option<Note>> {
+    pub fn unknown_role(&self, scope: &Scope, call: &Call) -> Result<Option<Note>> {
         if scope.roles.is_empty() {
             return Ok(None);
         }
-        let known = self.roles(&scope.sources, stop)?;
+        let known = self.roles(&scope.sources, call)?;
         let unknown = scope.roles.iter().find(|role| !known.contains(*role));
         Ok(unknown.map(|role| unknown_role(role, known)))
     }
@@ -125,12 +125,12 @@ impl Sources {
         &self,
         parts: &[String],
         kinds: &[SourceKind],
-        stop: &Stop,
+        call: &Call,
     ) -> Result<Result<Vec<String>, Note>> {
         if parts.is_empty() {
             return Ok(Ok(Vec::new()));
         }
-        let known = self.roles(kinds, stop)?;
+        let known = self.roles(kinds, call)?;
         let mut roles = Vec::new();
         for part in parts {
             if known.contains(part) {
@@ -147,16 +147,16 @@ impl Sources {
         Ok(Ok(roles))
     }
 
-    fn roles(&self, kinds: &[SourceKind], stop: &Stop) -> Result<BTreeSet<String>> {
+    fn roles(&self, kinds: &[SourceKind], call: &Call) -> Result<BTreeSet<String>> {
         let all = Scope::default();
         let roles = |source: Source| -> Result<BTreeSet<String>> {
-            if let Ok(snapshot) = source.current_index(stop)
+            if let Ok(snapshot) = source.current_index(call)
                 && snapshot.messages() == snapshot.max_doc()
-                && source.left_out(stop)?.is_empty()
+                && source.left_out(call)?.is_empty()
             {
                 return Ok(snapshot.roles().into_iter().map(str::to_owned).collect());
             }
-            let counts = source.reader(stop).count(&all, &Instant::day, stop)?;
+            let counts = source.reader(call).count(&all, &Instant::day, call)?;
             Ok(counts.roles.into_keys().collect())
         };
         let (roles, _) = self.each(kinds, roles)?;
@@ -170,8 +170,8 @@ fn unknown_role(given: &str, known: BTreeSet<String>) -> Note {
 }
 
 impl Named {
-    fn record_names(&mut self, source: &Source, scope: &Scope, stop: &Stop) -> Result<()> {
-        let listing = source.reader(stop).list(&Scope::default(), stop)?;
+    fn record_names(&mut self, source: &Source, scope: &Scope, call: &Call) -> Result<()> {
+        let listing = source.reader(call).list(&Scope::default(), call)?;
         for place in 0..listing.len() {
             let (id, _) = listing.heading(place);
             let origin = listing.origin(place);
@@ -202,9 +202,9 @@ impl Named {
 
 impl Named {
     /// Adds the ids of conversations without a session that are nearly the given text.
-    fn add_alike(&mut self, given: &str, sources: &[Source], stop: &Stop) -> Result<()> {
+    fn add_alike(&mut self, given: &str, sources: &[Source], call: &Call) -> Result<()> {
         for source in sources {
-            let listing = match source.reader(stop).list(&Scope::default(), stop) {
+            let listing = match source.reader(call).list(&Scope::default(), call) {
                 Err(error) if error.is_of_source() => continue,
                 listing => listing?,
             };

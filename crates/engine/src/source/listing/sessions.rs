@@ -13,18 +13,19 @@ use crate::{
     },
 };
 use verbatim_base::{
+    call::Call,
     lock::lock,
-    model::{Instant, Origin, Stop},
+    model::{Instant, Origin},
 };
 use verbatim_chats::db::{self, Outline};
 
 impl Source {
     /// Lists the conversations in a scope like [`Reader::list`](super::reader::Reader::list), and also
     /// conversations of an export and threads without messages.
-    pub(crate) fn sessions(&self, scope: &Scope, stop: &Stop) -> Result<Box<dyn Listing>> {
-        let reader = self.reader(stop);
-        let listing = reader.list(scope, stop)?;
-        let timeless = self.timeless(stop)?;
+    pub(crate) fn sessions(&self, scope: &Scope, call: &Call) -> Result<Box<dyn Listing>> {
+        let reader = self.reader(call);
+        let listing = reader.list(scope, call)?;
+        let timeless = self.timeless(call)?;
         if timeless.is_empty() {
             return Ok(listing);
         }
@@ -40,7 +41,7 @@ impl Source {
         let mut lists = vec![listing];
         if is_dated {
             let undated = Scope { since: None, until: None, ..scope.clone() };
-            let listing = reader.list(&undated, stop)?;
+            let listing = reader.list(&undated, call)?;
             for place in 0..listing.len() {
                 let own = timeless.get(listing.heading(place).0);
                 if let Some(own) = own.filter(|own| scope.covers(own.begun, own.last)) {
@@ -49,7 +50,7 @@ impl Source {
             }
             lists.push(listing);
         }
-        let left_out = self.left_out(stop)?;
+        let left_out = self.left_out(call)?;
         let is_wanted = |own: &&Outline| {
             own.turns == 0
                 && scope.roles.is_empty()
@@ -69,16 +70,16 @@ impl Source {
     }
 
     /// Returns the description of a conversation, which may have no messages.
-    pub(crate) fn session_about(&self, id: &str, stop: &Stop) -> Result<Option<About>> {
+    pub(crate) fn session_about(&self, id: &str, call: &Call) -> Result<Option<About>> {
         let scope = Scope { conversation: Some(id.to_owned()), ..Scope::default() };
-        let sessions = self.sessions(&scope, stop)?;
+        let sessions = self.sessions(&scope, call)?;
         Ok((!sessions.is_empty()).then(|| sessions.about(0)))
     }
 
     /// Returns a function like [`Listing::shared_start`] that compares an id with the ids of conversations
     /// without messages.
-    pub(crate) fn shared_with_empty(&self, stop: &Stop) -> Result<impl Fn(&str) -> usize> {
-        let timeless = self.timeless(stop)?;
+    pub(crate) fn shared_with_empty(&self, call: &Call) -> Result<impl Fn(&str) -> usize> {
+        let timeless = self.timeless(call)?;
         Ok(move |id: &str| {
             let others = timeless.keys().filter(|other| *other != id);
             others.map(|other| shared_start(id, other)).max().unwrap_or(0)
@@ -88,7 +89,7 @@ impl Source {
     /// Returns the conversations in which no message has a time. Returns none for a cluster, which does not
     /// store such conversations, and none for transcripts, whose conversations begin with their first
     /// message.
-    fn timeless(&self, stop: &Stop) -> Result<Arc<HashMap<String, Outline>>> {
+    fn timeless(&self, call: &Call) -> Result<Arc<HashMap<String, Outline>>> {
         if self.kind.has_origins() || self.database().is_none() {
             return Ok(Arc::default());
         }
@@ -102,20 +103,20 @@ impl Source {
             Ok(outlines) => return Ok(outlines),
             Err(unknown) => unknown,
         };
-        let outlines = Arc::new(self.fact("timeless", stop, || self.read_timeless(stop))?);
+        let outlines = Arc::new(self.fact("timeless", call, || self.read_timeless(call))?);
         let known = Timeless { path, state, outlines: Arc::clone(&outlines) };
         *lock(self.timeless_cache()) = Some(known);
         Ok(outlines)
     }
 
-    fn read_timeless(&self, stop: &Stop) -> Result<HashMap<String, Outline>> {
-        let listing = self.whole_reader(stop).list(&Scope::default(), stop)?;
+    fn read_timeless(&self, call: &Call) -> Result<HashMap<String, Outline>> {
+        let listing = self.whole_reader(call).list(&Scope::default(), call)?;
         let places: HashMap<&str, usize> =
             (0..listing.len()).map(|place| (listing.heading(place).0, place)).collect();
         let is_timeless =
             |id: &str| places.get(id).is_none_or(|place| listing.last(*place).is_none());
         let rows = self.on_database(|path| {
-            db::read_tables(path, stop, |database| db::conversation_rows(database, &is_timeless))
+            db::read_tables(path, call, |database| db::conversation_rows(database, &is_timeless))
         })?;
         let with_turns = |row: Outline| {
             let turns = places.get(&*row.id).map_or(0, |place| listing.turns(*place));
@@ -206,7 +207,7 @@ mod tests {
     /// Returns the ids of the conversations of an export, with or without messages.
     fn ids(export: &TestExport) -> Vec<String> {
         let source = export.engine.sources().remove(0);
-        let sessions = source.sessions(&Scope::default(), &Stop::never()).unwrap();
+        let sessions = source.sessions(&Scope::default(), &Call::default()).unwrap();
         (0..sessions.len()).map(|place| sessions.heading(place).0.to_owned()).collect()
     }
 

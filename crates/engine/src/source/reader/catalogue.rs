@@ -202,7 +202,7 @@ impl Catalogue {
 mod tests {
     use super::*;
     use crate::TestExport;
-    use verbatim_base::model::Stop;
+    use verbatim_base::call::Call;
 
     impl Catalogue {
         pub(crate) fn summaries_made(&self) -> usize {
@@ -214,7 +214,7 @@ mod tests {
     fn a_failed_read_of_origins_is_not_kept() {
         let export = TestExport::indexed(&["red"]);
         let source = export.engine.sources().remove(0);
-        let snapshot = source.current_index(&Stop::never()).unwrap();
+        let snapshot = source.current_index(&Call::default()).unwrap();
         let catalogue = source.catalogue(&snapshot);
         let failed = catalogue.origins(|| Err(db::Error::Stopped));
         assert!(matches!(failed, Err(db::Error::Stopped)), "{failed:?}");

@@ -340,10 +340,10 @@ mod tests {
 
     use super::*;
     use crate::TestExport;
-    use verbatim_base::model::Stop;
+    use verbatim_base::call::Call;
 
     fn snapshot(export: &TestExport) -> Arc<Snapshot> {
-        export.engine.sources().remove(0).current_index(&Stop::never()).unwrap()
+        export.engine.sources().remove(0).current_index(&Call::default()).unwrap()
     }
 
     fn made_now(snapshot: &Arc<Snapshot>) -> CatalogueTable {

@@ -20,8 +20,9 @@ use crate::{
     source::scope::{About, Scope},
 };
 use verbatim_base::{
+    call::{Call, Stop},
     lock::lock,
-    model::{Instant, Origin, Request, Stop},
+    model::{Instant, Origin, Request},
 };
 use verbatim_chats::db::{self, tally::MessageFacts};
 use verbatim_cluster::{Cluster, ClusterConversation, Taken, View};
@@ -50,22 +51,22 @@ impl ClusterReader {
 }
 
 impl Reader for ClusterReader {
-    fn search(&self, request: &Request, stop: &Stop, sink: &mut dyn Sink) -> Result<SearchPlan> {
-        let view = self.view(stop)?;
+    fn search(&self, request: &Request, call: &Call, sink: &mut dyn Sink) -> Result<SearchPlan> {
+        let view = self.view(&call.stop)?;
         let outcome =
-            view.search(self.cluster.client()?, request, stop, &mut |taken| match taken {
+            view.search(self.cluster.client()?, request, &call.stop, &mut |taken| match taken {
                 Taken::Hit(hit, _) => {
                     sink.push(hit);
-                    if stop.requested() {
+                    if call.stop.requested() {
                         ControlFlow::Break(())
                     } else {
                         ControlFlow::Continue(())
                     }
                 }
-                Taken::End => sink.confirm(stop),
+                Taken::End => sink.confirm(call),
             });
         // If the work was stopped, the search may have broken off for this reason.
-        if stop.requested() {
+        if call.stop.requested() {
             sink.discard();
             return Err(db::Error::Stopped.into());
         }
@@ -73,26 +74,27 @@ impl Reader for ClusterReader {
         Ok(SearchPlan::ByCluster { took: found.took })
     }
 
-    fn list(&self, scope: &Scope, stop: &Stop) -> Result<Box<dyn Listing>> {
-        let view = self.view(stop)?;
+    fn list(&self, scope: &Scope, call: &Call) -> Result<Box<dyn Listing>> {
+        let view = self.view(&call.stop)?;
         let places = within(&view, scope);
         Ok(Box::new(ClusterListing { view, places }))
     }
 
-    fn read(&self, id: &str, raw_content: bool, stop: &Stop) -> Result<Option<Box<dyn Messages>>> {
-        let messages = self.view(stop)?.read(self.cluster.client()?, id, raw_content, stop)?;
+    fn read(&self, id: &str, raw_content: bool, call: &Call) -> Result<Option<Box<dyn Messages>>> {
+        let messages =
+            self.view(&call.stop)?.read(self.cluster.client()?, id, raw_content, &call.stop)?;
         Ok(match messages.is_empty() {
             true => None,
             false => Some(Box::new(ReadMessages::new(messages))),
         })
     }
 
-    fn count(&self, scope: &Scope, day: &dyn Fn(Instant) -> i64, stop: &Stop) -> Result<Counts> {
-        let view = self.view(stop)?;
+    fn count(&self, scope: &Scope, day: &dyn Fn(Instant) -> i64, call: &Call) -> Result<Counts> {
+        let view = self.view(&call.stop)?;
         let origins = if scope.has_origin() { origins(&view) } else { Origins::new() };
         let mut counter = Counter::new(KIND, scope, Some(&origins), day);
         let mut models: BTreeMap<String, u64> = BTreeMap::new();
-        view.tallies(self.cluster.client()?, stop, &mut |it, messages| {
+        view.tallies(self.cluster.client()?, &call.stop, &mut |it, messages| {
             if !scope.accepts_id(KIND, &it.stored.id) {
                 return;
             }
@@ -112,15 +114,15 @@ impl Reader for ClusterReader {
         Ok(counter.into_counts(models))
     }
 
-    fn span(&self, stop: &Stop) -> Result<Option<(Instant, Instant)>> {
-        let view = self.view(stop)?;
+    fn span(&self, call: &Call) -> Result<Option<(Instant, Instant)>> {
+        let view = self.view(&call.stop)?;
         let spans = view.conversations().iter().filter_map(|it| it.begun.zip(it.last));
         Ok(spans.reduce(|one, other| (one.0.min(other.0), one.1.max(other.1))))
     }
 
-    fn scorer(&self, scope: &Scope, stop: &Stop) -> Result<Option<Box<dyn Scorer>>> {
-        let state = (Arc::clone(&self.cluster), self.view(stop)?);
-        Ok(Some(Box::new(ClusterScorer::new(state, &self.model, scope, stop)?)))
+    fn scorer(&self, scope: &Scope, call: &Call) -> Result<Option<Box<dyn Scorer>>> {
+        let state = (Arc::clone(&self.cluster), self.view(&call.stop)?);
+        Ok(Some(Box::new(ClusterScorer::new(state, &self.model, scope, call)?)))
     }
 }
 

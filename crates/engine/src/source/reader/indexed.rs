@@ -23,8 +23,9 @@ use crate::{
     },
 };
 use verbatim_base::{
+    call::Call,
     map_faults,
-    model::{Hit, Instant, Origin, Request, Stop},
+    model::{Hit, Instant, Origin, Request},
 };
 use verbatim_chats::db::{self, tally::MessageFacts};
 use verbatim_index::{self as index, Found, Snapshot};
@@ -62,12 +63,12 @@ impl IndexedReader {
         &self,
         (reason, confirmed): (String, usize),
         request: &Request,
-        stop: &Stop,
+        call: &Call,
         sink: &mut dyn Sink,
     ) -> Result<SearchPlan> {
         let state = self.snapshot.state().parse().unwrap_or_default();
         let live = LiveReader::new(self.source.clone(), FallbackReason::Unreadable(reason));
-        live.search_after(confirmed, Some(&state), request, stop, sink)
+        live.search_after(confirmed, Some(&state), request, call, sink)
     }
 
     /// Returns the reason why only `LIKE` can answer a request; `None` if the index can answer.
@@ -83,22 +84,22 @@ impl IndexedReader {
     }
 
     /// Searches the index, or the database if only `LIKE` can answer the request.
-    fn attempt(&self, request: &Request, stop: &Stop, sink: &mut dyn Sink) -> Result<IndexOutcome> {
+    fn attempt(&self, request: &Request, call: &Call, sink: &mut dyn Sink) -> Result<IndexOutcome> {
         if let Some(reason) = self.only_like(request) {
             let live = LiveReader::new(self.source.clone(), reason);
-            return Ok(IndexOutcome::Found(live.search(request, stop, sink)?));
+            return Ok(IndexOutcome::Found(live.search(request, call, sink)?));
         }
         let (only, none) = (sink.only(), HashSet::new());
-        let mut verified = VerifiedSink::new(&self.snapshot, stop, sink);
+        let mut verified = VerifiedSink::new(&self.snapshot, call, sink);
         // The files were checked when they were opened, but a file may change during the search.
         let found = map_faults::caught(|| {
             let mut take = |found: Found<'_, '_>| verified.push(found);
             let trace = match &only {
                 Some(only) => {
                     let ids = only.get(&self.source.kind).unwrap_or(&none);
-                    self.snapshot.search_in(ids, request, stop, &mut take)?
+                    self.snapshot.search_in(ids, request, &call.stop, &mut take)?
                 }
-                None => self.snapshot.search(request, stop, &mut take)?,
+                None => self.snapshot.search(request, &call.stop, &mut take)?,
             };
             verified.confirm();
             Ok(trace)
@@ -123,18 +124,18 @@ impl IndexedReader {
     }
 
     /// Returns the origins of conversations; `None` for sources without origins.
-    fn origins(&self, stop: &Stop) -> Result<Option<Arc<Origins>>> {
+    fn origins(&self, call: &Call) -> Result<Option<Arc<Origins>>> {
         if !self.source.kind.has_origins() {
             return Ok(None);
         }
         let path = self.source.path()?;
-        Ok(Some(self.catalogue().origins(|| db::read_tables(path, stop, db::origins))?))
+        Ok(Some(self.catalogue().origins(|| db::read_tables(path, call, db::origins))?))
     }
 }
 
 impl Reader for IndexedReader {
-    fn search(&self, request: &Request, stop: &Stop, sink: &mut dyn Sink) -> Result<SearchPlan> {
-        let (reason, confirmed) = match self.attempt(request, stop, sink)? {
+    fn search(&self, request: &Request, call: &Call, sink: &mut dyn Sink) -> Result<SearchPlan> {
+        let (reason, confirmed) = match self.attempt(request, call, sink)? {
             IndexOutcome::Found(plan) => return Ok(plan),
             IndexOutcome::Failed { .. } if !self.falls_back => {
                 let folder = self.source.index_dir()?.folder().to_owned();
@@ -143,26 +144,26 @@ impl Reader for IndexedReader {
             IndexOutcome::Failed { reason, confirmed } => (reason, confirmed),
         };
         if confirmed > 0 {
-            return self.by_like((reason, confirmed), request, stop, sink);
+            return self.by_like((reason, confirmed), request, call, sink);
         }
         // The files may have changed before the search, so the index is opened and checked again.
-        let again = match self.source.current_index(stop) {
+        let again = match self.source.current_index(call) {
             Ok(snapshot) => IndexedReader::new(self.source.clone(), snapshot),
             Err(reason) => {
-                return LiveReader::new(self.source.clone(), reason).search(request, stop, sink);
+                return LiveReader::new(self.source.clone(), reason).search(request, call, sink);
             }
         };
-        match again.attempt(request, stop, sink)? {
+        match again.attempt(request, call, sink)? {
             IndexOutcome::Found(plan) => Ok(plan),
             IndexOutcome::Failed { reason, confirmed } => {
-                again.by_like((reason, confirmed), request, stop, sink)
+                again.by_like((reason, confirmed), request, call, sink)
             }
         }
     }
 
-    fn list(&self, scope: &Scope, stop: &Stop) -> Result<Box<dyn Listing>> {
+    fn list(&self, scope: &Scope, call: &Call) -> Result<Box<dyn Listing>> {
         let catalogue = self.catalogue();
-        let origins = match self.origins(stop) {
+        let origins = match self.origins(call) {
             Ok(origins) => origins,
             // Only a scope with a project or a session needs the origins.
             Err(error) if scope.has_origin() => return Err(error),
@@ -175,7 +176,7 @@ impl Reader for IndexedReader {
         Ok(Box::new(IndexedListing { catalogue: Arc::clone(catalogue), origins, numbers }))
     }
 
-    fn read(&self, id: &str, raw_content: bool, _: &Stop) -> Result<Option<Box<dyn Messages>>> {
+    fn read(&self, id: &str, raw_content: bool, _: &Call) -> Result<Option<Box<dyn Messages>>> {
         let catalogue = self.catalogue();
         let Some(conversation) = catalogue.find(id) else { return Ok(None) };
         let catalogue = Arc::clone(catalogue);
@@ -187,14 +188,14 @@ impl Reader for IndexedReader {
         })))
     }
 
-    fn count(&self, scope: &Scope, day: &dyn Fn(Instant) -> i64, stop: &Stop) -> Result<Counts> {
+    fn count(&self, scope: &Scope, day: &dyn Fn(Instant) -> i64, call: &Call) -> Result<Counts> {
         let (catalogue, snapshot) = (self.catalogue(), &self.snapshot);
-        let origins = if scope.has_origin() { self.origins(stop)? } else { None };
+        let origins = if scope.has_origin() { self.origins(call)? } else { None };
         let mut counter = Counter::new(self.source.kind, scope, origins.as_deref(), day);
         // Roles are checked for each message, not for each conversation.
         let any_role = Scope { roles: Vec::new(), ..scope.clone() };
         for conversation in catalogue.within(&any_role, origins.as_deref()) {
-            stop.check(db::Error::Stopped)?;
+            call.stop.check(db::Error::Stopped)?;
             let mut messages = 0;
             for doc_id in catalogue.doc_ids(conversation) {
                 let (role, time) = (snapshot.role(doc_id), snapshot.time(doc_id));
@@ -209,15 +210,15 @@ impl Reader for IndexedReader {
         }
         let models = self.source.on_database(|path| {
             if scope.is_open() {
-                return db::read_tables(path, stop, db::tally::models);
+                return db::read_tables(path, call, db::tally::models);
             }
             let mut accepts = |message: MessageFacts<'_>| counter.accepts(message);
-            db::read(path, stop, |database| db::tally::models_where(database, &mut accepts))
+            db::read(path, call, |database| db::tally::models_where(database, &mut accepts))
         })?;
         Ok(counter.into_counts(models))
     }
 
-    fn span(&self, _: &Stop) -> Result<Option<(Instant, Instant)>> {
+    fn span(&self, _: &Call) -> Result<Option<(Instant, Instant)>> {
         let snapshot = &self.snapshot;
         let time = |doc_id: u32| snapshot.is_alive(doc_id).then(|| snapshot.time(doc_id)).flatten();
         // Within a segment the newest message is first, and messages without a time are last.
@@ -228,8 +229,8 @@ impl Reader for IndexedReader {
         Ok(spans.reduce(|one, other| (one.0.min(other.0), one.1.max(other.1))))
     }
 
-    fn scorer(&self, scope: &Scope, stop: &Stop) -> Result<Option<Box<dyn Scorer>>> {
-        let origins = self.origins(stop)?;
+    fn scorer(&self, scope: &Scope, call: &Call) -> Result<Option<Box<dyn Scorer>>> {
+        let origins = self.origins(call)?;
         let searcher = self.source.searcher(self.catalogue());
         Ok(Some(Box::new(IndexedScorer::new(searcher, scope, origins))))
     }
@@ -360,7 +361,7 @@ const BATCH_BYTES: usize = 1 << 20;
 /// Sink that confirms hits only while the index files stay unchanged.
 struct VerifiedSink<'a> {
     snapshot: &'a Snapshot,
-    stop: &'a Stop,
+    call: &'a Call,
     faults: u64,
     sink: &'a mut dyn Sink,
     /// Number of hits that are not confirmed yet, and the bytes of their texts.
@@ -374,10 +375,10 @@ struct VerifiedSink<'a> {
 }
 
 impl<'a> VerifiedSink<'a> {
-    fn new(snapshot: &'a Snapshot, stop: &'a Stop, sink: &'a mut dyn Sink) -> VerifiedSink<'a> {
+    fn new(snapshot: &'a Snapshot, call: &'a Call, sink: &'a mut dyn Sink) -> VerifiedSink<'a> {
         VerifiedSink {
             snapshot,
-            stop,
+            call,
             faults: map_faults::count(),
             sink,
             held: 0,
@@ -420,7 +421,7 @@ impl<'a> VerifiedSink<'a> {
         }
         self.confirmed += self.held;
         (self.held, self.bytes) = (0, 0);
-        self.is_over = self.sink.confirm(self.stop).is_break();
-        self.is_stopped = self.stop.requested();
+        self.is_over = self.sink.confirm(self.call).is_break();
+        self.is_stopped = self.call.stop.requested();
     }
 }

@@ -24,7 +24,10 @@ use crate::{
         store::{Source, handle::FallbackReason},
     },
 };
-use verbatim_base::model::{Instant, Matching, Origin, Request, Stop};
+use verbatim_base::{
+    call::Call,
+    model::{Instant, Matching, Origin, Request},
+};
 use verbatim_chats::db::{self, Database, Outline, State};
 use verbatim_text::matcher::texts;
 
@@ -76,7 +79,7 @@ impl LiveReader {
         skipped: usize,
         index_state: Option<&State>,
         request: &Request,
-        stop: &Stop,
+        call: &Call,
         sink: &mut dyn Sink,
     ) -> Result<SearchPlan> {
         let begun = Clock::now();
@@ -88,7 +91,7 @@ impl LiveReader {
         };
         let request = Request { limit, ..request.clone() };
         let search = || {
-            self.source.read_database(stop, |database| {
+            self.source.read_database(call, |database| {
                 db::search_without(database, &request, left_out.clone())
             })
         };
@@ -106,7 +109,7 @@ impl LiveReader {
         let mut is_over = false;
         let only = sink.only();
         for hit in hits {
-            if is_over || stop.requested() {
+            if is_over || call.stop.requested() {
                 break;
             }
             if only.as_ref().is_some_and(|only| !has(only, self.source.kind, &hit.conversation_id))
@@ -119,15 +122,15 @@ impl LiveReader {
             }
             sink.push(hit);
             if taken % PAGE_ROWS == 0 {
-                is_over = sink.confirm(stop).is_break();
+                is_over = sink.confirm(call).is_break();
             }
         }
-        if !is_over && !stop.requested() {
+        if !is_over && !call.stop.requested() {
             // It does not matter whether the sink wants more hits, because there are none.
-            let _ = sink.confirm(stop);
+            let _ = sink.confirm(call);
         }
         // If the work was stopped, the sink may have broken off for this reason.
-        if stop.requested() {
+        if call.stop.requested() {
             sink.discard();
             return Err(db::Error::Stopped.into());
         }
@@ -136,12 +139,12 @@ impl LiveReader {
 }
 
 impl Reader for LiveReader {
-    fn search(&self, request: &Request, stop: &Stop, sink: &mut dyn Sink) -> Result<SearchPlan> {
-        self.search_after(0, None, request, stop, sink)
+    fn search(&self, request: &Request, call: &Call, sink: &mut dyn Sink) -> Result<SearchPlan> {
+        self.search_after(0, None, request, call, sink)
     }
 
-    fn list(&self, scope: &Scope, stop: &Stop) -> Result<Box<dyn Listing>> {
-        let (mut outlines, origins) = self.source.read_database(stop, |database| {
+    fn list(&self, scope: &Scope, call: &Call) -> Result<Box<dyn Listing>> {
+        let (mut outlines, origins) = self.source.read_database(call, |database| {
             let outlines = db::outline(database, &scope.roles)?;
             let has_origins = self.source.kind.has_origins();
             let origins = if has_origins { db::origins(database)? } else { HashMap::new() };
@@ -156,18 +159,18 @@ impl Reader for LiveReader {
         Ok(Box::new(LiveListing { kind, outlines, origins, sorted_ids }))
     }
 
-    fn read(&self, id: &str, raw_content: bool, stop: &Stop) -> Result<Option<Box<dyn Messages>>> {
+    fn read(&self, id: &str, raw_content: bool, call: &Call) -> Result<Option<Box<dyn Messages>>> {
         let read = |database: &Database| db::conversation(database, id, raw_content);
-        let messages = self.source.read_database(stop, read)?;
+        let messages = self.source.read_database(call, read)?;
         Ok(match messages.is_empty() {
             true => None,
             false => Some(Box::new(ReadMessages::new(messages))),
         })
     }
 
-    fn count(&self, scope: &Scope, day: &dyn Fn(Instant) -> i64, stop: &Stop) -> Result<Counts> {
+    fn count(&self, scope: &Scope, day: &dyn Fn(Instant) -> i64, call: &Call) -> Result<Counts> {
         let kind = self.source.kind;
-        self.source.read_database(stop, |database| {
+        self.source.read_database(call, |database| {
             let needs_origins = kind.has_origins() && scope.has_origin();
             let origins = if needs_origins { db::origins(database)? } else { HashMap::new() };
             let mut counter = Counter::new(kind, scope, Some(&origins), day);
@@ -180,11 +183,11 @@ impl Reader for LiveReader {
         })
     }
 
-    fn span(&self, stop: &Stop) -> Result<Option<(Instant, Instant)>> {
-        self.source.read_database(stop, db::span)
+    fn span(&self, call: &Call) -> Result<Option<(Instant, Instant)>> {
+        self.source.read_database(call, db::span)
     }
 
-    fn scorer(&self, _: &Scope, _: &Stop) -> Result<Option<Box<dyn Scorer>>> {
+    fn scorer(&self, _: &Scope, _: &Call) -> Result<Option<Box<dyn Scorer>>> {
         Ok(None)
     }
 }
@@ -247,8 +250,8 @@ mod tests {
                 ControlFlow::Continue(())
             };
             let mut sink = Rendered::new(|hit: Hit<'_>| Some(hit.content.into_owned()), show);
-            let (request, stop) = (Request::default(), Stop::never());
-            live.search_after(shown, Some(state), &request, &stop, &mut sink).map(|_| found)
+            let (request, call) = (Request::default(), Call::default());
+            live.search_after(shown, Some(state), &request, &call, &mut sink).map(|_| found)
         };
         let state = db::state(source.path().unwrap()).unwrap();
         assert_eq!(after(1, &state).unwrap(), ["green", "red"]);

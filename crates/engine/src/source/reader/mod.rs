@@ -31,7 +31,10 @@ use crate::{
         store::handle::FallbackReason,
     },
 };
-use verbatim_base::model::{Hit, Instant, Origin, Request, Stop};
+use verbatim_base::{
+    call::Call,
+    model::{Hit, Instant, Origin, Request},
+};
 use verbatim_index::{Snapshot, Trace};
 
 /// Interface for reading a source. All readers of one state of a source give the same answers.
@@ -42,28 +45,28 @@ pub trait Reader: Send + Sync {
     ///
     /// The hits are those of SQLite's `LIKE '%text%'` over contents and titles or, for another
     /// [`Matching`](verbatim_base::model::Matching), the messages whose content or title matches.
-    fn search(&self, request: &Request, stop: &Stop, sink: &mut dyn Sink) -> Result<SearchPlan>;
+    fn search(&self, request: &Request, call: &Call, sink: &mut dyn Sink) -> Result<SearchPlan>;
 
     /// Returns the conversations in a scope that have messages, latest activity first.
     ///
     /// A scope of dates accepts a conversation if its time span overlaps them. A scope of roles accepts
     /// a conversation if one of its messages has such a role.
-    fn list(&self, scope: &Scope, stop: &Stop) -> Result<Box<dyn Listing>>;
+    fn list(&self, scope: &Scope, call: &Call) -> Result<Box<dyn Listing>>;
 
     /// Opens the messages of a conversation; `None` if it has none or does not exist.
     ///
     /// If `raw_content` is set, contents in the form of JSON parts are returned as stored.
-    fn read(&self, id: &str, raw_content: bool, stop: &Stop) -> Result<Option<Box<dyn Messages>>>;
+    fn read(&self, id: &str, raw_content: bool, call: &Call) -> Result<Option<Box<dyn Messages>>>;
 
     /// Counts the messages in a scope. `day` returns the day of a time, counted from 1970-01-01. It is
     /// [`Instant::day`] or a function for another time zone.
-    fn count(&self, scope: &Scope, day: &dyn Fn(Instant) -> i64, stop: &Stop) -> Result<Counts>;
+    fn count(&self, scope: &Scope, day: &dyn Fn(Instant) -> i64, call: &Call) -> Result<Counts>;
 
     /// Returns the times of the first and the last message; `None` if no message has a time.
-    fn span(&self, stop: &Stop) -> Result<Option<(Instant, Instant)>>;
+    fn span(&self, call: &Call) -> Result<Option<(Instant, Instant)>>;
 
     /// Returns the scorer for the messages in a scope; `None` if this reader cannot rank.
-    fn scorer(&self, scope: &Scope, stop: &Stop) -> Result<Option<Box<dyn Scorer>>>;
+    fn scorer(&self, scope: &Scope, call: &Call) -> Result<Option<Box<dyn Scorer>>>;
 
     /// Returns the snapshot of an index on this computer from which the reader answers.
     fn snapshot(&self) -> Option<&Arc<Snapshot>> {

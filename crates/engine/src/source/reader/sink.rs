@@ -6,7 +6,7 @@
 use std::{collections::HashSet, ops::ControlFlow, sync::Arc};
 
 use crate::source::scope::ConversationIds;
-use verbatim_base::model::{Hit, Stop};
+use verbatim_base::{call::Call, model::Hit};
 
 /// A receiver of the hits of a search.
 pub trait Sink {
@@ -15,7 +15,7 @@ pub trait Sink {
 
     /// Confirms that all hits taken so far are right and may be shown. Breaks off the search if no more
     /// hits are wanted; then the sink must not be called again. Stops showing hits when `stop` is requested.
-    fn confirm(&mut self, stop: &Stop) -> ControlFlow<()>;
+    fn confirm(&mut self, call: &Call) -> ControlFlow<()>;
 
     /// Discards the hits that are not confirmed.
     fn discard(&mut self);
@@ -41,13 +41,13 @@ pub trait Sink {
 /// Receives the values that a [`Rendered`] made of hits, once the hits are confirmed.
 pub trait Show<T> {
     /// Takes the values that it wants. Breaks off the search if it wants no more, or if the stop is requested.
-    fn show(&mut self, values: &mut Vec<T>, stop: &Stop) -> ControlFlow<()>;
+    fn show(&mut self, values: &mut Vec<T>, call: &Call) -> ControlFlow<()>;
 }
 
 impl<T, F: FnMut(T) -> ControlFlow<()>> Show<T> for F {
-    fn show(&mut self, values: &mut Vec<T>, stop: &Stop) -> ControlFlow<()> {
+    fn show(&mut self, values: &mut Vec<T>, call: &Call) -> ControlFlow<()> {
         values.drain(..).try_for_each(|value| {
-            if stop.requested() { ControlFlow::Break(()) } else { self(value) }
+            if call.stop.requested() { ControlFlow::Break(()) } else { self(value) }
         })
     }
 }
@@ -84,8 +84,8 @@ where
         self.held.extend((self.render)(hit));
     }
 
-    fn confirm(&mut self, stop: &Stop) -> ControlFlow<()> {
-        self.show.show(&mut self.held, stop)
+    fn confirm(&mut self, call: &Call) -> ControlFlow<()> {
+        self.show.show(&mut self.held, call)
     }
 
     fn discard(&mut self) {

@@ -12,7 +12,10 @@ use crate::{
     error::Result,
     source::reader::{OrderedIds, Reader, cluster_about::origins, clustered::ClusterReader},
 };
-use verbatim_base::model::{Hit, Provenance, Stop};
+use verbatim_base::{
+    call::Call,
+    model::{Hit, Provenance},
+};
 use verbatim_cluster::{Cluster, ClusterConversation, MessageInOrder};
 
 #[derive(Debug)]
@@ -34,31 +37,32 @@ impl Store for ClusterStore {
         u64::MAX
     }
 
-    fn reader(&self, source: &Source, _: &Stop) -> Arc<dyn Reader> {
+    fn reader(&self, source: &Source, _: &Call) -> Arc<dyn Reader> {
         Arc::new(ClusterReader::new(Arc::clone(&self.cluster), source.model()))
     }
 
-    fn check(&self, _: &Source, stop: &Stop) -> Result<()> {
-        self.cluster.view(stop)?;
+    fn check(&self, _: &Source, call: &Call) -> Result<()> {
+        self.cluster.view(&call.stop)?;
         Ok(())
     }
 
-    fn is_indexed(&self, _: &Source, _: &Stop) -> bool {
+    fn is_indexed(&self, _: &Source, _: &Call) -> bool {
         true
     }
 
-    fn stamp(&self, _: &Source, stop: &Stop) -> String {
-        self.cluster.view(stop).map_or_else(|_| String::new(), |view| view.index().to_owned())
+    fn stamp(&self, _: &Source, call: &Call) -> String {
+        self.cluster.view(&call.stop).map_or_else(|_| String::new(), |view| view.index().to_owned())
     }
 
-    fn indexed(&self, _: &Source, stop: &Stop) -> (u64, u64) {
+    fn indexed(&self, _: &Source, call: &Call) -> (u64, u64) {
         self.cluster
-            .view(stop)
+            .view(&call.stop)
             .map_or((0, 0), |view| (view.conversations().iter().map(|it| it.turns as u64).sum(), 0))
     }
 
-    fn embedded(&self, source: &Source, stop: &Stop) -> u64 {
-        let size = self.cluster.view(stop).and_then(|view| self.cluster.size(&view, stop));
+    fn embedded(&self, source: &Source, call: &Call) -> u64 {
+        let size =
+            self.cluster.view(&call.stop).and_then(|view| self.cluster.size(&view, &call.stop));
         let size = size.ok().filter(|size| size.model == source.model().name());
         size.map_or(0, |size| size.messages)
     }
@@ -67,15 +71,15 @@ impl Store for ClusterStore {
         &self,
         _: &Source,
         exclusions: &Arc<Exclusions>,
-        stop: &Stop,
+        call: &Call,
     ) -> Result<Arc<HashSet<String>>> {
-        let origins = origins(&*self.cluster.view(stop)?).into_iter();
+        let origins = origins(&*self.cluster.view(&call.stop)?).into_iter();
         let ids = origins.filter(|(_, origin)| exclusions.excludes(origin)).map(|(id, _)| id);
         Ok(Arc::new(ids.collect()))
     }
 
-    fn models(&self, _: &Source, stop: &Stop) -> Result<HashMap<String, Vec<String>>> {
-        let view = self.cluster.view(stop)?;
+    fn models(&self, _: &Source, call: &Call) -> Result<HashMap<String, Vec<String>>> {
+        let view = self.cluster.view(&call.stop)?;
         let models_in = |it: &ClusterConversation| match it.models.is_empty() {
             true => it.stored.model.iter().cloned().collect(),
             false => it.models.clone(),
@@ -88,31 +92,33 @@ impl Store for ClusterStore {
         &self,
         _: &Source,
         ids: Option<&[&str]>,
-        stop: &Stop,
+        call: &Call,
     ) -> Result<HashMap<String, Provenance>> {
         let entry =
             |it: &ClusterConversation| Some((it.stored.id.clone(), it.stored.provenance.clone()?));
         Ok(match ids {
-            None => self.cluster.view(stop)?.conversations().iter().filter_map(entry).collect(),
+            None => {
+                self.cluster.view(&call.stop)?.conversations().iter().filter_map(entry).collect()
+            }
             Some(ids) => {
-                let view = self.cluster.last_view(stop)?;
+                let view = self.cluster.last_view(&call.stop)?;
                 ids.iter().filter_map(|id| entry(view.find(id)?)).collect()
             }
         })
     }
 
-    fn orders(&self, ids: &[&str], stop: &Stop) -> Result<Option<HashMap<String, OrderedIds>>> {
-        let view = self.cluster.last_view(stop)?;
-        let orders = view.orders(self.cluster.client()?, ids, stop)?.into_iter();
+    fn orders(&self, ids: &[&str], call: &Call) -> Result<Option<HashMap<String, OrderedIds>>> {
+        let view = self.cluster.last_view(&call.stop)?;
+        let orders = view.orders(self.cluster.client()?, ids, &call.stop)?.into_iter();
         let message = |it: MessageInOrder| (it.id, it.position, None);
         Ok(Some(orders.map(|(id, all)| (id, all.into_iter().map(message).collect())).collect()))
     }
 
-    fn first_messages(&self, _: &Source, ids: &[&str], stop: &Stop) -> Result<Vec<Hit<'static>>> {
-        let (client, view) = (self.cluster.client()?, self.cluster.last_view(stop)?);
-        let orders = view.orders(client, ids, stop)?;
+    fn first_messages(&self, _: &Source, ids: &[&str], call: &Call) -> Result<Vec<Hit<'static>>> {
+        let (client, view) = (self.cluster.client()?, self.cluster.last_view(&call.stop)?);
+        let orders = view.orders(client, ids, &call.stop)?;
         let names: Vec<&str> =
             orders.values().filter_map(|order| Some(order.first()?.name.as_str())).collect();
-        Ok(view.fetch(client, &names, stop)?)
+        Ok(view.fetch(client, &names, &call.stop)?)
     }
 }

@@ -14,7 +14,10 @@ use crate::{
     error::Result,
     source::reader::{Reader, indexed::IndexedReader, live::LiveReader},
 };
-use verbatim_base::model::{Hit, Provenance, Stop};
+use verbatim_base::{
+    call::Call,
+    model::{Hit, Provenance},
+};
 use verbatim_chats::{db, import::transcript::TranscriptReader};
 use verbatim_index::Vectors;
 
@@ -34,55 +37,55 @@ impl Store for DatabaseStore {
         fs::metadata(&self.0).map_or(0, |metadata| metadata.len())
     }
 
-    fn reader(&self, source: &Source, stop: &Stop) -> Arc<dyn Reader> {
-        match source.current_index(stop) {
+    fn reader(&self, source: &Source, call: &Call) -> Arc<dyn Reader> {
+        match source.current_index(call) {
             Ok(snapshot) => Arc::new(IndexedReader::new(source.clone(), snapshot)),
             Err(reason) => Arc::new(LiveReader::new(source.clone(), reason)),
         }
     }
 
-    fn searcher(&self, source: &Source, stop: &Stop) -> Arc<dyn Reader> {
-        match source.index_to_check(stop) {
+    fn searcher(&self, source: &Source, call: &Call) -> Arc<dyn Reader> {
+        match source.index_to_check(call) {
             Ok(snapshot) => Arc::new(IndexedReader::falling_back(source.clone(), snapshot)),
             Err(reason) => Arc::new(LiveReader::new(source.clone(), reason)),
         }
     }
 
-    fn check(&self, source: &Source, stop: &Stop) -> Result<()> {
-        match source.current_index(stop) {
+    fn check(&self, source: &Source, call: &Call) -> Result<()> {
+        match source.current_index(call) {
             Ok(_) => Ok(()),
-            Err(_) => source.read_database(stop, |_| Ok(())),
+            Err(_) => source.read_database(call, |_| Ok(())),
         }
     }
 
-    fn is_indexed(&self, source: &Source, stop: &Stop) -> bool {
-        source.current_index(stop).is_ok()
+    fn is_indexed(&self, source: &Source, call: &Call) -> bool {
+        source.current_index(call).is_ok()
     }
 
-    fn can_be_indexed(&self, source: &Source, stop: &Stop) -> bool {
+    fn can_be_indexed(&self, source: &Source, call: &Call) -> bool {
         let has_keys = |database: &db::Database| {
             let layout = database.layout();
             Ok(layout.message_key.is_some() && layout.conversation_key.is_some())
         };
-        source.read_database(stop, has_keys).unwrap_or(true)
+        source.read_database(call, has_keys).unwrap_or(true)
     }
 
-    fn stamp(&self, source: &Source, _: &Stop) -> String {
+    fn stamp(&self, source: &Source, _: &Call) -> String {
         let state = db::state(&self.0).map(|state| state.to_string()).unwrap_or_default();
         let commit = source.index_dir().ok().and_then(|index| index.current());
         format!("{state} {commit:?}")
     }
 
-    fn indexed(&self, source: &Source, stop: &Stop) -> (u64, u64) {
-        source.latest_index(stop).map_or((0, 0), |snapshot| {
+    fn indexed(&self, source: &Source, call: &Call) -> (u64, u64) {
+        source.latest_index(call).map_or((0, 0), |snapshot| {
             let segments = snapshot.segments();
             let bytes = segments.iter().map(|segment| size_of(segment.folder)).sum();
             (snapshot.messages().into(), bytes)
         })
     }
 
-    fn embedded(&self, source: &Source, stop: &Stop) -> u64 {
-        let Some(snapshot) = source.latest_index(stop) else { return 0 };
+    fn embedded(&self, source: &Source, call: &Call) -> u64 {
+        let Some(snapshot) = source.latest_index(call) else { return 0 };
         let model = source.model().name();
         let vectors = snapshot.segments().into_iter().filter_map(|segment| {
             Vectors::open(segment.folder, model, segment.doc_ids.len() as u32)
@@ -94,53 +97,53 @@ impl Store for DatabaseStore {
         &self,
         source: &Source,
         exclusions: &Arc<Exclusions>,
-        stop: &Stop,
+        call: &Call,
     ) -> Result<Arc<HashSet<String>>> {
-        source.excluded_in_database(exclusions, stop)
+        source.excluded_in_database(exclusions, call)
     }
 
-    fn models(&self, source: &Source, stop: &Stop) -> Result<HashMap<String, Vec<String>>> {
-        source.read_database(stop, db::tally::models_by_conversation)
+    fn models(&self, source: &Source, call: &Call) -> Result<HashMap<String, Vec<String>>> {
+        source.read_database(call, db::tally::models_by_conversation)
     }
 
     fn provenance(
         &self,
         source: &Source,
         ids: Option<&[&str]>,
-        stop: &Stop,
+        call: &Call,
     ) -> Result<HashMap<String, Provenance>> {
         source.on_database(|path| {
-            db::read_tables(path, stop, |database| db::provenance(database, ids))
+            db::read_tables(path, call, |database| db::provenance(database, ids))
         })
     }
 
-    fn branches(&self, source: &Source, id: &str, stop: &Stop) -> Result<HashMap<String, String>> {
-        source.read_database(stop, |database| db::branches(database, id))
+    fn branches(&self, source: &Source, id: &str, call: &Call) -> Result<HashMap<String, String>> {
+        source.read_database(call, |database| db::branches(database, id))
     }
 
     fn first_messages(
         &self,
         source: &Source,
         ids: &[&str],
-        stop: &Stop,
+        call: &Call,
     ) -> Result<Vec<Hit<'static>>> {
-        let reader = source.reader(stop);
+        let reader = source.reader(call);
         let mut first = Vec::new();
         for id in ids {
-            let messages = reader.read(id, false, stop)?.filter(|it| it.turns() > 0);
+            let messages = reader.read(id, false, call)?.filter(|it| it.turns() > 0);
             first.extend(messages.map(|messages| messages.message(0).into_owned()));
         }
         Ok(first)
     }
 
-    fn forked_from(&self, source: &Source, id: &str, stop: &Stop) -> Result<Option<String>> {
-        let state = source.read_database(stop, |database| db::reader_state(database, id))?;
+    fn forked_from(&self, source: &Source, id: &str, call: &Call) -> Result<Option<String>> {
+        let state = source.read_database(call, |database| db::reader_state(database, id))?;
         let reader = state.and_then(|state| TranscriptReader::restore(&state));
         Ok(reader.and_then(|reader| reader.parent().map(str::to_owned)))
     }
 
-    fn not_stored(&self, source: &Source, stop: &Stop) -> Result<Vec<String>> {
-        source.read_database(stop, db::not_stored)
+    fn not_stored(&self, source: &Source, call: &Call) -> Result<Vec<String>> {
+        source.read_database(call, db::not_stored)
     }
 }
 

@@ -4,7 +4,7 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use super::{Source, snapshot_cache::cache_file};
 use crate::error::Result;
-use verbatim_base::model::Stop;
+use verbatim_base::call::Call;
 
 const FORMAT: u32 = 1;
 
@@ -14,10 +14,10 @@ impl Source {
     pub(crate) fn fact<T: Serialize + DeserializeOwned>(
         &self,
         name: &str,
-        stop: &Stop,
+        call: &Call,
         read: impl FnOnce() -> Result<T>,
     ) -> Result<T> {
-        let Ok(snapshot) = self.current_index(stop) else { return read() };
+        let Ok(snapshot) = self.current_index(call) else { return read() };
         let kept = snapshot.kept(name, FORMAT).ok();
         if let Some(known) = kept.and_then(|file| serde_json::from_slice(&file).ok()) {
             return Ok(known);
@@ -25,7 +25,7 @@ impl Source {
         let fact = read()?;
         // The database may have changed since the index was compared with it. This compares again.
         let is_of_snapshot =
-            self.current_index(&Stop::never()).is_ok_and(|it| it.name() == snapshot.name());
+            self.current_index(&Call::default()).is_ok_and(|it| it.name() == snapshot.name());
         if is_of_snapshot && let Ok(bytes) = serde_json::to_vec(&fact) {
             cache_file(&snapshot, name, FORMAT, &bytes);
         }
@@ -42,11 +42,11 @@ mod tests {
     fn a_fact_is_read_once_for_each_state_of_the_database() {
         let export = TestExport::indexed(&["red"]);
         let source = export.engine.sources().remove(0);
-        let stop = Stop::never();
-        let fact = |number: u32| source.fact("number", &stop, || Ok(number)).unwrap();
+        let call = Call::default();
+        let fact = |number: u32| source.fact("number", &call, || Ok(number)).unwrap();
         assert_eq!((fact(1), fact(2)), (1, 1));
         let other = |_| panic!("it is kept");
-        assert_eq!(source.fact("number", &stop, || Ok(())).map_err(other), Ok(()));
+        assert_eq!(source.fact("number", &call, || Ok(())).map_err(other), Ok(()));
         assert_eq!(fact(3), 3, "a file of another form is made again");
         // Without a current index, nothing says which state of the database a fact is of.
         export.add(1, "blue");
@@ -60,11 +60,11 @@ mod tests {
             number += 1;
             Ok(number)
         };
-        assert_eq!(source.fact("changing", &stop, changing).unwrap(), 1);
+        assert_eq!(source.fact("changing", &call, changing).unwrap(), 1);
         export.reindex();
-        assert_eq!(source.fact("changing", &stop, || Ok(9)).unwrap(), 9);
-        let failed: Result<u32> = source.fact("failed", &stop, || Err(Error::NulInQuery));
+        assert_eq!(source.fact("changing", &call, || Ok(9)).unwrap(), 9);
+        let failed: Result<u32> = source.fact("failed", &call, || Err(Error::NulInQuery));
         assert!(matches!(failed, Err(Error::NulInQuery)));
-        assert_eq!(source.fact("failed", &stop, || Ok(1)).unwrap(), 1);
+        assert_eq!(source.fact("failed", &call, || Ok(1)).unwrap(), 1);
     }
 }

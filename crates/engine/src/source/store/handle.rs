@@ -2,6 +2,7 @@
 
 use std::{fmt, path::Path, sync::Arc};
 
+use verbatim_base::call::Freshness;
 use verbatim_chats::db::{self, Probe, State};
 use verbatim_index::{CommitStamp, IndexDir, Snapshot};
 
@@ -42,8 +43,8 @@ pub(crate) struct IndexHandle {
     index_dir: IndexDir,
     stamp: CommitStamp,
     pub(crate) opened: Result<(Arc<Snapshot>, State), FallbackReason>,
-    /// The number of the call that found the snapshot to be current.
-    current_for: Option<u64>,
+    /// The call that found the snapshot to be current, if it compares only once.
+    current_for: Freshness,
 }
 
 impl IndexHandle {
@@ -60,7 +61,7 @@ impl IndexHandle {
                 Ok((snapshot, state))
             }
         };
-        Ok(IndexHandle { probe, index_dir, stamp, opened, current_for: None })
+        Ok(IndexHandle { probe, index_dir, stamp, opened, current_for: Freshness::EachUse })
     }
 
     /// Returns the snapshot if it holds the current state of the database; `None` if the handle is
@@ -69,11 +70,11 @@ impl IndexHandle {
     pub(crate) fn snapshot(
         &mut self,
         path: &Path,
-        call: Option<u64>,
+        freshness: Freshness,
         checks_files: bool,
     ) -> Option<Result<Arc<Snapshot>, FallbackReason>> {
-        if call.is_some()
-            && self.current_for == call
+        if freshness != Freshness::EachUse
+            && self.current_for == freshness
             && self.probe.path() == path
             && let Ok((snapshot, _)) = &self.opened
         {
@@ -86,19 +87,20 @@ impl IndexHandle {
             return None;
         }
         let now = self.probe.state().ok()??;
-        Some(self.compared(&now, call.filter(|_| checks_files)))
+        let freshness = if checks_files { freshness } else { Freshness::EachUse };
+        Some(self.compared(&now, freshness))
     }
 
     /// Returns the snapshot if it holds the state `now` of the database.
     fn compared(
         &mut self,
         now: &State,
-        call: Option<u64>,
+        freshness: Freshness,
     ) -> Result<Arc<Snapshot>, FallbackReason> {
-        self.current_for = None;
+        self.current_for = Freshness::EachUse;
         match &self.opened {
             Ok((snapshot, state)) if state == now => {
-                self.current_for = call;
+                self.current_for = freshness;
                 Ok(Arc::clone(snapshot))
             }
             Ok(_) => Err(FallbackReason::Stale),
@@ -109,10 +111,10 @@ impl IndexHandle {
     pub(crate) fn opened_for(
         &mut self,
         now: db::Result<Option<State>>,
-        call: Option<u64>,
+        freshness: Freshness,
     ) -> Result<Arc<Snapshot>, FallbackReason> {
         match now {
-            Ok(Some(now)) => self.compared(&now, call),
+            Ok(Some(now)) => self.compared(&now, freshness),
             _ => Err(FallbackReason::Stale),
         }
     }

@@ -24,8 +24,9 @@ use crate::{
 };
 use handle::{FallbackReason, IndexHandle};
 use verbatim_base::{
+    call::{Call, Freshness},
     lock::lock,
-    model::{Hit, Provenance, Stop},
+    model::{Hit, Provenance},
 };
 use verbatim_chats::db::{self, Database, Outline, Probe, State};
 #[cfg(feature = "cluster")]
@@ -66,63 +67,63 @@ pub(crate) trait Store: fmt::Debug + Send + Sync {
     fn bytes(&self) -> u64;
 
     /// Returns the best reader for the current state, which leaves out nothing.
-    fn reader(&self, source: &Source, stop: &Stop) -> Arc<dyn Reader>;
+    fn reader(&self, source: &Source, call: &Call) -> Arc<dyn Reader>;
 
     /// Returns the reader of an exact search, which checks the files of an index after it has read them. If
     /// they changed, it lets `LIKE` answer.
-    fn searcher(&self, source: &Source, stop: &Stop) -> Arc<dyn Reader> {
-        self.reader(source, stop)
+    fn searcher(&self, source: &Source, call: &Call) -> Arc<dyn Reader> {
+        self.reader(source, call)
     }
 
     /// Fails if the source cannot be read.
-    fn check(&self, source: &Source, stop: &Stop) -> Result<()>;
+    fn check(&self, source: &Source, call: &Call) -> Result<()>;
 
     /// Returns whether an index can answer, either in the cluster or a current index on this computer.
-    fn is_indexed(&self, source: &Source, stop: &Stop) -> bool;
+    fn is_indexed(&self, source: &Source, call: &Call) -> bool;
 
     /// Returns whether the store has row ids, which an index on this computer needs.
-    fn can_be_indexed(&self, _: &Source, _: &Stop) -> bool {
+    fn can_be_indexed(&self, _: &Source, _: &Call) -> bool {
         false
     }
 
     /// Returns a text that changes whenever the store or its index changes. This takes some system calls, or
     /// a request to a cluster.
-    fn stamp(&self, source: &Source, stop: &Stop) -> String;
+    fn stamp(&self, source: &Source, call: &Call) -> String;
 
     /// Returns the number of messages in the index, and its size in bytes with terms and vectors.
-    fn indexed(&self, source: &Source, stop: &Stop) -> (u64, u64);
+    fn indexed(&self, source: &Source, call: &Call) -> (u64, u64);
 
     /// Returns the number of messages in the index that have a vector of the source's model.
-    fn embedded(&self, source: &Source, stop: &Stop) -> u64;
+    fn embedded(&self, source: &Source, call: &Call) -> u64;
 
     /// Returns the ids of the conversations whose origins are excluded.
     fn excluded(
         &self,
         source: &Source,
         exclusions: &Arc<Exclusions>,
-        stop: &Stop,
+        call: &Call,
     ) -> Result<Arc<HashSet<String>>>;
 
     /// Returns the models that answered in each conversation, by conversation id.
-    fn models(&self, source: &Source, stop: &Stop) -> Result<HashMap<String, Vec<String>>>;
+    fn models(&self, source: &Source, call: &Call) -> Result<HashMap<String, Vec<String>>>;
 
     /// Returns the services that conversations are from, by conversation id. Without `ids`, returns all.
     fn provenance(
         &self,
         source: &Source,
         ids: Option<&[&str]>,
-        stop: &Stop,
+        call: &Call,
     ) -> Result<HashMap<String, Provenance>>;
 
     /// Returns the messages of a conversation that its service does not show, like `db::branches`. A
     /// cluster does not store which messages these are.
-    fn branches(&self, _: &Source, _id: &str, _: &Stop) -> Result<HashMap<String, String>> {
+    fn branches(&self, _: &Source, _id: &str, _: &Call) -> Result<HashMap<String, String>> {
         Ok(HashMap::new())
     }
 
     /// Returns the ids of messages of conversations in reading order; `None` if they are read for each
     /// conversation.
-    fn orders(&self, _ids: &[&str], _: &Stop) -> Result<Option<HashMap<String, OrderedIds>>> {
+    fn orders(&self, _ids: &[&str], _: &Call) -> Result<Option<HashMap<String, OrderedIds>>> {
         Ok(None)
     }
 
@@ -131,16 +132,16 @@ pub(crate) trait Store: fmt::Debug + Send + Sync {
         &self,
         source: &Source,
         ids: &[&str],
-        stop: &Stop,
+        call: &Call,
     ) -> Result<Vec<Hit<'static>>>;
 
     /// Returns the id of the conversation that a transcript continues, if it names one.
-    fn forked_from(&self, _: &Source, _id: &str, _: &Stop) -> Result<Option<String>> {
+    fn forked_from(&self, _: &Source, _id: &str, _: &Call) -> Result<Option<String>> {
         Ok(None)
     }
 
     /// Returns the ids of the conversations whose transcripts are known but not stored.
-    fn not_stored(&self, _: &Source, _: &Stop) -> Result<Vec<String>> {
+    fn not_stored(&self, _: &Source, _: &Call) -> Result<Vec<String>> {
         Ok(Vec::new())
     }
 }
@@ -244,7 +245,7 @@ impl Source {
     pub(crate) fn excluded_in_database(
         &self,
         exclusions: &Arc<Exclusions>,
-        stop: &Stop,
+        call: &Call,
     ) -> Result<Arc<HashSet<String>>> {
         let excluded = &self.state.excluded;
         self.on_database(|path| {
@@ -256,7 +257,7 @@ impl Source {
             {
                 return Ok(Arc::clone(&known.ids));
             }
-            let origins = db::read_tables(path, stop, db::origins)?;
+            let origins = db::read_tables(path, call, db::origins)?;
             let ids = origins.into_iter().filter(|(_, origin)| exclusions.excludes(origin));
             let ids: Arc<HashSet<String>> = Arc::new(ids.map(|(id, _)| id).collect());
             let by = Arc::clone(exclusions);
@@ -343,22 +344,23 @@ impl Source {
     }
 
     /// Returns the snapshot of the index if it holds the current state of the database.
-    pub(crate) fn current_index(&self, stop: &Stop) -> Result<Arc<Snapshot>, FallbackReason> {
-        self.index(stop, true)
+    pub(crate) fn current_index(&self, call: &Call) -> Result<Arc<Snapshot>, FallbackReason> {
+        self.index(call, true)
     }
 
     /// Does the same for a search that checks the files of the index itself, after it has read them.
-    pub(crate) fn index_to_check(&self, stop: &Stop) -> Result<Arc<Snapshot>, FallbackReason> {
-        self.index(stop, false)
+    pub(crate) fn index_to_check(&self, call: &Call) -> Result<Arc<Snapshot>, FallbackReason> {
+        self.index(call, false)
     }
 
-    fn index(&self, stop: &Stop, checks_files: bool) -> Result<Arc<Snapshot>, FallbackReason> {
+    fn index(&self, call: &Call, checks_files: bool) -> Result<Arc<Snapshot>, FallbackReason> {
         let Some(path) = self.database() else { return Err(FallbackReason::NoIndex) };
-        if stop.avoids_indexes() {
+        if call.freshness == Freshness::NoIndex {
             let reason = "files of the index changed again and again while they were read";
             return Err(FallbackReason::Unreadable(reason.to_owned()));
         }
-        let known = || lock(&self.state.index).as_mut()?.snapshot(path, stop.call(), checks_files);
+        let known =
+            || lock(&self.state.index).as_mut()?.snapshot(path, call.freshness, checks_files);
         if let Some(answer) = known() {
             return answer;
         }
@@ -368,7 +370,7 @@ impl Source {
             match self.state.opening.try_lock() {
                 Ok(guard) => break guard,
                 Err(TryLockError::Poisoned(guard)) => break guard.into_inner(),
-                Err(TryLockError::WouldBlock) if stop.requested() => {
+                Err(TryLockError::WouldBlock) if call.stop.requested() => {
                     return Err(FallbackReason::Stale);
                 }
                 Err(TryLockError::WouldBlock) => thread::sleep(RETRY),
@@ -380,15 +382,15 @@ impl Source {
         let handle = IndexHandle::open(&self.state.config.index_folder(), path)
             .map_err(|_| FallbackReason::NoIndex)?;
         let now = handle.probe.state();
-        lock(&self.state.index).insert(handle).opened_for(now, stop.call())
+        lock(&self.state.index).insert(handle).opened_for(now, call.freshness)
     }
 
     /// Returns the snapshot of the index in use, even if it is out of date.
-    pub(crate) fn latest_index(&self, stop: &Stop) -> Option<Arc<Snapshot>> {
-        if let Ok(snapshot) = self.current_index(stop) {
+    pub(crate) fn latest_index(&self, call: &Call) -> Option<Arc<Snapshot>> {
+        if let Ok(snapshot) = self.current_index(call) {
             return Some(snapshot);
         }
-        if stop.avoids_indexes() {
+        if call.freshness == Freshness::NoIndex {
             return None;
         }
         let index = lock(&self.state.index);
@@ -439,10 +441,10 @@ impl Source {
     /// Reads one state of the database, as [`db::read`] does.
     pub(crate) fn read_database<T>(
         &self,
-        stop: &Stop,
+        call: &Call,
         mut work: impl FnMut(&Database) -> db::Result<T>,
     ) -> Result<T> {
-        self.on_database(|path| db::read(path, stop, &mut work))
+        self.on_database(|path| db::read(path, call, &mut work))
     }
 }
 
@@ -472,14 +474,15 @@ mod tests {
     fn a_call_compares_the_index_with_the_database_once() {
         let export = TestExport::indexed(&["red"]);
         let source = export.engine.sources().remove(0);
-        let (call, later) = (Stop::never().for_call(), Stop::never().for_call());
+        let call = Call::default().reading();
+        let later = Call::default().reading();
         let snapshot = source.current_index(&call).unwrap();
         export.add(1, "blue");
         let again = source.current_index(&call.within(Duration::from_secs(60))).unwrap();
         assert!(Arc::ptr_eq(&snapshot, &again));
         // Other calls compare again, and so does work outside of calls.
-        for stop in [Stop::never(), later.clone(), later] {
-            assert_eq!(source.current_index(&stop).err(), Some(FallbackReason::Stale));
+        for call in [Call::default(), later.clone(), later] {
+            assert_eq!(source.current_index(&call).err(), Some(FallbackReason::Stale));
         }
     }
 
@@ -492,11 +495,11 @@ mod tests {
         let (sender, answer) = std::sync::mpsc::channel();
         thread::scope(|scope| {
             scope.spawn(|| {
-                let stop = Stop::after(Duration::from_millis(50));
-                sender.send(source.current_index(&stop).map(drop)).unwrap();
+                let call = Call::default().within(Duration::from_millis(50));
+                sender.send(source.current_index(&call).map(drop)).unwrap();
             });
             let stale = answer.recv_timeout(Duration::from_secs(10));
-            let waiting = scope.spawn(|| source.current_index(&Stop::never()).map(drop));
+            let waiting = scope.spawn(|| source.current_index(&Call::default()).map(drop));
             drop(opening);
             assert_eq!(stale, Ok(Err(FallbackReason::Stale)));
             assert_eq!(waiting.join().unwrap(), Ok(()));

@@ -15,7 +15,7 @@ use super::{
     sink::StoreSink,
 };
 use crate::{attachments::TranscriptFiles, decisions::Decisions};
-use verbatim_base::model::{self, Stop};
+use verbatim_base::{call::Call, model};
 use verbatim_chats::{
     db::{
         header::Stamp,
@@ -45,7 +45,7 @@ pub(super) struct Pass<'a> {
     decisions: &'a Decisions,
     files: TranscriptFiles<'a>,
     forgets_deleted: bool,
-    stop: &'a Stop,
+    call: &'a Call,
     progress: &'a dyn Fn(ArchiveProgress),
     report: &'a mut ArchiveReport,
     /// Paths of the files that were removed from the store and must be read again. If a stop leaves
@@ -65,7 +65,7 @@ impl<'a> Pass<'a> {
         decisions: &'a Decisions,
         files: TranscriptFiles<'a>,
         forgets_deleted: bool,
-        stop: &'a Stop,
+        call: &'a Call,
         report: &'a mut ArchiveReport,
     ) -> Pass<'a> {
         let (again, names) = Default::default();
@@ -75,7 +75,7 @@ impl<'a> Pass<'a> {
             decisions,
             files,
             forgets_deleted,
-            stop,
+            call,
             progress,
             report,
             again,
@@ -113,7 +113,7 @@ impl<'a> Pass<'a> {
             }
         }
         for (found, id, is_whole) in changed {
-            if !self.stop.requested() {
+            if !self.call.stop.requested() {
                 self.read_known(found, id, is_whole)?;
             }
         }
@@ -131,7 +131,7 @@ impl<'a> Pass<'a> {
         }
         new.sort_by_cached_key(order);
         for found in new {
-            if !self.stop.requested() {
+            if !self.call.stop.requested() {
                 self.read_new(&found)?;
             }
         }
@@ -424,7 +424,7 @@ impl<'a> Pass<'a> {
             // The stamp was taken before reading. So it differs if the file is written to meanwhile.
             file.stamp = if batch.is_end { found.stamp.clone() } else { UNFINISHED.to_owned() };
             self.save(&mut file, &mut reader, &mut input, batch.last)?;
-            if batch.is_end || self.stop.requested() {
+            if batch.is_end || self.call.stop.requested() {
                 break;
             }
             if batch.taken == 0 {

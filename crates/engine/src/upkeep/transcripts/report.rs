@@ -50,7 +50,7 @@ pub(crate) enum SyncError {
     Store(#[from] transcripts::Error),
     #[error(transparent)]
     Engine(Box<Error>),
-    /// The work was stopped by the [`Stop`](verbatim_base::model::Stop).
+    /// The work was stopped by the [`Stop`](verbatim_base::call::Stop).
     #[error("stopped")]
     Stopped,
     #[error("the transcript cannot be read: {0}")]

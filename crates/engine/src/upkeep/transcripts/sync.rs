@@ -18,7 +18,7 @@ use crate::{
     source::wipe_indexes,
 };
 use verbatim_base::{
-    model::Stop,
+    call::Call,
     private::{self, FileLock},
 };
 use verbatim_chats::db::{
@@ -48,7 +48,7 @@ pub(crate) struct Settled {
 pub(crate) fn sync(
     config: &Config,
     settled: &mut Option<Settled>,
-    stop: &Stop,
+    call: &Call,
     progress: &dyn Fn(ArchiveProgress),
 ) -> Result<ArchiveReport, SyncError> {
     let begun = Instant::now();
@@ -86,8 +86,8 @@ pub(crate) fn sync(
         (report.failures, report.failed) = failures.clone();
         let store = TranscriptStore::open(&database, &mut |path| set_aside.push(path))?;
         let forgets = config.forget_deleted;
-        let files = TranscriptFiles::new(&attachments, stop);
-        let pass = Pass::new(&store, decisions, files, forgets, stop, &mut report);
+        let files = TranscriptFiles::new(&attachments, call);
+        let pass = Pass::new(&store, decisions, files, forgets, call, &mut report);
         if forgets {
             store.delete_securely()?;
         }
@@ -109,7 +109,7 @@ pub(crate) fn sync(
     if config.forget_deleted && report.removed > 0 {
         wipe_indexes(config, &database, &mut |_| {
             thread::sleep(ELSEWHERE);
-            !stop.requested()
+            !call.stop.requested()
         })?;
     }
     for path in set_aside {
@@ -118,7 +118,7 @@ pub(crate) fn sync(
         report.fail(&path, &reason);
     }
     if report.failed == failures.1
-        && !stop.requested()
+        && !call.stop.requested()
         && let Ok(store) = db::state(&database)
     {
         let (exclude, forgotten) = (config.exclude.clone(), decisions.forgotten().to_vec());
@@ -166,10 +166,10 @@ pub(crate) fn leave_out(
         return Ok(None);
     }
     store.delete_securely()?;
-    let (mut report, stop) = (ArchiveReport::default(), Stop::never());
+    let (mut report, call) = (ArchiveReport::default(), Call::default());
     let attachments = AttachmentStore::of_transcripts(config);
-    let files = TranscriptFiles::new(&attachments, &stop);
-    Pass::new(&store, decisions, files, config.forget_deleted, &stop, &mut report).leave_out()?;
+    let files = TranscriptFiles::new(&attachments, &call);
+    Pass::new(&store, decisions, files, config.forget_deleted, &call, &mut report).leave_out()?;
     let is_clean = store.scrub()?;
     store.close()?;
     Ok(Some(is_clean))

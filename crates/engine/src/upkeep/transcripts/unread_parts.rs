@@ -9,7 +9,7 @@ use std::{
 
 use super::{archive_walk::walk_archives, pass::FOREIGN, report::ArchiveReport};
 use crate::{config::Config, error::Result};
-use verbatim_base::model::Stop;
+use verbatim_base::call::Call;
 use verbatim_chats::{db, import::transcript::TranscriptReader};
 use verbatim_text::amount::counted;
 
@@ -44,14 +44,14 @@ impl UnreadParts {
 
 /// Returns the parts of a configuration's transcripts that could not be read, one sentence each: lines,
 /// content of unknown types, files and folders.
-pub(crate) fn unread_parts(config: &Config, stop: &Stop) -> Result<Vec<String>> {
+pub(crate) fn unread_parts(config: &Config, call: &Call) -> Result<Vec<String>> {
     let database = config.archive_database();
     let roots = config.archive_roots();
     let [mut broken, mut not_utf8, mut unknown, mut foreign, mut others] =
         <[UnreadParts; 5]>::default();
     let mut programs = BTreeSet::new();
     let mut kinds = BTreeMap::<String, u64>::new();
-    let files = db::read_tables(&database, stop, db::reading_states)?;
+    let files = db::read_tables(&database, call, db::reading_states)?;
     for file in files.values().filter(|file| file.is_shown) {
         let is_followed = roots.iter().any(|root| Path::new(&file.path).starts_with(root));
         let Some(reader) = TranscriptReader::restore(&file.reader).filter(|_| is_followed) else {

@@ -40,9 +40,9 @@ pub(super) fn json(value: &impl Serialize, options: &Options) -> String {
 
 /// Returns a conversation's summary: the saved summary in full, else a sentence of the conversation
 /// on one line.
-pub(super) fn summary(call: &ToolCall<'_>, about: &About) -> Result<Option<String>> {
+pub(super) fn summary(tool_call: &ToolCall<'_>, about: &About) -> Result<Option<String>> {
     let saved = match about.source {
-        SourceKind::Threads => call.engine.memory().saved_summary(&about.id)?,
+        SourceKind::Threads => tool_call.engine.memory().saved_summary(&about.id)?,
         SourceKind::Export | SourceKind::Archive => None,
     };
     Ok(saved.or_else(|| on_one_line(&about.summary, LONGEST_SUMMARY)))

@@ -55,19 +55,19 @@ struct CompactGot {
 }
 
 pub(super) fn get(
-    call: &ToolCall<'_>,
+    tool_call: &ToolCall<'_>,
     id: Option<&str>,
     key: Option<&str>,
     most_turns: usize,
     ignored: Option<String>,
 ) -> Result<Answer> {
-    let ToolCall { engine, options, stop, .. } = call;
+    let ToolCall { engine, options, call, .. } = tool_call;
     let (about, word) = match (id, key) {
         (Some(id), _) => {
-            (conversation(call, "sessionId", id)?, format!("ID: {}", snippet::echo(id)))
+            (conversation(tool_call, "sessionId", id)?, format!("ID: {}", snippet::echo(id)))
         }
         (None, Some(key)) => {
-            (conversation(call, "sessionKey", key)?, format!("key: {}", snippet::echo(key)))
+            (conversation(tool_call, "sessionKey", key)?, format!("key: {}", snippet::echo(key)))
         }
         (None, None) => {
             let text =
@@ -75,8 +75,8 @@ pub(super) fn get(
             return Err(Error::refused(text));
         }
     };
-    let Some(about) = about else { return Ok(not_found(call, &word)) };
-    let session = engine.find(stop).session(about.source, &about.id, options.raw_content)?;
+    let Some(about) = about else { return Ok(not_found(tool_call, &word)) };
+    let session = engine.find(call).session(about.source, &about.id, options.raw_content)?;
     // If the session has no messages or no times, the values of the first lookup are used.
     let about = &match &session {
         Some(session) => About {
@@ -87,9 +87,9 @@ pub(super) fn get(
         None => about,
     };
     let mut notes: Vec<String> =
-        ignored.into_iter().chain(other_key(call, about, id, key)?).collect();
+        ignored.into_iter().chain(other_key(tool_call, about, id, key)?).collect();
     let title = title(about.own_title());
-    let summary = summary(call, about)?;
+    let summary = summary(tool_call, about)?;
     let texts = [&title, &summary].into_iter().flatten().map(|text| bound::tokens(text));
     let mut budget = Budget::new(ANSWER_TOKENS.saturating_sub(texts.sum()), READ_TURN_TOKENS);
     let mut turns = Vec::new();
@@ -100,13 +100,13 @@ pub(super) fn get(
         let wanted = first..first + total.min(most_turns);
         turns.extend(wanted.map_while(|at| TurnText::read(session, at, &mut budget)));
         if budget.is_cut || turns.len() < total {
-            notes.push(rest_note(call, session, turns.len(), budget.is_cut));
+            notes.push(rest_note(tool_call, session, turns.len(), budget.is_cut));
         }
     }
     let message = (!notes.is_empty()).then(|| notes.join(". "));
     let described = DescribedSession {
         id: about.id.clone(),
-        session_key: engine.find(stop).key_of(about)?,
+        session_key: engine.find(call).key_of(about)?,
         title,
         summary,
         turn_count: total,
@@ -114,7 +114,7 @@ pub(super) fn get(
         created_at: iso(about.begun),
     };
     let compact = CompactGot {
-        id: engine.find(stop).short_id(&described.id)?,
+        id: engine.find(call).short_id(&described.id)?,
         k: described.session_key.clone(),
         t: described.title.clone(),
         sum: described.summary.clone(),
@@ -129,13 +129,13 @@ pub(super) fn get(
 
 /// Returns a note if the given key does not belong to the session with the given id.
 fn other_key(
-    call: &ToolCall<'_>,
+    tool_call: &ToolCall<'_>,
     about: &About,
     id: Option<&str>,
     key: Option<&str>,
 ) -> Result<Option<String>> {
     let (Some(_), Some(key)) = (id, key) else { return Ok(None) };
-    let named = match call.engine.find(call.stop).by_key(snippet::trim(key)) {
+    let named = match tool_call.engine.find(tool_call.call).by_key(snippet::trim(key)) {
         Err(engine::Error::Ambiguous { .. }) => return Ok(None),
         named => named?,
     };
@@ -146,22 +146,22 @@ fn other_key(
     Ok(Some(format!("sessionKey {:?} is not of this session: ignored", snippet::echo(key))))
 }
 
-fn not_found(call: &ToolCall<'_>, word: &str) -> Answer {
+fn not_found(tool_call: &ToolCall<'_>, word: &str) -> Answer {
     let mut message =
         format!("Session not found: No conversation found with {word}. Check with mode=list.");
-    for note in call.engine.all_sources().problems(call.stop) {
+    for note in tool_call.engine.all_sources().problems(tool_call.call) {
         message.push_str(&format!(" Note: {note}."));
     }
     let compact = json!({"found": false, "message": message});
     let message = Some(message);
     let got = Got { mode: "get", found: false, session: None, turns: None, message };
-    answer(call.options, &compact, &got)
+    answer(tool_call.options, &compact, &got)
 }
 
-fn rest_note(call: &ToolCall<'_>, session: &Session, shown: usize, is_cut: bool) -> String {
+fn rest_note(tool_call: &ToolCall<'_>, session: &Session, shown: usize, is_cut: bool) -> String {
     let first = first_turn(session);
     let total = session.turns() - first;
-    let path = call.engine.find(call.stop).path_of(&session.about);
+    let path = tool_call.engine.find(tool_call.call).path_of(&session.about);
     let next = session.line(first + shown.min(total.saturating_sub(1)));
     let cut = if is_cut { " Long ones are cut to keep this short." } else { "" };
     let from = if shown < total { format!(" startLine={next}") } else { String::new() };

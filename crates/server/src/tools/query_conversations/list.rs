@@ -59,7 +59,7 @@ struct CompactListPage<'a> {
 }
 
 pub(super) fn list(
-    call: &ToolCall<'_>,
+    tool_call: &ToolCall<'_>,
     scope: &Scope,
     page: Range<usize>,
     oldest_first: bool,
@@ -67,14 +67,14 @@ pub(super) fn list(
 ) -> Result<Answer> {
     let options = ListOptions { briefly: true, with_empty: true, oldest_first };
     let offset = page.start;
-    let listed = call.engine.all_sources().list(scope, page, options, call.stop)?;
+    let listed = tool_call.engine.all_sources().list(scope, page, options, tool_call.call)?;
     let mut conversations = Vec::new();
     for about in &listed.abouts {
         conversations.push(ListItem {
             session_id: about.id.clone(),
-            session_key: call.engine.find(call.stop).key_of(about)?,
+            session_key: tool_call.engine.find(tool_call.call).key_of(about)?,
             title: on_one_line(about.own_title(), LONGEST_TITLE),
-            turn_count: turn_count(call.engine, about)?,
+            turn_count: turn_count(tool_call.engine, about)?,
             last_activity: iso(about.last),
             created_at: iso(about.begun),
         });
@@ -92,7 +92,7 @@ pub(super) fn list(
         notes,
     };
     let ids: Vec<&str> = listed.abouts.iter().map(|about| about.id.as_str()).collect();
-    let ids = call.engine.find(call.stop).short_ids(&ids)?;
+    let ids = tool_call.engine.find(tool_call.call).short_ids(&ids)?;
     let items = page.conversations.iter().zip(ids);
     let items = items.map(|(item, id)| CompactListItem {
         id,
@@ -102,5 +102,5 @@ pub(super) fn list(
         last: &item.last_activity,
     });
     let compact = CompactListPage { n: page.total, c: items.collect(), message: &page.message };
-    Ok(answer(call.options, &compact, &page))
+    Ok(answer(tool_call.options, &compact, &page))
 }

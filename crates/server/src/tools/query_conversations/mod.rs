@@ -130,17 +130,17 @@ fn output_schema() -> Map<String, Value> {
     }))
 }
 
-fn refuse(call: &ToolCall<'_>, error: &Error) -> Answer {
-    let text = answer::json(&json!({"error": error.to_string()}), call.options);
+fn refuse(tool_call: &ToolCall<'_>, error: &Error) -> Answer {
+    let text = answer::json(&json!({"error": error.to_string()}), tool_call.options);
     Answer { is_error: true, ..text.into() }
 }
 
-fn run(call: &ToolCall<'_>) -> Result<Answer> {
-    if call.options.no_conversations {
+fn run(tool_call: &ToolCall<'_>) -> Result<Answer> {
+    if tool_call.options.no_conversations {
         let text = "Conversations not enabled: set ENABLE_CONVERSATIONS=true";
         return Err(Error::refused(text));
     }
-    let given = &call.arguments;
+    let given = &tool_call.arguments;
     given.only(&ARGUMENTS)?;
     let takes = "\"search\", \"get\" or \"list\"";
     let modes = [("search", CallMode::Search), ("get", CallMode::Get), ("list", CallMode::List)];
@@ -179,13 +179,13 @@ fn run(call: &ToolCall<'_>) -> Result<Answer> {
     match mode {
         CallMode::Search => {
             let question = Question { scope, ..question(query, fields, limit)? };
-            search::search(call, &question, with_transcript.then_some(turns_of_match), ignored)
+            search::search(tool_call, &question, with_transcript.then_some(turns_of_match), ignored)
         }
-        CallMode::Get => get::get(call, id, key, turns, ignored),
+        CallMode::Get => get::get(tool_call, id, key, turns, ignored),
         CallMode::List => {
             let offset = offset.unwrap_or(0);
             let page = offset..offset.saturating_add(limit);
-            list::list(call, &scope, page, oldest_first, ignored)
+            list::list(tool_call, &scope, page, oldest_first, ignored)
         }
     }
 }

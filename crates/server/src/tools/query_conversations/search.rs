@@ -104,12 +104,12 @@ struct CompactSearchResults {
 
 /// Answers a question; `transcript` is the number of last turns to show of each conversation, if any.
 pub(super) fn search(
-    call: &ToolCall<'_>,
+    tool_call: &ToolCall<'_>,
     question: &Question,
     transcript: Option<usize>,
     ignored: Option<String>,
 ) -> Result<Answer> {
-    let mut ranking = RankedConversations::find(call.engine, question, call.stop)?;
+    let mut ranking = RankedConversations::find(tool_call.engine, question, tool_call.call)?;
     let found = ranking.items.len();
     without_summaries(&mut ranking.items);
     let is_lower_bound = (!ranking.is_total_exact).then_some(true);
@@ -124,7 +124,7 @@ pub(super) fn search(
     let mut field_tokens = 0;
     let mut fits: Vec<(&ConversationMatch, Option<String>)> = Vec::new();
     for item in &ranking.items {
-        let summary = summary(call, &item.about)?;
+        let summary = summary(tool_call, &item.about)?;
         field_tokens += cost(&item.about, summary.as_deref());
         // The first conversation always fits.
         if field_tokens > MOST_FIELD_TOKENS && !fits.is_empty() {
@@ -145,10 +145,10 @@ pub(super) fn search(
         let matched_turns =
             (question.fields != Fields::Summaries).then(|| matched_turns(item, &mut budget));
         let turns =
-            transcript.map(|most| last_turns(call, about, most, &mut budget)).transpose()?;
+            transcript.map(|most| last_turns(tool_call, about, most, &mut budget)).transpose()?;
         conversations.push(SearchItem {
             session_id: about.id.clone(),
-            session_key: call.engine.find(call.stop).key_of(about)?,
+            session_key: tool_call.engine.find(tool_call.call).key_of(about)?,
             title: title(about.own_title()),
             summary,
             score: (item.score * 100.0).round() / 100.0,
@@ -162,7 +162,7 @@ pub(super) fn search(
     let message = notes::message(&notes);
     let complete = (!is_complete).then_some(false);
     let ids: Vec<&str> = conversations.iter().map(|item| item.session_id.as_str()).collect();
-    let ids = call.engine.find(call.stop).short_ids(&ids)?;
+    let ids = tool_call.engine.find(tool_call.call).short_ids(&ids)?;
     let items = conversations.iter().zip(ids);
     let compact = CompactSearchResults {
         n: ranking.total,
@@ -179,7 +179,7 @@ pub(super) fn search(
         complete,
         notes,
     };
-    Ok(answer(call.options, &compact, &results))
+    Ok(answer(tool_call.options, &compact, &results))
 }
 
 fn cost(about: &About, summary: Option<&str>) -> usize {
@@ -206,13 +206,14 @@ fn matched_turns(item: &ConversationMatch, budget: &mut Budget) -> Vec<TurnText>
 }
 
 fn last_turns(
-    call: &ToolCall<'_>,
+    tool_call: &ToolCall<'_>,
     about: &About,
     most: usize,
     budget: &mut Budget,
 ) -> Result<Vec<TurnText>> {
-    let raw_content = call.options.raw_content;
-    let session = call.engine.find(call.stop).session(about.source, &about.id, raw_content)?;
+    let raw_content = tool_call.options.raw_content;
+    let session =
+        tool_call.engine.find(tool_call.call).session(about.source, &about.id, raw_content)?;
     let Some(session) = session else { return Ok(Vec::new()) };
     let first = session.turns().saturating_sub(most).max(first_turn(&session));
     // If the budget does not cover all turns, the latest turns are kept, because they matter most.

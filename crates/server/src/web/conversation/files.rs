@@ -26,7 +26,7 @@ use crate::web::frame::{
     upload::plain_name,
 };
 use verbatim_answer::conversation::DescribedConversation;
-use verbatim_base::model::{Hit, Stop};
+use verbatim_base::{call::Call, model::Hit};
 use verbatim_engine::{Attachment, AttachmentFiles, SourceKind};
 use verbatim_text::{
     address::{encoded, id_in_path},
@@ -145,7 +145,7 @@ pub(crate) async fn file(
     State(site): State<Arc<SiteState>>,
     Path((id, hash)): Path<(String, String)>,
 ) -> Response {
-    match run(&site, move |site, stop| find(site, &id, &hash, stop)).await {
+    match run(&site, move |site, call| find(site, &id, &hash, call)).await {
         Ok((content, file)) => {
             let is_picture = is_picture(&file);
             let media_type =
@@ -175,14 +175,14 @@ fn remedy(kind: SourceKind) -> &'static str {
     }
 }
 
-fn find(site: &Site, id: &str, hash: &str, stop: &Stop) -> Result<(File, Attachment), Problem> {
+fn find(site: &Site, id: &str, hash: &str, call: &Call) -> Result<(File, Attachment), Problem> {
     let missing = || Problem::Missing("There is no such file in this conversation.".to_owned());
     let store = AttachmentFiles::from_config(site.engine.config());
     let id = id_in_path(id);
     // The files of an excluded conversation are not shown either.
     let mut files = Vec::new();
     for kind in [SourceKind::Export, SourceKind::Archive] {
-        if site.engine.find(stop).about(kind, id)?.is_some() {
+        if site.engine.find(call).about(kind, id)?.is_some() {
             let of_kind = store.list(kind, id)?;
             files.extend(of_kind.into_iter().map(|file| (kind, file)));
         }

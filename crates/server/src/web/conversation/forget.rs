@@ -11,7 +11,7 @@ use crate::web::{
     search::page_query::PageQuery,
 };
 use verbatim_answer::conversation::{DescribedConversation, title_line};
-use verbatim_base::model::Stop;
+use verbatim_base::call::Call;
 use verbatim_engine::{Error, Forgettable, Forgetter, SourceKind};
 use verbatim_text::{address::id_in_path, amount::counted};
 
@@ -22,8 +22,8 @@ struct NamedConversation {
     parts: Result<Forgettable, String>,
 }
 
-pub(crate) fn page(site: &Site, id: &str, stop: &Stop) -> Result<Markup, Problem> {
-    let NamedConversation { card, title, parts } = find(site, id, stop)?;
+pub(crate) fn page(site: &Site, id: &str, call: &Call) -> Result<Markup, Problem> {
+    let NamedConversation { card, title, parts } = find(site, id, call)?;
     let parts = match parts {
         Ok(parts) => parts,
         Err(why) => {
@@ -56,8 +56,8 @@ pub(crate) fn page(site: &Site, id: &str, stop: &Stop) -> Result<Markup, Problem
 }
 
 pub(crate) fn forget(site: &Site, id: &str) -> Result<Markup, Problem> {
-    let stop = Stop::never();
-    let NamedConversation { card, title, parts } = find(site, id, &stop)?;
+    let call = Call::default();
+    let NamedConversation { card, title, parts } = find(site, id, &call)?;
     // If the id in the address now finds another conversation, nothing is forgotten.
     if card.id != id_in_path(id) {
         return Err(Error::NoConversation { word: id.to_owned() }.into());
@@ -65,7 +65,7 @@ pub(crate) fn forget(site: &Site, id: &str) -> Result<Markup, Problem> {
     let parts = parts.map_err(Problem::Refused)?;
     let all = std::slice::from_ref(&parts);
     let forgetter = Forgetter::new(site.engine.all_sources());
-    let left = forgetter.forget(all, site.resources, &stop, &mut |_| {})?;
+    let left = forgetter.forget(all, site.resources, &call, &mut |_| {})?;
     site.forget_counts();
     Ok(plain_page(
         site,
@@ -96,9 +96,9 @@ pub(crate) fn forget(site: &Site, id: &str) -> Result<Markup, Problem> {
 }
 
 /// Finds a conversation to forget; the inner error is the reason why it cannot be forgotten.
-fn find(site: &Site, id: &str, stop: &Stop) -> Result<NamedConversation, Problem> {
-    let (session, card) = conversation::find(site, id, stop)?;
-    let parts = match Forgetter::new(site.engine.all_sources()).find(&card.id, stop) {
+fn find(site: &Site, id: &str, call: &Call) -> Result<NamedConversation, Problem> {
+    let (session, card) = conversation::find(site, id, call)?;
+    let parts = match Forgetter::new(site.engine.all_sources()).find(&card.id, call) {
         Ok(Some(found)) => Ok(found),
         Ok(None) => return Err(Error::NoConversation { word: card.id }.into()),
         Err(error @ Error::ReadOnly { .. }) => Err(error.to_string()),

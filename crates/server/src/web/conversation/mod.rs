@@ -44,7 +44,10 @@ use verbatim_answer::{
     markdown::add_message,
     marks::Marks,
 };
-use verbatim_base::model::{Hit, Stop};
+use verbatim_base::{
+    call::{Call, Stop},
+    model::Hit,
+};
 use verbatim_engine::{self as engine, Error, Flags, Session};
 use verbatim_text::{
     address::id_in_path,
@@ -100,18 +103,18 @@ struct OpenConversation {
     is_whole: bool,
 }
 
-pub(super) fn page(site: &Site, view: &ConversationView, stop: &Stop) -> Result<Markup, Problem> {
+pub(super) fn page(site: &Site, view: &ConversationView, call: &Call) -> Result<Markup, Problem> {
     let stamp = site.stamp();
     let marker = marked_in(&view.query);
-    let conversation = open(site, view, &marker, stop)?;
+    let conversation = open(site, view, &marker, call)?;
     let title = conversation.title();
     let flags = site.flags()?;
     let zone = Some(site.clock().zone());
-    let messages = site.messages(stop);
+    let messages = site.messages(call);
     let query = &view.query;
     let tab = Tab::Elsewhere;
     let frame = Frame { title: &title, tab, query, messages, zone, stamp };
-    let (thread, place) = conversation.messages(site, &marker, stop);
+    let (thread, place) = conversation.messages(site, &marker, call);
     Ok(frame.around(html! {
         div.page.talk {
             (conversation.side_list(&marker))
@@ -133,12 +136,12 @@ pub(super) fn page(site: &Site, view: &ConversationView, stop: &Stop) -> Result<
 }
 
 /// Returns a message with its neighbours, for the pane beside the results.
-pub(super) fn peek(site: &Site, view: &ConversationView, stop: &Stop) -> Result<Markup, Problem> {
+pub(super) fn peek(site: &Site, view: &ConversationView, call: &Call) -> Result<Markup, Problem> {
     let marker = marked_in(&view.query);
-    let (session, card) = find(site, &view.id, stop)?;
+    let (session, card) = find(site, &view.id, call)?;
     let turn = turn_of(&session, view.number.unwrap_or(1))?;
     let mut reading = reading(site, &card, &marker, Highlighter::new());
-    let path = Path::through(&session, &follows(site, &session, stop)?, Some(turn));
+    let path = Path::through(&session, &follows(site, &session, call)?, Some(turn));
     let place = path.place(turn).unwrap_or(0);
     let number = session.line(turn);
     let hit = session.message(turn);
@@ -179,15 +182,15 @@ pub(super) fn as_written(
     site: &Site,
     id: &str,
     number: u32,
-    stop: &Stop,
+    call: &Call,
 ) -> Result<String, Problem> {
-    let (session, _) = find(site, id, stop)?;
+    let (session, _) = find(site, id, call)?;
     let message = session.message(turn_of(&session, number)?);
     Ok(screen::written(snippet::trim(&message.content)).into_owned())
 }
 
-pub(super) fn as_markdown(site: &Site, id: &str, stop: &Stop) -> Result<String, Problem> {
-    let (session, card) = find(site, id, stop)?;
+pub(super) fn as_markdown(site: &Site, id: &str, call: &Call) -> Result<String, Problem> {
+    let (session, card) = find(site, id, call)?;
     let mut text =
         format!("# {}\n\n`{}` · {}\n", title_line(&session.about.title), card.id, card.service());
     if let Some(link) = card.link() {
@@ -196,10 +199,10 @@ pub(super) fn as_markdown(site: &Site, id: &str, stop: &Stop) -> Result<String, 
     if let Some(resume) = card.resume() {
         let _ = write!(text, "\nresume: `{resume}`\n");
     }
-    let path = Path::through(&session, &follows(site, &session, stop)?, None);
+    let path = Path::through(&session, &follows(site, &session, call)?, None);
     let files = MessageFiles::read(site, &card, session.about.source);
     for turn in 0..session.turns() {
-        if stop.requested() {
+        if call.stop.requested() {
             return Err(Problem::Wrong(
                 "The conversation is too long to be sent in time".to_owned(),
             ));
@@ -215,19 +218,19 @@ pub(super) fn as_markdown(site: &Site, id: &str, stop: &Stop) -> Result<String, 
 }
 
 /// Returns a whole conversation as one HTML file that needs no other files.
-pub(super) fn as_file(site: &Site, id: &str, stop: &Stop) -> Result<Markup, Problem> {
+pub(super) fn as_file(site: &Site, id: &str, call: &Call) -> Result<Markup, Problem> {
     /// The policy of the file: no script runs, and nothing is loaded.
     const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'";
 
-    let (session, card) = find(site, id, stop)?;
+    let (session, card) = find(site, id, call)?;
     let title = title_line(&session.about.title);
-    let path = Path::through(&session, &follows(site, &session, stop)?, None);
+    let path = Path::through(&session, &follows(site, &session, call)?, None);
     let others: Vec<usize> =
         (0..session.turns()).filter(|turn| path.place(*turn).is_none()).collect();
     let mut reading = reading(site, &card, &Marks::None, Highlighter::lasting(MOST_COLOURING));
     let files = MessageFiles::read(site, &card, session.about.source);
-    let thread = blocks_of_file(&session, path.turns(), &files, &mut reading, stop)?;
-    let rest = blocks_of_file(&session, &others, &files, &mut reading, stop)?;
+    let thread = blocks_of_file(&session, path.turns(), &files, &mut reading, &call.stop)?;
+    let rest = blocks_of_file(&session, &others, &files, &mut reading, &call.stop)?;
     Ok(html! {
         (DOCTYPE)
         html lang="en" {
@@ -317,30 +320,30 @@ fn reading<'a>(
 }
 
 /// Returns the messages on branches that the service does not show, each with the message before it.
-fn follows(site: &Site, session: &Session, stop: &Stop) -> Result<HashMap<String, String>, Error> {
-    site.engine.all_sources().branches(session.about.source, &session.about.id, stop)
+fn follows(site: &Site, session: &Session, call: &Call) -> Result<HashMap<String, String>, Error> {
+    site.engine.all_sources().branches(session.about.source, &session.about.id, call)
 }
 
 /// Opens the conversation with an id, a beginning of an id, a title or a link.
 pub(super) fn find(
     site: &Site,
     id: &str,
-    stop: &Stop,
+    call: &Call,
 ) -> Result<(Session, DescribedConversation), Problem> {
     let engine = &site.engine;
     let id = id_in_path(id);
-    let about = named(engine, id, stop).map_err(|error| match error {
+    let about = named(engine, id, call).map_err(|error| match error {
         Error::NoConversation { .. } => {
-            let unread = engine.all_sources().problems(stop);
+            let unread = engine.all_sources().problems(call);
             let unread: String = unread.iter().map(|note| format!("; {note}")).collect();
             Problem::Missing(format!("{error}{unread}"))
         }
         error => error.into(),
     })?;
-    let session = engine.find(stop).session(about.source, &about.id, false)?;
+    let session = engine.find(call).session(about.source, &about.id, false)?;
     let session =
         session.ok_or_else(|| Error::NoConversation { word: snippet::echo(id).into_owned() })?;
-    Ok((session, conversation(engine, (about.source, about.id), stop)?))
+    Ok((session, conversation(engine, (about.source, about.id), call)?))
 }
 
 /// Returns the turn of the message with a number. In a transcript, returns the first turn from that line on.
@@ -357,9 +360,9 @@ fn open(
     site: &Site,
     view: &ConversationView,
     marker: &Marks,
-    stop: &Stop,
+    call: &Call,
 ) -> Result<OpenConversation, Problem> {
-    let (session, card) = find(site, &view.id, stop)?;
+    let (session, card) = find(site, &view.id, call)?;
     let mut turn = view.number.map(|number| turn_of(&session, number)).transpose()?;
     let parts = view.query.view;
     let matches = match marker {
@@ -368,18 +371,18 @@ fn open(
             let key = (session.about.source, session.about.id.clone());
             let find = view.query.find.clone();
             let query = PageQuery { find, view: parts, ..view.query.bare() }.to_query_string();
-            site.matches(key, query, || find_matches(&session, &card, parts, marker, stop))?
+            site.matches(key, query, || find_matches(&session, &card, parts, marker, &call.stop))?
         }
     };
     // The page of a search inside the conversation begins at the first match.
     if turn.is_none() && !view.query.find.is_empty() {
         turn = matches.turns.first().copied();
     }
-    let mut path = Path::through(&session, &follows(site, &session, stop)?, turn);
+    let mut path = Path::through(&session, &follows(site, &session, call)?, turn);
     if parts != ShownParts::All {
         path.retain(|at| Some(at) == turn || is_turn_in_view(&session, at, parts, &card));
     }
-    let related = RelatedSessions::find(&site.engine, &session, stop)?;
+    let related = RelatedSessions::find(&site.engine, &session, call)?;
     let hit = view.query.hit;
     let is_whole = view.is_whole;
     let query = PageQuery { hit: 0, ..view.query.clone() };
@@ -503,7 +506,7 @@ impl OpenConversation {
     }
 
     /// Returns the messages, and the place of the current match in the chosen message.
-    fn messages(&self, site: &Site, marker: &Marks, stop: &Stop) -> (Markup, HitPlace) {
+    fn messages(&self, site: &Site, marker: &Marks, call: &Call) -> (Markup, HitPlace) {
         let mut reading = MessageSettings {
             view: self.query.view,
             hit: self.hit,
@@ -521,7 +524,7 @@ impl OpenConversation {
             is_open: self.is_whole,
             versions: self.versions(*turn),
             files: html! {
-                (self.related.links_of_message(&site.engine, hit, stop))
+                (self.related.links_of_message(&site.engine, hit, call))
                 (files.html(hit))
             },
             pictures: files.pictures(hit),

@@ -6,7 +6,10 @@ use std::cell::OnceCell;
 use maud::{Markup, html};
 
 use verbatim_answer::conversation::title_line;
-use verbatim_base::model::{Hit, Instant, Stop};
+use verbatim_base::{
+    call::Call,
+    model::{Hit, Instant},
+};
 use verbatim_engine::{About, Engine, Error, ListOptions, Scope, Session, SourceKind};
 use verbatim_text::{address::page_path, amount::counted, parts::CALL, snippet};
 
@@ -45,7 +48,7 @@ impl RelatedSessions {
     pub(super) fn find(
         engine: &Engine,
         agent: &Session,
-        stop: &Stop,
+        call: &Call,
     ) -> Result<RelatedSessions, Error> {
         let kind = agent.about.source;
         let id = &agent.about.id;
@@ -53,21 +56,21 @@ impl RelatedSessions {
             return Ok(RelatedSessions::default());
         };
         let parent =
-            if session == id { None } else { engine.find(stop).session(kind, session, false)? };
+            if session == id { None } else { engine.find(call).session(kind, session, false)? };
         let parent = parent.map(|parent| {
             let call = call_of(&parent, agent).map(|turn| parent.line(turn));
             let call = call.map_or(String::new(), |number| format!("/{number}#m{number}"));
             (title_line(&parent.about.title), page_path(session) + &call)
         });
         let forked_from = if kind == SourceKind::Archive && session == id {
-            engine.all_sources().forked_from(id, stop)?
+            engine.all_sources().forked_from(id, call)?
         } else {
             None
         };
         let scope = Scope { sources: vec![kind], session: Some(id.clone()), ..Scope::default() };
         let sources = engine.all_sources();
         let first = 0..MOST_AGENTS + 1;
-        let page = sources.list(&scope, first, ListOptions::BRIEF, stop)?;
+        let page = sources.list(&scope, first, ListOptions::BRIEF, call)?;
         let total = page.total;
         // If the id does not belong to a session, the scope contains the conversations of another session.
         let (mut family, other): (Vec<About>, Vec<About>) =
@@ -108,12 +111,12 @@ impl RelatedSessions {
 
     /// Returns links to the agents that a message started. Reads only agents that started soon
     /// after the message, and only their first prompts.
-    pub(super) fn links_of_message(&self, engine: &Engine, hit: &Hit<'_>, stop: &Stop) -> Markup {
+    pub(super) fn links_of_message(&self, engine: &Engine, hit: &Hit<'_>, call: &Call) -> Markup {
         html! {
             @if may_start(&hit.role, &hit.content) {
                 @for agent in &self.agents {
                     @if is_soon_after(hit.time, agent.about.begun)
-                        && starts(&hit.role, &hit.content, agent.prompt(engine, stop)) {
+                        && starts(&hit.role, &hit.content, agent.prompt(engine, call)) {
                         p.agent { (agent.link()) }
                     }
                 }
@@ -123,9 +126,9 @@ impl RelatedSessions {
 }
 
 impl Agent {
-    fn prompt(&self, engine: &Engine, stop: &Stop) -> &str {
+    fn prompt(&self, engine: &Engine, call: &Call) -> &str {
         self.prompt.get_or_init(|| {
-            let agent = engine.find(stop).session(self.about.source, &self.about.id, false);
+            let agent = engine.find(call).session(self.about.source, &self.about.id, false);
             agent.ok().flatten().map(|agent| prompt_of(&agent)).unwrap_or_default()
         })
     }

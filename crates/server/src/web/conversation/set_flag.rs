@@ -13,7 +13,7 @@ use crate::web::{
     frame::site::{Problem, Site, SiteState, changed, refused},
     search::page_query::{PageQuery, fields},
 };
-use verbatim_base::model::Stop;
+use verbatim_base::call::Call;
 use verbatim_engine::{Error, Flag, Flags};
 use verbatim_text::address::id_in_path;
 
@@ -36,7 +36,7 @@ pub(crate) async fn set(
             let why = "The address does not say what is to be changed.";
             return Err(Problem::Wrong(why.to_owned()));
         };
-        let (session, card) = conversation::find(site, &id, &Stop::never())?;
+        let (session, card) = conversation::find(site, &id, &Call::default())?;
         // If the id in the address now finds another conversation, nothing changes.
         if card.id != id_in_path(&id) {
             return Err(Error::NoConversation { word: id.clone() }.into());

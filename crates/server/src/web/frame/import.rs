@@ -9,14 +9,14 @@ use super::{
     upload::MOST_UPLOAD_BYTES,
 };
 use crate::web::search::page_query::PageQuery;
-use verbatim_base::model::Stop;
+use verbatim_base::call::Call;
 use verbatim_text::amount::{bytes, counted};
 
 /// The number of units in the progress bar of an index.
 const BAR: f64 = 1e4;
 
-pub(crate) fn page(site: &Site, stop: &Stop) -> Result<Markup, Problem> {
-    Ok(page_on(site, Tab::Import, &PageQuery::default(), site.messages(stop)))
+pub(crate) fn page(site: &Site, call: &Call) -> Result<Markup, Problem> {
+    Ok(page_on(site, Tab::Import, &PageQuery::default(), site.messages(call)))
 }
 
 /// Returns the page; the tab for searches has it if the home folder has no chats.

@@ -27,9 +27,9 @@ use verbatim_answer::{
     hint::Explained,
 };
 use verbatim_base::{
+    call::{Call, StopOnDrop},
     lock::lock,
     map_faults,
-    model::{Stop, StopOnDrop},
 };
 use verbatim_engine::{
     self as engine, ConversationIds, Engine, Facets, Flags, Heading, Note, Places, Resources,
@@ -155,7 +155,7 @@ impl Site {
 
     /// Returns the number of all messages, which may be a few seconds old; `None` if nothing can be
     /// counted.
-    pub(crate) fn messages(&self, stop: &Stop) -> Option<u64> {
+    pub(crate) fn messages(&self, call: &Call) -> Option<u64> {
         let known = lock(&self.counted).clone();
         if let Some((at, stamp, count)) = known
             && (at.elapsed() < COUNTED_FOR || stamp == self.stamp())
@@ -163,7 +163,7 @@ impl Site {
             return Some(count);
         }
         let stamp = self.stamp().to_owned();
-        let count = self.engine.size(stop).ok()?.0;
+        let count = self.engine.size(call).ok()?.0;
         let mut counted = lock(&self.counted);
         *counted = Some((Instant::now(), stamp, count));
         Some(count)
@@ -184,13 +184,13 @@ impl Site {
     }
 
     /// Returns the origin of every conversation; models are included if they are requested.
-    pub(crate) fn places(&self, with_models: bool, stop: &Stop) -> Result<Arc<Places>> {
+    pub(crate) fn places(&self, with_models: bool, call: &Call) -> Result<Arc<Places>> {
         let stamp = self.stamp().to_owned();
         let known = lock(&self.places).clone();
         if let Some(known) = known.filter(|it| it.stamp == stamp && it.has_models >= with_models) {
             return Ok(known.places);
         }
-        let places = Arc::new(self.engine.all_sources().places(with_models, stop)?);
+        let places = Arc::new(self.engine.all_sources().places(with_models, call)?);
         let known = KnownPlaces { stamp, has_models: with_models, places: Arc::clone(&places) };
         *lock(&self.places) = Some(known);
         Ok(places)
@@ -201,7 +201,7 @@ impl Site {
     pub(crate) fn chosen(
         &self,
         filters: &Filters,
-        stop: &Stop,
+        call: &Call,
     ) -> Result<ChosenConversations, Problem> {
         if filters.names.is_empty() && filters.within.is_empty() {
             return Ok(ChosenConversations::default());
@@ -210,7 +210,7 @@ impl Site {
         if let Some((_, known)) = lock(&self.chosen).iter().find(|(known, _)| *known == key) {
             return Ok(known.clone());
         }
-        let (scope, notes) = filters.conversations(&self.engine, stop)?;
+        let (scope, notes) = filters.conversations(&self.engine, call)?;
         let chosen = ChosenConversations { conversations: scope.only(), notes };
         keep(&mut lock(&self.chosen), key, chosen.clone());
         Ok(chosen)
@@ -366,23 +366,23 @@ pub(crate) fn sentence(message: &str) -> String {
 /// an index changed during the work.
 pub(crate) async fn run<T: Send + 'static>(
     site: &Arc<SiteState>,
-    work: impl Fn(&Site, &Stop) -> Result<T, Problem> + Send + 'static,
+    work: impl Fn(&Site, &Call) -> Result<T, Problem> + Send + 'static,
 ) -> Result<T, Problem> {
-    let stop = Stop::after(MOST_TIME).waiting_for_locks(REQUEST_LOCK_WAIT);
-    let _guard = StopOnDrop(stop.clone());
+    let call = Call::default().within(MOST_TIME).waiting_for_locks(REQUEST_LOCK_WAIT);
+    let _guard = StopOnDrop(call.stop.clone());
     let site = Arc::clone(site);
-    let done = tokio::task::spawn_blocking(move || attempt(&site, &work, &stop)).await;
+    let done = tokio::task::spawn_blocking(move || attempt(&site, &work, &call)).await;
     done.unwrap_or_else(|error| Err(Problem::Panicked(error.to_string())))
 }
 
 fn attempt<T>(
     site: &Arc<SiteState>,
-    work: &impl Fn(&Site, &Stop) -> Result<T, Problem>,
-    stop: &Stop,
+    work: &impl Fn(&Site, &Call) -> Result<T, Problem>,
+    call: &Call,
 ) -> Result<T, Problem> {
     for _ in 1..ATTEMPTS {
         let before = map_faults::count();
-        let done = map_faults::caught(|| work(&Site::of(site), stop));
+        let done = map_faults::caught(|| work(&Site::of(site), call));
         let is_torn = matches!(done, Ok(Err(Problem::Engine(engine::Error::Torn { .. }))));
         match done {
             Ok(done) if !is_torn && map_faults::count() == before => return done,
@@ -390,7 +390,7 @@ fn attempt<T>(
             _ => site.engine.close(),
         }
     }
-    map_faults::caught(|| work(&Site::of(site), stop)).unwrap_or_else(|panic| {
+    map_faults::caught(|| work(&Site::of(site), call)).unwrap_or_else(|panic| {
         site.engine.close();
         Err(Problem::Panicked(panic))
     })
@@ -399,9 +399,9 @@ fn attempt<T>(
 /// Returns whether a text is the id of a conversation.
 pub(crate) async fn is_id(site: &Arc<SiteState>, id: &str) -> bool {
     let id = id.to_owned();
-    let found = run(site, move |site, stop| {
+    let found = run(site, move |site, call| {
         let mut kinds = SourceKind::ALL.into_iter();
-        Ok(kinds.any(|kind| matches!(site.engine.find(stop).about(kind, &id), Ok(Some(_)))))
+        Ok(kinds.any(|kind| matches!(site.engine.find(call).about(kind, &id), Ok(Some(_)))))
     });
     found.await.unwrap_or_default()
 }
@@ -409,19 +409,19 @@ pub(crate) async fn is_id(site: &Arc<SiteState>, id: &str) -> bool {
 /// Answers with an HTML page; an error also gets an HTML page.
 pub(crate) async fn html(
     site: &Arc<SiteState>,
-    work: impl Fn(&Site, &Stop) -> Result<Markup, Problem> + Send + 'static,
+    work: impl Fn(&Site, &Call) -> Result<Markup, Problem> + Send + 'static,
 ) -> Response {
-    html_for(site, PageQuery::default(), move |site, _, stop| work(site, stop)).await
+    html_for(site, PageQuery::default(), move |site, _, call| work(site, call)).await
 }
 
 /// Answers with an HTML page for a request; an error page keeps the text of the request.
 pub(crate) async fn html_for(
     site: &Arc<SiteState>,
     query: PageQuery,
-    work: impl Fn(&Site, &PageQuery, &Stop) -> Result<Markup, Problem> + Send + 'static,
+    work: impl Fn(&Site, &PageQuery, &Call) -> Result<Markup, Problem> + Send + 'static,
 ) -> Response {
     let of = query.clone();
-    match run(site, move |site, stop| work(site, &of, stop)).await {
+    match run(site, move |site, call| work(site, &of, call)).await {
         Ok(page) => answer(StatusCode::OK, "text/html; charset=utf-8", page.into_string()),
         Err(problem) => refused_for(&problem, &query),
     }
@@ -430,7 +430,7 @@ pub(crate) async fn html_for(
 /// Answers with a file to download.
 pub(crate) async fn file(
     site: &Arc<SiteState>,
-    work: impl Fn(&Site, &Stop) -> Result<Markup, Problem> + Send + 'static,
+    work: impl Fn(&Site, &Call) -> Result<Markup, Problem> + Send + 'static,
 ) -> Response {
     match run(site, work).await {
         Ok(page) => {
@@ -469,7 +469,7 @@ pub(crate) async fn changed<T: Send + 'static>(
 /// Answers with plain text; an error is an HTML page.
 pub(crate) async fn text(
     site: &Arc<SiteState>,
-    work: impl Fn(&Site, &Stop) -> Result<String, Problem> + Send + 'static,
+    work: impl Fn(&Site, &Call) -> Result<String, Problem> + Send + 'static,
 ) -> Response {
     match run(site, work).await {
         Ok(text) => answer(StatusCode::OK, "text/markdown; charset=utf-8", text),
@@ -545,7 +545,7 @@ mod tests {
         let site = Site::of(&state_of(&export));
         let query = PageQuery::parse("q=red");
         let counted =
-            facets::count(&site, &query, &Flags::default(), Duration::ZERO, &Stop::never());
+            facets::count(&site, &query, &Flags::default(), Duration::ZERO, &Call::default());
         assert!(!counted.expect("no error").is_complete);
     }
 
@@ -558,9 +558,9 @@ mod tests {
         export.add(1, "red fox");
         assert_eq!(site.stamp(), before);
         // The data that the next call reads is as new as the stamp or newer.
-        assert_eq!(site.places(false, &Stop::never()).unwrap().len(), 2);
+        assert_eq!(site.places(false, &Call::default()).unwrap().len(), 2);
         let next = Site::of(&state);
         assert_ne!(next.stamp(), before);
-        assert_eq!(next.messages(&Stop::never()), Some(2));
+        assert_eq!(next.messages(&Call::default()), Some(2));
     }
 }

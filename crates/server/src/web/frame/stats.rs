@@ -17,7 +17,7 @@ use crate::web::search::{
     scope::{choice, scope},
 };
 use verbatim_answer::conversation::title_line;
-use verbatim_base::model::{Instant, Stop};
+use verbatim_base::{call::Call, model::Instant};
 use verbatim_engine::{self as engine, About, Engine, Error, Facets, Scope};
 use verbatim_text::{
     address::page_path,
@@ -39,18 +39,18 @@ struct MessageFigures {
 }
 
 impl MessageFigures {
-    fn count(site: &Site, query: &PageQuery, stop: &Stop) -> Result<MessageFigures, Problem> {
+    fn count(site: &Site, query: &PageQuery, call: &Call) -> Result<MessageFigures, Problem> {
         let sources = site.engine.all_sources();
         let clock = site.clock();
         if !query.text().is_empty() {
-            let choice = choice(site, query, &site.flags()?, stop)?;
-            let places = site.places(true, stop)?;
+            let choice = choice(site, query, &site.flags()?, call)?;
+            let places = site.places(true, call)?;
             let request = &choice.request;
             let mut counts = sources.facets(
                 &choice,
                 &places,
                 &|time| clock.month(time).filter(|_| request.has_time(Some(time))),
-                stop,
+                call,
             )?;
             // A facet counts what another choice would find; statistics count what is chosen.
             for (names, chosen) in [
@@ -68,7 +68,7 @@ impl MessageFigures {
                     let hour = clock.hour_of_week(time).to_string();
                     request.has_time(Some(time)).then_some(hour)
                 },
-                stop,
+                call,
             )?;
             let hours = by_hour.months;
             let hours = hours.iter().filter_map(|(hour, count)| Some((hour.parse().ok()?, *count)));
@@ -78,20 +78,20 @@ impl MessageFigures {
                 of_all: None,
             });
         }
-        let mut scope = scope(site, query, &site.flags()?, stop)?.0;
+        let mut scope = scope(site, query, &site.flags()?, call)?.0;
         let mut of_all = None;
         if !query.has_filters() {
             scope = Scope::default();
-            let tally = site.engine.tally(&scope, &|time| clock.day(time), stop)?;
-            of_all = Some(([tally.first, tally.last], longest(&site.engine, stop)?));
+            let tally = site.engine.tally(&scope, &|time| clock.day(time), call)?;
+            of_all = Some(([tally.first, tally.last], longest(&site.engine, call)?));
         }
-        let counts = site.totals(&scope, || everything(site, &scope, stop))?;
-        let hours = engine::counted_by(sources, &scope, &|time| clock.hour_of_week(time), stop)?;
+        let counts = site.totals(&scope, || everything(site, &scope, call))?;
+        let hours = engine::counted_by(sources, &scope, &|time| clock.hour_of_week(time), call)?;
         Ok(MessageFigures { counts, hours, of_all })
     }
 }
 
-pub(crate) fn page(site: &Site, query: &PageQuery, stop: &Stop) -> Result<Markup, Problem> {
+pub(crate) fn page(site: &Site, query: &PageQuery, call: &Call) -> Result<Markup, Problem> {
     let stamp = site.stamp();
     let clock = site.clock();
     // An hour cannot be counted, and a search by meaning has no number of messages.
@@ -103,12 +103,12 @@ pub(crate) fn page(site: &Site, query: &PageQuery, stop: &Stop) -> Result<Markup
         way: Way::Exact,
         ..query.clone()
     };
-    let figures = MessageFigures::count(site, query, stop)?;
+    let figures = MessageFigures::count(site, query, call)?;
     let counts = &*figures.counts;
-    let of_filters = site.chosen(&query.conversations(), stop)?.notes;
+    let of_filters = site.chosen(&query.conversations(), call)?.notes;
     let title = "Statistics";
     let tab = Tab::Statistics;
-    let messages = site.messages(stop);
+    let messages = site.messages(call);
     let zone = Some(clock.zone());
     let frame = Frame { title, tab, query, messages, zone, stamp };
     let months = months(&counts.months);
@@ -273,11 +273,11 @@ fn table(
     }
 }
 
-fn longest(engine: &Engine, stop: &Stop) -> Result<Vec<About>, Error> {
+fn longest(engine: &Engine, call: &Call) -> Result<Vec<About>, Error> {
     let mut found = Vec::new();
     for source in engine.sources() {
         // An error of a source is ignored here, because the error is shown beside the counts.
-        let Ok(listing) = source.reader(stop).list(&Scope::default(), stop) else { continue };
+        let Ok(listing) = source.reader(call).list(&Scope::default(), call) else { continue };
         let mut places: Vec<(u32, usize)> =
             (0..listing.len()).map(|place| (listing.turns(place), place)).collect();
         places.sort_unstable_by(|a, b| b.cmp(a));

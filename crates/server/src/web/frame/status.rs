@@ -9,16 +9,16 @@ use super::{
 };
 use crate::web::search::page_query::PageQuery;
 use verbatim_answer::hint::because;
-use verbatim_base::model::Stop;
+use verbatim_base::call::Call;
 use verbatim_engine::{self as engine, SourceStatus, ago};
 use verbatim_text::amount::{bytes, counted, grouped};
 
-pub(crate) fn page(site: &Site, stop: &Stop) -> Result<Markup, Problem> {
+pub(crate) fn page(site: &Site, call: &Call) -> Result<Markup, Problem> {
     let stamp = site.stamp();
-    let status = engine::status(site.engine.all_sources(), stop);
-    let notes = site.engine.all_sources().problems(stop);
+    let status = engine::status(site.engine.all_sources(), call);
+    let notes = site.engine.all_sources().problems(call);
     let query = PageQuery::default();
-    let messages = site.messages(stop);
+    let messages = site.messages(call);
     let title = "Status";
     let frame = Frame { title, tab: Tab::Status, query: &query, messages, zone: None, stamp };
     let behind = status.sources.iter().filter(|source| source.by_like.is_some()).count();

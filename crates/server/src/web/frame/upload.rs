@@ -23,7 +23,7 @@ use super::{
 };
 use crate::web::search::page_query::fields;
 use verbatim_answer::import_report::{Remedies, left_out, stored, unindexed, vectors_left};
-use verbatim_base::{model::Stop, private};
+use verbatim_base::{call::Call, private};
 use verbatim_engine::{
     Branches, ImportOptions, ImportStep, IndexStep, SourceKind, StoreAddress,
     import::{ImportProgress, may_write},
@@ -198,7 +198,7 @@ fn import(site: &SiteState, path: &Path, branches: Branches) -> Result<Outcome, 
     let options = ImportOptions { branches, resources: site.resources, on_wait: None };
     let imported = site
         .engine
-        .import(&[path.to_owned()], options, &Stop::never(), &|step| match step {
+        .import(&[path.to_owned()], options, &Call::default(), &|step| match step {
             ImportStep::Reading(progress) => site.imports.set(Stage::Reading(progress)),
             ImportStep::Imported(_) => site.imports.set(Stage::Indexing(0.0)),
             ImportStep::Indexing(IndexStep::Building(SourceKind::Export, done)) => {

@@ -17,7 +17,7 @@ use crate::web::frame::{
     site::{Problem, Site},
 };
 use verbatim_answer::filters::WITHIN;
-use verbatim_base::model::Stop;
+use verbatim_base::call::Call;
 use verbatim_engine::{ChosenIds, Error, Facets, Flags, Match, Place, Places, Scope, count_of};
 use verbatim_text::{
     amount::{counted, grouped},
@@ -47,18 +47,18 @@ pub(crate) fn fragment(
     site: &Site,
     query: &PageQuery,
     is_first: bool,
-    stop: &Stop,
+    call: &Call,
 ) -> Result<Markup, Problem> {
     let flags = site.flags()?;
     let most = if is_first { MOST_FIRST_COUNTING } else { MOST_COUNTING };
-    let facets = &*count(site, query, &flags, most, stop)?;
+    let facets = &*count(site, query, &flags, most, call)?;
     // A conversation whose title alone matches has no message to count.
     let has_some = facets.messages > 0 || !facets.is_complete;
     let is_exact = query.way == Way::Exact && !query.text().is_empty();
 
     Ok(html! {
-        (filters(site, query, Some(facets), &flags, stop)?)
-        (timeline(site, query, facets, stop)?)
+        (filters(site, query, Some(facets), &flags, call)?)
+        (timeline(site, query, facets, call)?)
         @if is_exact && has_some {
             span #status {
                 b #total data-count=(facets.messages)
@@ -78,28 +78,28 @@ pub(crate) fn count(
     query: &PageQuery,
     flags: &Flags,
     most: Duration,
-    stop: &Stop,
+    call: &Call,
 ) -> Result<Arc<Facets>, Problem> {
     // Hours are not counted.
     if query.hour.is_some() {
         return Ok(Arc::default());
     }
     if query.way == Way::Meaning && !query.text().is_empty() {
-        return Ok(Arc::new(of_nearest(site, query, flags, stop)?));
+        return Ok(Arc::new(of_nearest(site, query, flags, call)?));
     }
     if query.text().is_empty() {
-        let ChosenIds { only: conversations, without } = choice(site, query, flags, stop)?.ids;
+        let ChosenIds { only: conversations, without } = choice(site, query, flags, call)?.ids;
         let scope = Scope { conversations, without, ..Scope::default() };
-        return Ok(site.totals(&scope, || everything(site, &scope, stop))?);
+        return Ok(site.totals(&scope, || everything(site, &scope, call))?);
     }
-    let choice = choice(site, query, flags, stop)?;
+    let choice = choice(site, query, flags, call)?;
     let clock = site.clock();
-    let limited = stop.within(most);
+    let limited = call.within(most);
     let facets = site.places(true, &limited).and_then(|places| {
         site.engine.all_sources().facets(&choice, &places, &|time| clock.month(time), &limited)
     });
     match facets {
-        Err(error) if error.is_stopped() && !stop.requested() => Ok(Arc::default()),
+        Err(error) if error.is_stopped() && !call.stop.requested() => Ok(Arc::default()),
         facets => Ok(Arc::new(facets?)),
     }
 }
@@ -110,11 +110,11 @@ fn of_nearest(
     site: &Site,
     query: &PageQuery,
     flags: &Flags,
-    stop: &Stop,
+    call: &Call,
 ) -> Result<Facets, Problem> {
-    let places = site.places(true, stop)?;
+    let places = site.places(true, call)?;
     let clock = site.clock();
-    let nearest = Nearest { site, query, flags, stop, best: ranked(site, query, flags, stop)? };
+    let nearest = Nearest { site, query, flags, call, best: ranked(site, query, flags, call)? };
     let mut facets =
         Facets { messages: nearest.best.len() as u64, is_complete: true, ..Facets::default() };
     for one in nearest.without(|query| query.filters.names.set("service", Vec::new()))? {
@@ -151,7 +151,7 @@ struct Nearest<'a> {
     site: &'a Site,
     query: &'a PageQuery,
     flags: &'a Flags,
-    stop: &'a Stop,
+    call: &'a Call,
     best: Vec<Match>,
 }
 
@@ -162,7 +162,7 @@ impl Nearest<'_> {
         if other == *self.query {
             Ok(self.best.clone())
         } else {
-            ranked(self.site, &other, self.flags, self.stop)
+            ranked(self.site, &other, self.flags, self.call)
         }
     }
 }
@@ -171,10 +171,10 @@ fn ranked(
     site: &Site,
     query: &PageQuery,
     flags: &Flags,
-    stop: &Stop,
+    call: &Call,
 ) -> Result<Vec<Match>, Problem> {
-    let scope = scope(site, query, flags, stop)?.0;
-    Ok(site.engine.rank(&question(query, scope), stop)?.items)
+    let scope = scope(site, query, flags, call)?.0;
+    Ok(site.engine.rank(&question(query, scope), call)?.items)
 }
 
 fn place_of<'p>(message: &Match, places: &'p Places) -> Option<&'p Place> {
@@ -185,10 +185,10 @@ fn add(counts: &mut BTreeMap<String, u64>, name: &str, count: u64) {
     *counts.entry(name.to_owned()).or_default() += count;
 }
 
-pub(crate) fn everything(site: &Site, scope: &Scope, stop: &Stop) -> Result<Facets, Error> {
+pub(crate) fn everything(site: &Site, scope: &Scope, call: &Call) -> Result<Facets, Error> {
     let clock = site.clock();
-    let tally = site.engine.tally(scope, &|time| clock.day(time), stop)?;
-    let places = site.places(true, stop)?;
+    let tally = site.engine.tally(scope, &|time| clock.day(time), call)?;
+    let places = site.places(true, call)?;
     let mut facets = Facets {
         messages: tally.messages,
         conversations: tally.conversations,
@@ -221,13 +221,13 @@ pub(super) fn filters(
     query: &PageQuery,
     facets: Option<&Facets>,
     flags: &Flags,
-    stop: &Stop,
+    call: &Call,
 ) -> Result<Markup, Problem> {
     let mut services: BTreeMap<&str, u64> = BTreeMap::new();
     let mut projects: BTreeMap<&str, u64> = BTreeMap::new();
     let mut models: BTreeMap<&str, u64> = BTreeMap::new();
     // Models are read only together with counts, so that the results do not wait for models.
-    let places = site.places(facets.is_some(), stop)?;
+    let places = site.places(facets.is_some(), call)?;
     for place in places.values() {
         for model in &place.models {
             *models.entry(model).or_default() += 1;
@@ -435,9 +435,9 @@ fn timeline(
     site: &Site,
     query: &PageQuery,
     facets: &Facets,
-    stop: &Stop,
+    call: &Call,
 ) -> Result<Markup, Problem> {
-    let choice = choice(site, query, &Flags::default(), stop)?;
+    let choice = choice(site, query, &Flags::default(), call)?;
     let clock = site.clock();
     let first = choice.request.since.and_then(|time| clock.month(time));
     let last = choice.request.until.and_then(|time| clock.month(time));

@@ -25,8 +25,9 @@ use verbatim_answer::{
     words::Words,
 };
 use verbatim_base::{
+    call::Call,
     lock::lock,
-    model::{Hit, Instant, Stop},
+    model::{Hit, Instant},
 };
 use verbatim_engine::{
     ConversationIds, ConversationKey, Facets, FallbackReason, Flags, Match, Mode, Note,
@@ -122,20 +123,20 @@ pub(super) struct FoundLine {
 }
 
 /// Finds the conversations and messages for a request.
-pub(super) fn find(site: &Site, query: &PageQuery, stop: &Stop) -> Result<SearchResults, Problem> {
+pub(super) fn find(site: &Site, query: &PageQuery, call: &Call) -> Result<SearchResults, Problem> {
     let begun = Clockwork::now();
     let flags = site.flags()?;
-    let (scope, notes) = scope::scope(site, query, &flags, stop)?;
+    let (scope, notes) = scope::scope(site, query, &flags, call)?;
     let mut results = match (query.text(), query.way) {
-        ("", _) if query.hour.is_none() => recent(site, query, &scope, stop),
-        ("", _) | (_, Way::Exact) => exact(site, query, &scope, stop),
-        (_, Way::Meaning) => by_meaning(site, query, scope.clone(), stop),
+        ("", _) if query.hour.is_none() => recent(site, query, &scope, call),
+        ("", _) | (_, Way::Exact) => exact(site, query, &scope, call),
+        (_, Way::Meaning) => by_meaning(site, query, scope.clone(), call),
     }?;
     // This check counts every message, so it runs only if there are no results.
     if results.groups.is_empty() {
-        results.notes.extend(site.engine.all_sources().unknown_role(&scope, stop)?);
+        results.notes.extend(site.engine.all_sources().unknown_role(&scope, call)?);
         if query.way == Way::Exact && !query.text().is_empty() && query.page == 0 {
-            read_otherwise(site, query, &scope, &mut results, stop)?;
+            read_otherwise(site, query, &scope, &mut results, call)?;
         }
     }
     results.notes.extend(notes);
@@ -152,9 +153,9 @@ fn read_otherwise(
     query: &PageQuery,
     scope: &Scope,
     results: &mut SearchResults,
-    stop: &Stop,
+    call: &Call,
 ) -> Result<(), Problem> {
-    let search = ExactSearch::new(&site.engine, scope::request(query), scope.clone(), stop)?;
+    let search = ExactSearch::new(&site.engine, scope::request(query), scope.clone(), call)?;
     for reading in search.readings(MOST_READINGS) {
         if let Some(query) = query_of(&reading, query) {
             results.readings.push(OtherReading { reading, query });
@@ -165,7 +166,7 @@ fn read_otherwise(
     });
     if let Some(place) = all_words {
         let of = results.readings.remove(place);
-        let results_of = exact(site, &of.query, scope, stop)?;
+        let results_of = exact(site, &of.query, scope, call)?;
         results.in_any_order = Some(Box::new(WordsInAnyOrder { of, results: results_of }));
     }
     Ok(())
@@ -270,10 +271,10 @@ fn exact(
     site: &Site,
     query: &PageQuery,
     scope: &Scope,
-    stop: &Stop,
+    call: &Call,
 ) -> Result<SearchResults, Problem> {
     let begun = Clockwork::now();
-    let mut search = ExactSearch::new(&site.engine, scope::request(query), scope.clone(), stop)?;
+    let mut search = ExactSearch::new(&site.engine, scope::request(query), scope.clone(), call)?;
     search.oldest_first = query.is_oldest;
     let marker = &search.marks;
     let first_shown = query.page.saturating_mul(GROUPS);
@@ -342,7 +343,7 @@ fn exact(
     let all = grouping.conversations.into_iter();
     let shown: Vec<GroupedConversation<ShownHit>> = all.skip(first_shown).take(GROUPS).collect();
     let keys: Vec<ConversationKey> = shown.iter().map(|seen| seen.key.clone()).collect();
-    let mut cards = conversations(&site.engine, &keys, stop)?;
+    let mut cards = conversations(&site.engine, &keys, call)?;
     let groups = shown.into_iter().filter_map(|seen| {
         let card = cards.remove(&seen.key)?;
         Some(group_of(seen, card))
@@ -369,9 +370,9 @@ fn by_meaning(
     site: &Site,
     query: &PageQuery,
     scope: Scope,
-    stop: &Stop,
+    call: &Call,
 ) -> Result<SearchResults, Problem> {
-    let mut ranking = RankedMessages::find(&site.engine, &question(query, scope), stop)?;
+    let mut ranking = RankedMessages::find(&site.engine, &question(query, scope), call)?;
     let clock = site.clock();
     if query.hour.is_some() {
         ranking.items.retain(|one| one.hit.time.map(|time| clock.hour_of_week(time)) == query.hour);
@@ -379,7 +380,7 @@ fn by_meaning(
     let marker = &ranking.marks;
     let keys = ranking.items.iter().map(|it| (it.source, it.hit.conversation_id.to_string()));
     let keys: Vec<ConversationKey> = keys.collect();
-    let mut cards = conversations(&site.engine, &keys, stop)?;
+    let mut cards = conversations(&site.engine, &keys, call)?;
     let mut grouping: Grouping<&Match> = Grouping::default();
     for (one, key) in ranking.items.iter().zip(keys) {
         let place = grouping.add(key, (title_of(&one.hit.title, marker), one.hit.time), false);
@@ -430,13 +431,13 @@ fn recent(
     site: &Site,
     query: &PageQuery,
     scope: &Scope,
-    stop: &Stop,
+    call: &Call,
 ) -> Result<SearchResults, Problem> {
     let first = query.page.saturating_mul(GROUPS);
-    let page = site.engine.list(scope, first..first.saturating_add(GROUPS), stop)?;
+    let page = site.engine.list(scope, first..first.saturating_add(GROUPS), call)?;
     let keys: Vec<ConversationKey> =
         page.abouts.iter().map(|about| (about.source, about.id.clone())).collect();
-    let mut cards = conversations(&site.engine, &keys, stop)?;
+    let mut cards = conversations(&site.engine, &keys, call)?;
     let groups = page.abouts.into_iter().filter_map(|about| {
         let card = cards.remove(&(about.source, about.id))?;
         Some(FoundGroup {

@@ -22,7 +22,7 @@ use excerpt::marked;
 use find::{FoundGroup, FoundLine, GROUPS, OtherReading, SearchResults, WordsInAnyOrder, find};
 use page_query::{PageQuery, Way};
 use verbatim_answer::{conversation::DescribedConversation, readings};
-use verbatim_base::model::Stop;
+use verbatim_base::call::Call;
 use verbatim_engine::{Note, QueryReading, ReadingKind};
 use verbatim_text::{
     amount::{counted, grouped},
@@ -33,9 +33,9 @@ use verbatim_text::{
 /// The number of messages of a conversation that are visible; the others are in a collapsed list.
 const OPEN_LINES: usize = 3;
 
-pub(super) fn page(site: &Site, query: &PageQuery, stop: &Stop) -> Result<Markup, Problem> {
+pub(super) fn page(site: &Site, query: &PageQuery, call: &Call) -> Result<Markup, Problem> {
     let stamp = site.stamp();
-    let mut results = match find(site, query, stop) {
+    let mut results = match find(site, query, call) {
         Err(Problem::Engine(error)) if error.is_not_found() => {
             return Ok(import::page_on(site, Tab::Search, query, None));
         }
@@ -43,14 +43,14 @@ pub(super) fn page(site: &Site, query: &PageQuery, stop: &Stop) -> Result<Markup
     };
     if results.is_cut {
         let most = facets::MOST_TOTAL_COUNTING;
-        let facets = facets::count(site, query, &results.flags, most, stop)?;
+        let facets = facets::count(site, query, &results.flags, most, call)?;
         results.totals = Some(facets).filter(|it| it.is_complete);
     }
-    let messages = site.messages(stop);
+    let messages = site.messages(call);
     let title = if query.text().is_empty() { "Search" } else { query.text() };
     let zone = Some(site.clock().zone());
     let frame = Frame { title, tab: Tab::Search, query, messages, zone, stamp };
-    let filters = facets::filters(site, query, None, &results.flags, stop)?;
+    let filters = facets::filters(site, query, None, &results.flags, call)?;
     Ok(frame.around(html! {
         div.page.search {
             aside aria-label="Filters" { (filters) }
@@ -63,9 +63,9 @@ pub(super) fn page(site: &Site, query: &PageQuery, stop: &Stop) -> Result<Markup
 }
 
 /// Returns the part of the page that changes while the user types.
-pub(super) fn fragment(site: &Site, query: &PageQuery, stop: &Stop) -> Result<Markup, Problem> {
-    let results = find(site, query, stop)?;
-    Ok(results_part(site, query, &results, site.messages(stop)))
+pub(super) fn fragment(site: &Site, query: &PageQuery, call: &Call) -> Result<Markup, Problem> {
+    let results = find(site, query, call)?;
+    Ok(results_part(site, query, &results, site.messages(call)))
 }
 
 fn results_part(

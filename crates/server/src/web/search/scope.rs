@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::page_query::PageQuery;
 use crate::web::frame::site::{ChosenConversations, Problem, Site};
-use verbatim_base::model::{Request, Stop};
+use verbatim_base::{call::Call, model::Request};
 use verbatim_engine::{
     Choice, ChosenIds, ConversationIds, Flags, Note, Scope, filters::ALL, in_both,
 };
@@ -14,7 +14,7 @@ pub(crate) fn choice(
     site: &Site,
     query: &PageQuery,
     flags: &Flags,
-    stop: &Stop,
+    call: &Call,
 ) -> Result<Choice, Problem> {
     let (since, until) = query.filters.dates(site.clock())?;
     let chosen = query.conversations();
@@ -26,7 +26,7 @@ pub(crate) fn choice(
         others.names.set(facet.name, Vec::new());
     }
     let mut ids = flagged(query, flags);
-    ids.only = both(ids.only, site.chosen(&others, stop)?.conversations);
+    ids.only = both(ids.only, site.chosen(&others, call)?.conversations);
     let request = Request { roles: query.filters.roles.clone(), since, until, ..request(query) };
     Ok(Choice { services, projects, models, request, ids })
 }
@@ -59,11 +59,11 @@ pub(crate) fn scope(
     site: &Site,
     query: &PageQuery,
     flags: &Flags,
-    stop: &Stop,
+    call: &Call,
 ) -> Result<(Scope, Vec<Note>), Problem> {
     let (since, until) = query.filters.dates(site.clock())?;
     let ChosenIds { only, without } = flagged(query, flags);
-    let ChosenConversations { conversations, notes } = site.chosen(&query.conversations(), stop)?;
+    let ChosenConversations { conversations, notes } = site.chosen(&query.conversations(), call)?;
     let roles = query.filters.roles.clone();
     let conversations = both(only, conversations);
     Ok((Scope { roles, since, until, conversations, without, ..Scope::default() }, notes))
