@@ -210,7 +210,8 @@ impl Client {
     /// Sends a request, and repeats it until it is answered or the time for repetitions is over.
     fn send(&self, call: &Call, stop: &Stop) -> Result<(u16, Vec<u8>)> {
         let patience = if call.is_import { IMPORT_PATIENCE } else { QUESTION_PATIENCE };
-        let (begun, mut pause) = (Instant::now(), FIRST_PAUSE);
+        let begun = Instant::now();
+        let mut pause = FIRST_PAUSE;
         let mut failed = 0;
         loop {
             let why = match self.attempt(call, stop)? {
@@ -252,7 +253,9 @@ impl Client {
     fn attempt(&self, call: &Call, stop: &Stop) -> Result<Attempt> {
         let host = self.host.load(Ordering::Relaxed) % self.roots.len();
         let url = format!("{}{}", self.roots[host], call.path);
-        let (agent, header, call) = (self.agent.clone(), self.header.clone(), call.clone());
+        let agent = self.agent.clone();
+        let header = self.header.clone();
+        let call = call.clone();
         let attempt =
             stop.wait_for(move || exchange(&agent, &url, header, &call), Error::Stopped)?;
         Ok(attempt.unwrap_or_else(|| Attempt::Hopeless("the request broke off".to_owned())))
@@ -304,8 +307,7 @@ pub(super) fn full(reason: &str) -> String {
 
 /// Returns the beginning of a text from a cluster, in one line.
 pub(super) fn shown(text: &str) -> String {
-    let plain = |c: char| if c.is_control() { ' ' } else { c };
-    text.chars().take(MOST_SHOWN).map(plain).collect()
+    text.chars().take(MOST_SHOWN).map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
 /// Sends a request and reads the answer.

@@ -166,7 +166,8 @@ fn run_clause(run: &str, left: &mut usize) -> Option<Value> {
 
 /// Returns the clauses for a pattern's grams around a `_`, the wildcard for one character.
 fn gap_clauses(text: &str) -> Vec<Value> {
-    let (mut short, mut long) = (BTreeSet::new(), BTreeSet::new());
+    let mut short = BTreeSet::new();
+    let mut long = BTreeSet::new();
     for segment in Pattern::parse(text).segments {
         // A NUL counts as a gap, because no text with grams has a NUL.
         let letters: Vec<char> = segment.runs.join("\0").chars().map(fold).collect();

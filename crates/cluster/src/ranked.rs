@@ -180,7 +180,8 @@ impl<'a> RankReader<'a> {
     /// Returns statistics of the messages that pass a filter: the number of messages with each term, the
     /// number of all messages, and the sum of their lengths.
     pub fn counts(&self, filter: &RankFilter, terms: &[String]) -> Result<(Vec<u64>, u64, u64)> {
-        let (mut counts, mut size) = (Vec::new(), (0, 0));
+        let mut counts = Vec::new();
+        let mut size = (0, 0);
         let mut chunks = terms.chunks(MOST_COUNTS).collect::<Vec<_>>();
         if chunks.is_empty() {
             chunks.push(&[]);
@@ -194,8 +195,9 @@ impl<'a> RankReader<'a> {
                 "size": 0, "track_total_hits": true, "aggs": sums,
                 "query": { "bool": { "filter": filters(filter) } },
             }))?;
-            let count = |at: usize| answer.aggregations[at.to_string()]["doc_count"].as_u64();
-            counts.extend((0..chunk.len()).map(|at| count(at).unwrap_or_default()));
+            counts.extend((0..chunk.len()).map(|at| {
+                answer.aggregations[at.to_string()]["doc_count"].as_u64().unwrap_or_default()
+            }));
             let tokens = answer.aggregations["tokens"]["value"].as_f64().unwrap_or_default();
             size = (answer.hits.total.value, tokens as u64);
         }
@@ -211,13 +213,15 @@ impl<'a> RankReader<'a> {
         let mut all = Vec::new();
         for chunk in terms.chunks(MOST_COUNTS) {
             let head = json!({ "index": self.view.index(), "allow_partial_search_results": false });
-            let one = |term: &String| {
-                let query = json!({ "term": { "w": term } });
-                let body = json!({ "size": 0, "track_total_hits": true, "query": query });
-                format!("{head}\n{body}\n")
-            };
             let call = Call::import(WHAT, "POST", "/_msearch".to_owned());
-            let body: String = chunk.iter().map(one).collect();
+            let body: String = chunk
+                .iter()
+                .map(|term| {
+                    let query = json!({ "term": { "w": term } });
+                    let body = json!({ "size": 0, "track_total_hits": true, "query": query });
+                    format!("{head}\n{body}\n")
+                })
+                .collect();
             let call = Call { is_import: false, ..call.with_text(body) };
             let answers: Answers = self.client.ask(call, self.stop)?;
             for answer in answers.responses {
@@ -238,9 +242,13 @@ impl<'a> RankReader<'a> {
             "size": 0, "suggest": { "slips": { "text": term, "term": how } },
         }))?;
         let options = answer.suggest["slips"][0]["options"].as_array().cloned();
-        let read =
-            |option: &Value| Some((option["text"].as_str()?.to_owned(), option["freq"].as_u64()?));
-        let found: Vec<_> = options.unwrap_or_default().iter().filter_map(read).collect();
+        let found: Vec<_> = options
+            .unwrap_or_default()
+            .iter()
+            .filter_map(|option| {
+                Some((option["text"].as_str()?.to_owned(), option["freq"].as_u64()?))
+            })
+            .collect();
         Ok(found.into_iter().filter(|(other, _)| other.is_ascii() && other != term).collect())
     }
 
@@ -249,7 +257,8 @@ impl<'a> RankReader<'a> {
         &self,
         filter: &RankFilter,
         boosts: &[(&str, f32)],
-        (size, after): (usize, Option<&Value>),
+        size: usize,
+        after: Option<&Value>,
     ) -> Result<TermPage> {
         let any: Vec<Value> = boosts
             .iter()
@@ -265,10 +274,8 @@ impl<'a> RankReader<'a> {
             body["search_after"] = after.clone();
         }
         let mut found = self.search_by("dfs_query_then_fetch", body)?.hits.hits;
-        let next = match found.len() == size {
-            true => found.last_mut().map(|last| last.sort.take()),
-            false => None,
-        };
+        let next =
+            if found.len() == size { found.last_mut().map(|last| last.sort.take()) } else { None };
         Ok(TermPage { messages: self.messages(found)?, next })
     }
 
@@ -287,11 +294,15 @@ impl<'a> RankReader<'a> {
             "docvalue_fields": ["v", "c", "i"], "sort": [{ "_score": "desc" }, { "k": "asc" }],
         }))?;
         let packed = PackedQuery::new(vector);
-        let cosine = |RankedHit { fields, .. }: RankedHit| {
-            let at = (self.view.place_of(*fields.c.first()?)?, *fields.i.first()?);
-            Some((at, packed.cosine(&fields.packed())?))
-        };
-        let mut all: Vec<_> = found.hits.hits.into_iter().filter_map(cosine).collect();
+        let mut all: Vec<_> = found
+            .hits
+            .hits
+            .into_iter()
+            .filter_map(|RankedHit { fields, .. }: RankedHit| {
+                let at = (self.view.place_of(*fields.c.first()?)?, *fields.i.first()?);
+                Some((at, packed.cosine(&fields.packed())?))
+            })
+            .collect();
         all.sort_by(|a, b| b.1.total_cmp(&a.1));
         all.truncate(count);
         Ok(all)
@@ -319,13 +330,15 @@ impl<'a> RankReader<'a> {
 
     /// Returns the messages at some places, in no particular order.
     pub fn at(&self, places: &[MessagePlace]) -> Result<Vec<RankedMessage>> {
-        let name = |(conversation, turn): &MessagePlace| {
-            let id = &self.view.conversations()[*conversation].stored.id;
-            format!("{}{turn}", document::message_names(id))
-        };
         let mut all = Vec::new();
         for some in places.chunks(MOST_DOCUMENTS) {
-            let names: Vec<String> = some.iter().map(name).collect();
+            let names: Vec<String> = some
+                .iter()
+                .map(|(conversation, turn)| {
+                    let id = &self.view.conversations()[*conversation].stored.id;
+                    format!("{}{turn}", document::message_names(id))
+                })
+                .collect();
             let found = self.search(json!({
                 "size": some.len(), "track_total_hits": false, "docvalue_fields": ["v"],
                 "query": { "constant_score": { "filter": { "ids": { "values": names } } } },
@@ -384,7 +397,8 @@ impl<'a> RankReader<'a> {
             let Some(place) = self.view.place_of(document.c) else {
                 return Err(self.client.failed(WHAT, "a message has no conversation in the index"));
             };
-            let (turn, length) = (document.i, rounded_length(document.l));
+            let turn = document.i;
+            let length = rounded_length(document.l);
             let order = document.order();
             let conversation = &self.view.conversations()[place];
             messages.push(RankedMessage {
@@ -413,8 +427,9 @@ impl<'a> RankReader<'a> {
         );
         let call = Call { is_import: false, ..Call::import(WHAT, "POST", path) };
         let answer: Option<RankedAnswer> = self.client.find(call.with(&body), self.stop)?;
-        let replaced = || Error::Replaced { address: self.client.address().to_string() };
-        self.require_all_shards(answer.ok_or_else(replaced)?)
+        self.require_all_shards(
+            answer.ok_or_else(|| Error::Replaced { address: self.client.address().to_string() })?,
+        )
     }
 
     fn require_all_shards(&self, answer: RankedAnswer) -> Result<RankedAnswer> {
@@ -433,19 +448,20 @@ fn any_word(words: Vec<Value>, filters: Vec<Value>) -> Value {
 }
 
 fn near_words(vector: &[f32]) -> Vec<Value> {
-    let word = |(word, boost)| json!({ "term": { "vt": { "value": word, "boost": boost } } });
-    vector_words(vector).into_iter().map(word).collect()
+    vector_words(vector)
+        .into_iter()
+        .map(|(word, boost)| json!({ "term": { "vt": { "value": word, "boost": boost } } }))
+        .collect()
 }
 
 fn term_words(terms: &[(u32, f32)]) -> Vec<Value> {
-    let word = |(hash, weight): &(u32, f32)| {
+    terms.iter().filter(|(_, weight)| *weight > 0.0).map(|(hash, weight)| {
         let word = hash_word(*hash);
         let field =
             |name: &str, boost: f32| json!({ "term": { name: { "value": word, "boost": boost } } });
         let fields = [field("tw", *weight), field("sw", SUMMARY_WEIGHT * weight)];
         json!({ "dis_max": { "queries": fields } })
-    };
-    terms.iter().filter(|(_, weight)| *weight > 0.0).map(word).collect()
+    }).collect()
 }
 
 fn filters(filter: &RankFilter) -> Vec<Value> {
@@ -462,8 +478,9 @@ fn in_conversations(ids: &[String]) -> Value {
     let hashes: Vec<i64> = ids.iter().map(|id| document::hash(id)).collect();
     let clauses: Vec<Value> =
         hashes.chunks(MOST_VALUES).map(|some| json!({ "terms": { "c": some } })).collect();
-    match clauses.is_empty() {
-        true => json!({ "match_none": {} }),
-        false => json!({ "bool": { "should": clauses, "minimum_should_match": 1 } }),
+    if clauses.is_empty() {
+        json!({ "match_none": {} })
+    } else {
+        json!({ "bool": { "should": clauses, "minimum_should_match": 1 } })
     }
 }

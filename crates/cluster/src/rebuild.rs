@@ -99,9 +99,10 @@ pub fn forget(client: &Client, ids: &[String], stop: &Stop) -> Result<Forgot> {
     let prepared = delete(client, &target.name, &found, stop).and_then(|forgot| {
         generation::wait_for(client, &target.name, "green", stop)?;
         let (there, expected) = view::messages_there(client, &target.name, stop)?;
-        match there == expected {
-            true => Ok(forgot),
-            false => Err(client.failed(what, format!("there are {there} of {expected} messages"))),
+        if there == expected {
+            Ok(forgot)
+        } else {
+            Err(client.failed(what, format!("there are {there} of {expected} messages")))
         }
     });
     let forgot = prepared.map_err(|error| {

@@ -163,8 +163,8 @@ impl Pages<'_> {
         );
         let call = Call { is_import: self.is_import, ..Call::import(self.what, "POST", path) };
         let answer: Option<SearchAnswer<T>> = self.client.find(call.with(&body), stop)?;
-        let replaced = || Error::Replaced { address: self.client.address().to_string() };
-        let answer = answer.ok_or_else(replaced)?;
+        let answer =
+            answer.ok_or_else(|| Error::Replaced { address: self.client.address().to_string() })?;
         if answer.timed_out || answer.shards.failed > 0 {
             let why = format!("{} of its shards did not answer", answer.shards.failed.max(1));
             return Err(self.client.failed(self.what, why));
@@ -177,7 +177,8 @@ impl Pages<'_> {
 
 impl View {
     pub(super) fn open(client: &Client, index: String, stop: &Stop) -> Result<View> {
-        let (mut conversations, mut messages) = (Vec::new(), 0);
+        let mut conversations = Vec::new();
+        let mut messages = 0;
         each_conversation(client, &index, false, stop, &mut |mut it| {
             messages += it.turns;
             if messages > MOST_KEPT {
@@ -257,8 +258,9 @@ impl View {
         let wanted = request.limit.unwrap_or(usize::MAX);
         let matchers = Matchers::of(request)?;
         let proposing: Vec<&Matcher> = matchers.any.iter().chain(&matchers.all).collect();
-        let mut titled = |place: usize| self.find_titles(proposing[place], request);
-        let query = query::candidates(request, &matchers, self.has_odd, &mut titled);
+        let query = query::candidates(request, &matchers, self.has_odd, &mut |place| {
+            self.find_titles(proposing[place], request)
+        });
         let mut pages = self.pages(client, "search", query, newest_first());
         let mut size = wanted.saturating_add(1).clamp(FEWEST_OF_PAGE, MOST_OF_PAGE);
         let mut left = wanted;
@@ -338,7 +340,8 @@ impl View {
         if known.is_empty() {
             return Ok(orders);
         }
-        let (what, after) = ("read the order of messages", None);
+        let what = "read the order of messages";
+        let after = None;
         let hashes: Vec<i64> = known.iter().map(|it| document::hash(&it.stored.id)).collect();
         let filter = json!([{ "term": { "kind": MESSAGE } }, { "terms": { "c": hashes } }]);
         let query = json!({ "bool": { "filter": filter } });
@@ -458,8 +461,7 @@ pub enum Taken<'a> {
 }
 
 fn newest_first() -> Value {
-    let field = |name: &&str| json!({ *name: { "order": "desc", "missing": "_last" } });
-    ORDER.iter().map(field).collect()
+    ORDER.iter().map(|name| json!({ *name: { "order": "desc", "missing": "_last" } })).collect()
 }
 
 /// Reads every conversation of an index for an import, including conversations without messages. Leaves out
@@ -543,13 +545,13 @@ pub(super) fn messages_there(client: &Client, index: &str, stop: &Stop) -> Resul
 
 fn conversation(document: ConversationDocument) -> ClusterConversation {
     let digest = document.digest.clone();
-    let (made, summary) = (document.made.clone(), document.summary.clone());
+    let made = document.made.clone();
+    let summary = document.summary.clone();
     let (stored, roles, models, messages) = document.into_parts();
-    let times = || messages.iter().filter_map(|message| message.time);
     ClusterConversation {
         title: String::from_utf8_lossy(stored.title.as_deref().unwrap_or_default()).into_owned(),
-        begun: times().min(),
-        last: times().max(),
+        begun: messages.iter().filter_map(|message| message.time).min(),
+        last: messages.iter().filter_map(|message| message.time).max(),
         stored,
         roles,
         models,
@@ -585,11 +587,12 @@ pub(super) fn messages(
             break;
         }
     }
-    match all.len() == conversation.turns {
-        true => Ok(all),
-        false => Err(client.failed(
+    if all.len() == conversation.turns {
+        Ok(all)
+    } else {
+        Err(client.failed(
             what,
             format!("{} of its {} messages are there", all.len(), conversation.turns),
-        )),
+        ))
     }
 }

@@ -1,7 +1,5 @@
 //! Detects the layout of a canonical database.
 
-use std::ffi::CStr;
-
 use rusqlite::{Connection, types::ValueRef};
 
 use verbatim_text::content;
@@ -76,18 +74,17 @@ fn rowid_name(connection: &Connection, table: &str, columns: &[String]) -> Optio
 fn has_bytewise_roles(connection: &Connection) -> bool {
     let found = connection.column_metadata(None, "messages", "role");
     found.is_ok_and(|(kind, collation, ..)| {
-        let upper =
-            |text: Option<&CStr>| text.unwrap_or_default().to_string_lossy().to_ascii_uppercase();
-        let kind = upper(kind);
+        let kind = kind.unwrap_or_default().to_string_lossy().to_ascii_uppercase();
         // These are SQLite's rules for the affinity of a type. INT takes precedence over all others.
         let is_text = ["CHAR", "CLOB", "TEXT", "BLOB"].iter().any(|name| kind.contains(name));
         let keeps_texts = kind.is_empty() || is_text && !kind.contains("INT");
-        keeps_texts && upper(collation) == "BINARY"
+        keeps_texts && collation.unwrap_or_default().to_bytes().eq_ignore_ascii_case(b"BINARY")
     })
 }
 
 fn holds_parts(connection: &Connection, key: Option<&str>) -> rusqlite::Result<bool> {
-    let (mut texts, mut parts) = (0, 0);
+    let mut texts = 0;
+    let mut parts = 0;
     let count = |content: ValueRef<'_>, texts: &mut u32, parts: &mut u32| {
         let (ValueRef::Text(bytes) | ValueRef::Blob(bytes)) = content else { return };
         if !bytes.is_empty() {

@@ -237,7 +237,8 @@ fn attempt(path: &Path, stop: &Stop, number: u32, known: Option<&Layout>) -> Res
     }
     let layout =
         detected.map_err(|missing| Error::NotCanonical { path: path.to_owned(), missing })?;
-    let (path, stop) = (path.to_owned(), stop.clone());
+    let path = path.to_owned();
+    let stop = stop.clone();
     Ok(Database { connection, layout, path, files, access, stop, faults })
 }
 

@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, atomic::AtomicU64},
 };
 
-use rusqlite::{Row as SqlRow, Statement, types::ValueRef};
+use rusqlite::{Statement, types::ValueRef};
 
 use super::{Database, Result, functions, rows, search};
 use verbatim_base::model::{Instant, Request};
@@ -112,8 +112,9 @@ impl<'d> RowReader<'d> {
     /// Returns how many messages the database has.
     pub fn count(&self) -> Result<u64> {
         let sql = "SELECT count(*) FROM messages";
-        let count = |row: &SqlRow<'_>| Ok(row.get::<_, i64>(0)?.unsigned_abs());
-        self.database.query(|connection| connection.query_row(sql, [], count))
+        self.database.query(|connection| {
+            connection.query_row(sql, [], |row| Ok(row.get::<_, i64>(0)?.unsigned_abs()))
+        })
     }
 
     /// Returns the keys of each message and its conversation, in result order, 16 bytes per message. Counts
@@ -131,15 +132,17 @@ impl<'d> RowReader<'d> {
              FROM conversations ORDER BY {key}"
         );
         self.database.query(|connection| {
-            let conversation = |row: &SqlRow<'_>| {
-                Ok(ConversationEntry {
-                    key: row.get(0)?,
-                    id: rows::text(row, 1)?,
-                    title: bytes(row.get_ref(2)?).map(<[u8]>::to_vec),
-                    is_plain: row.get(3)?,
-                })
-            };
-            connection.prepare(&sql)?.query_map([], conversation)?.collect()
+            connection
+                .prepare(&sql)?
+                .query_map([], |row| {
+                    Ok(ConversationEntry {
+                        key: row.get(0)?,
+                        id: rows::text(row, 1)?,
+                        title: bytes(row.get_ref(2)?).map(<[u8]>::to_vec),
+                        is_plain: row.get(3)?,
+                    })
+                })?
+                .collect()
         })
     }
 

@@ -36,9 +36,10 @@ pub fn search_without(
     } else if request.case_sensitive {
         connection.execute_batch("PRAGMA case_sensitive_like = ON").map_err(failed)?;
     }
-    let is_shown = match left_out.is_empty() {
-        true => "",
-        false => "NOT verbatim_left_out(CAST(m.conversation_id AS TEXT))",
+    let is_shown = if left_out.is_empty() {
+        ""
+    } else {
+        "NOT verbatim_left_out(CAST(m.conversation_id AS TEXT))"
     };
     functions::add_left_out(connection, left_out).map_err(failed)?;
     let parts = layout.parts && !request.raw_content;
@@ -83,8 +84,10 @@ fn pairs(
     sql: &str,
     values: Vec<Box<dyn ToSql>>,
 ) -> rusqlite::Result<Vec<[i64; 2]>> {
-    let pair = |row: &Row<'_>| Ok([row.get(0)?, row.get(1)?]);
-    connection.prepare(sql)?.query_map(params_from_iter(values), pair)?.collect()
+    connection
+        .prepare(sql)?
+        .query_map(params_from_iter(values), |row: &Row<'_>| Ok([row.get(0)?, row.get(1)?]))?
+        .collect()
 }
 
 #[derive(Clone, Copy)]

@@ -195,8 +195,11 @@ impl FromStr for State {
     type Err = std::num::ParseIntError;
 
     fn from_str(text: &str) -> Result<State, Self::Err> {
-        let byte = |at| u8::from_str_radix(text.get(at..at + 2).unwrap_or_default(), 16);
-        (0..text.len()).step_by(2).map(byte).collect::<Result<_, _>>().map(State)
+        (0..text.len())
+            .step_by(2)
+            .map(|at| u8::from_str_radix(text.get(at..at + 2).unwrap_or_default(), 16))
+            .collect::<Result<_, _>>()
+            .map(State)
     }
 }
 

@@ -375,8 +375,9 @@ impl TranscriptStore {
         let sql = "SELECT CAST(content AS BLOB) FROM messages WHERE conversation_id = ?1";
         self.done((|| {
             let mut statement = self.connection.prepare_cached(sql)?;
-            let hash = |row: &Row<'_>| Ok(fnv1a(row.get_ref(0)?.as_bytes()?));
-            statement.query_map([conversation], hash)?.collect()
+            statement
+                .query_map([conversation], |row| Ok(fnv1a(row.get_ref(0)?.as_bytes()?)))?
+                .collect()
         })())
     }
 
@@ -572,7 +573,8 @@ impl TranscriptStore {
         let leave = "UPDATE verbatim_sequences SET holder = ?3 WHERE file = ?1 AND place = ?2";
         let take = "UPDATE verbatim_sequences SET holder = ?4
                     WHERE file = ?1 AND place >= ?2 AND holder = ?3";
-        let (place, fingerprint) = (place as i64, fingerprint as i64);
+        let place = place as i64;
+        let fingerprint = fingerprint as i64;
         self.done((|| {
             let values = params![earlier, place, fingerprint];
             let found = self.query_first(select, values, |row| Ok((row.get(0)?, row.get(1)?)))?;
@@ -658,13 +660,12 @@ fn aside(path: &Path, number: u32) -> PathBuf {
 }
 
 fn is_sound(path: &Path) -> bool {
-    let check = || -> rusqlite::Result<String> {
-        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let connection = Connection::open_with_flags(path, flags)?;
-        connection.busy_timeout(LOCK_WAIT)?;
-        connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))
-    };
-    check().is_ok_and(|found| found == "ok")
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let Ok(connection) = Connection::open_with_flags(path, flags) else { return false };
+    let found: rusqlite::Result<String> = connection
+        .busy_timeout(LOCK_WAIT)
+        .and_then(|()| connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0)));
+    found.is_ok_and(|found| found == "ok")
 }
 
 /// Returns the id of a message's row. If an id begins with `/`, the conversation's id is put before it.

@@ -336,9 +336,10 @@ impl Writer {
         let met = self.met.get(&id).copied();
         self.is_ambiguous |= met.is_some();
         let is_created = met.unwrap_or(false);
-        let counted = match is_created {
-            true => Changes { new_messages: changes.new_messages, ..Changes::default() },
-            false => changes,
+        let counted = if is_created {
+            Changes { new_messages: changes.new_messages, ..Changes::default() }
+        } else {
+            changes
         };
         self.met.insert(id, is_created || changes.new_conversations > 0);
         self.changes.add(counted);
@@ -383,7 +384,8 @@ fn journal_mode(connection: &Connection) -> rusqlite::Result<String> {
 fn configure(connection: &mut Connection, on_wait: Option<fn()>) -> rusqlite::Result<()> {
     // Without this setting, SQLite may prepare a statement again for each new value.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
-    let (mut begun, mut is_told) = (Instant::now(), false);
+    let mut begun = Instant::now();
+    let mut is_told = false;
     connection.busy_handler(Some(move |tries| {
         if tries == 0 {
             begun = Instant::now();

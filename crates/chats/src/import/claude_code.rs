@@ -152,18 +152,19 @@ struct OpenMessage {
 }
 
 fn is_record(kind: &str, fields: &ObjectFields<'_>) -> bool {
-    let has = |name| fields.get(name).is_some();
     match kind {
         "user" | "assistant" => {
             // If a message contains a picture, perhaps only the fields before the picture were read.
-            let is_message = has("timestamp") || has("uuid") || has("sessionId");
-            has("message") && is_message || has("sessionId") && has("parentUuid")
+            let is_message =
+                fields.has("timestamp") || fields.has("uuid") || fields.has("sessionId");
+            fields.has("message") && is_message
+                || fields.has("sessionId") && fields.has("parentUuid")
         }
-        "summary" => has("summary"),
-        "file-history-snapshot" => has("snapshot"),
-        "system" | "progress" | "attachment" => has("uuid") || has("sessionId"),
+        "summary" => fields.has("summary"),
+        "file-history-snapshot" => fields.has("snapshot"),
+        "system" | "progress" | "attachment" => fields.has("uuid") || fields.has("sessionId"),
         "queue-operation" | "custom-title" | "ai-title" | "last-prompt" | "permission-mode"
-        | "agent-name" | "mode" => has("sessionId"),
+        | "agent-name" | "mode" => fields.has("sessionId"),
         _ => false,
     }
 }
@@ -209,12 +210,12 @@ impl RecordReader for ClaudeCodeReader {
     }
 
     fn at_end(&self, head: &Head, lines: u32) -> Vec<Message> {
-        let is_said = |text: &str| self.queued.contains(&hash_of_words("user", text));
-        let waiting = self.waiting.iter().filter(|(_, it)| is_typed(it) && !is_said(it));
-        let message = |(line, text): &(u32, String)| {
-            head.message(format!("/{line}#end"), "user", text.clone(), lines)
-        };
-        waiting.map(message).collect()
+        let waiting = self.waiting.iter().filter(|(_, text)| {
+            is_typed(text) && !self.queued.contains(&hash_of_words("user", text))
+        });
+        waiting
+            .map(|(line, text)| head.message(format!("/{line}#end"), "user", text.clone(), lines))
+            .collect()
     }
 
     fn save(&self) -> String {
@@ -417,7 +418,8 @@ impl SessionRecord<'_, '_> {
 
     /// Stores the session's data from the record.
     fn session(&mut self) {
-        let (fields, head) = (self.fields, &mut *self.head);
+        let fields = self.fields;
+        let head = &mut *self.head;
         let is_agent = fields.get("isSidechain").is_some_and(Raw::is_true);
         if head.session.is_none() && !self.reader.has_messages && is_agent {
             set_first(&mut head.agent, fields.text("agentId"));
@@ -468,7 +470,8 @@ impl SessionRecord<'_, '_> {
 
     /// Tracks the queue of prompts that wait while the model works.
     fn queue(&mut self) {
-        let (fields, reader) = (self.fields, &mut *self.reader);
+        let fields = self.fields;
+        let reader = &mut *self.reader;
         match fields.text("operation").unwrap_or_default().as_ref() {
             "enqueue" => {
                 let text = fields.text("content").unwrap_or_default().into_owned();
@@ -537,8 +540,7 @@ impl SessionRecord<'_, '_> {
         if model.as_deref() == Some("<synthetic>")
             || self.fields.get("isApiErrorMessage").is_some_and(Raw::is_true)
         {
-            let is_filler = |block: &Value| FILLERS.contains(&shown(block).trim());
-            if !content.blocks.iter().all(is_filler) {
+            if !content.blocks.iter().all(|block| FILLERS.contains(&shown(block).trim())) {
                 self.others(content);
             }
             return Ok(());

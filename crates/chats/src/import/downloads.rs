@@ -38,12 +38,11 @@ fn lists(path: &Path) -> Vec<(PathBuf, DownloadList)> {
         Ok(entries) => entries.flatten().map(|entry| entry.path()).collect(),
         Err(_) => vec![path.to_owned()],
     };
-    let is_small = |path: &PathBuf| {
-        fs::metadata(path).is_ok_and(|file| file.is_file() && file.len() <= LONGEST)
-    };
     paths.retain(|it| {
         let name = it.file_name().unwrap_or_default().to_string_lossy();
-        is_json(it) && (it == path || name.contains("manifest")) && is_small(it)
+        is_json(it)
+            && (it == path || name.contains("manifest"))
+            && fs::metadata(it).is_ok_and(|file| file.is_file() && file.len() <= LONGEST)
     });
     paths.sort();
     paths.into_iter().filter_map(|path| Some((path.clone(), DownloadList::read(&path)?))).collect()
@@ -62,10 +61,9 @@ fn names_beside(path: &Path) -> Vec<String> {
 fn is_among(names: &[String], name: &str) -> bool {
     let stem = name.strip_suffix(".zip").unwrap_or(name);
     let numbered = format!("{stem} (");
-    let is_it = |it: &String| {
-        it == name || it == stem || it.starts_with(&numbered) && it.ends_with(").zip")
-    };
-    names.iter().any(is_it)
+    names
+        .iter()
+        .any(|it| it == name || it == stem || it.starts_with(&numbered) && it.ends_with(").zip"))
 }
 
 /// Returns whether a zip or another file is in its folder, perhaps unpacked.
@@ -84,12 +82,14 @@ impl DownloadList {
         let bytes = fs::read(path).ok()?;
         let list = Raw::new(&bytes).value().ok()?;
         let items = list.get("data_files").map(Value::items)?;
-        let name = |item: &Value| {
-            let name = item.str("filename");
-            let is_needed = !UNNEEDED.contains(&item.str("category"));
-            name.ends_with(".zip").then(|| (name.to_owned(), is_needed))
-        };
-        let names: Vec<_> = items.iter().filter_map(name).collect();
+        let names: Vec<_> = items
+            .iter()
+            .filter_map(|item| {
+                let name = item.str("filename");
+                let is_needed = !UNNEEDED.contains(&item.str("category"));
+                name.ends_with(".zip").then(|| (name.to_owned(), is_needed))
+            })
+            .collect();
         (!names.is_empty()).then_some(DownloadList { names })
     }
 

@@ -121,7 +121,8 @@ impl<'a> ExportFile<'a> {
         sink: ConversationSink<'_, E>,
     ) -> Result<(), E> {
         let mut scanner = Scanner::new(input, formats::field_names());
-        let (mut ordinal, mut known) = (0, 0);
+        let mut ordinal = 0;
+        let mut known = 0;
         let mut is_cut = false;
         let before = self.tally.conversations;
         let mut brackets = Brackets::default();

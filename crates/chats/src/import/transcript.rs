@@ -208,23 +208,25 @@ impl TranscriptReader {
     /// Returns the origin of the conversation. `file` is the path of the transcript.
     pub fn origin(&self, file: &Path) -> Origin {
         let head = &self.position.head;
-        let folder_name = || {
+        let transcript = self.format().and_then(Format::transcript);
+        let has_project_folders = transcript.is_some_and(|it| it.has_project_folders);
+        let project = if beside::is_of_cowork(file) {
+            Some(beside::COWORK.to_owned())
+        } else if let Some(project) = head.folder.as_deref().and_then(project) {
+            Some(project.to_owned())
+        } else if has_project_folders {
             let mut folders = file.ancestors().skip(1).filter_map(Path::file_name);
             let folder =
                 folders.find(|name| *name != "subagents" && !is_uuid(&name.to_string_lossy()));
             folder.map(|name| name.to_string_lossy().into_owned())
-        };
-        let transcript = self.format().and_then(Format::transcript);
-        let has_project_folders = transcript.is_some_and(|it| it.has_project_folders);
-        let project = match beside::is_of_cowork(file) {
-            true => Some(beside::COWORK.to_owned()),
-            false => head.folder.as_deref().and_then(project).map(str::to_owned),
+        } else {
+            None
         };
         Origin {
             file: Some(file.to_string_lossy().into_owned()),
             // An agent belongs to the session that started it.
             session: head.spawner.clone().or(head.session.clone()).or_else(|| Some(self.id())),
-            project: project.or_else(|| folder_name().filter(|_| has_project_folders)),
+            project,
             folder: head.folder.clone(),
             later_folders: head.later_folders.clone(),
             branch: head.branch.clone(),

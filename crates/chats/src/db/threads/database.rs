@@ -83,8 +83,11 @@ const LOCK_WAIT: Duration = Duration::from_secs(60);
 impl Threads {
     /// Opens the database; `None` if there is none.
     pub fn open(path: &Path) -> Result<Option<Threads>> {
-        let failed = |source| Error::Io { path: path.to_owned(), source };
-        let Some(stamp) = header::stamp_at(path).map_err(failed)? else { return Ok(None) };
+        let Some(stamp) =
+            header::stamp_at(path).map_err(|source| Error::Io { path: path.to_owned(), source })?
+        else {
+            return Ok(None);
+        };
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let opened = Connection::open_with_flags(path, flags)
             .and_then(|mut connection| configure(&mut connection).map(|()| connection));
@@ -93,7 +96,8 @@ impl Threads {
         // locks.
         let shared = beside(path, "-shm");
         let files = [header::shared_file(path), header::shared_file(&shared)].map(Result::ok);
-        let (path, identity) = (path.to_owned(), stamp.identity);
+        let path = path.to_owned();
+        let identity = stamp.identity;
         let threads = Threads { connection, path, identity, _files: files };
         threads.check()?;
         Ok(Some(threads))

@@ -88,12 +88,11 @@ impl Merge<'_> {
     pub(super) fn read(&self, id: &str) -> Result<Option<(String, Conversation)>> {
         let Some(stored) = self.stored(id)? else { return Ok(None) };
         let mut names = self.stored_attachments(id)?;
-        let time = |text: Option<String>| text.as_deref().and_then(date::from_stored);
         let messages = self.stored_messages(id)?.into_iter().map(|row| Message {
             role: row.role.unwrap_or_default(),
             content: row.content.unwrap_or_default(),
-            create_time: time(row.create_time),
-            update_time: time(row.update_time),
+            create_time: row.create_time.as_deref().and_then(date::from_stored),
+            update_time: row.update_time.as_deref().and_then(date::from_stored),
             model: row.model,
             attachments: names.remove(&row.id).unwrap_or_default(),
             line: None,
@@ -104,8 +103,8 @@ impl Merge<'_> {
             id: id.to_owned(),
             messages: messages.collect(),
             title: stored.title,
-            create_time: time(stored.create_time),
-            update_time: time(stored.update_time),
+            create_time: stored.create_time.as_deref().and_then(date::from_stored),
+            update_time: stored.update_time.as_deref().and_then(date::from_stored),
             model: stored.model,
             link: stored.link,
             archived: stored.archived,
@@ -246,9 +245,10 @@ impl Merge<'_> {
         let mut changes = Changes::default();
         let mut has_moved = false;
         let mut is_exported = vec![false; rows.len()];
-        let mut position = match is_older {
-            true => rows.iter().filter_map(|row| row.position).max().unwrap_or(0),
-            false => 0,
+        let mut position = if is_older {
+            rows.iter().filter_map(|row| row.position).max().unwrap_or(0)
+        } else {
+            0
         };
         let mut files: HashMap<usize, Vec<&AttachedFile>> = HashMap::new();
         new.files.iter().for_each(|file| files.entry(file.message).or_default().push(file));
@@ -302,11 +302,10 @@ impl Merge<'_> {
         let stored = decoded.as_deref().unwrap_or(stored);
         let has_heading = |text: &str, file: &AttachedFile| {
             let AttachedContent::Id(id) = &file.content else { return false };
-            let is_it = |line: &str| match &*file.name {
+            text.lines().any(|line| match &*file.name {
                 "" => line.starts_with(&**id),
                 name => line == name,
-            };
-            text.lines().any(is_it)
+            })
         };
         let mut lines = stored.lines();
         let keeps =

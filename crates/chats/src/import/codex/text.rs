@@ -109,14 +109,13 @@ fn injected(text: &str) -> Option<(usize, usize)> {
         let at = Some(text).filter(|it| starts_with(it, start))?.find(end)?;
         Some((place, at + end.len()))
     });
-    let unlisted = || {
+    listed.or_else(|| {
         let (name, _) = text.strip_prefix('<')?.split_once(['>', ' '])?;
         let is_of_codex = TAGS_OF_CODEX.iter().any(|start| name.starts_with(start))
             && name.bytes().all(|byte| byte == b'_' || byte.is_ascii_lowercase());
         let end = format!("</{name}>");
         Some((0, text.find(&end).filter(|_| is_of_codex)? + end.len()))
-    };
-    listed.or_else(unlisted)
+    })
 }
 
 /// Returns the user's words from a prompt, without the context that the editor added.
@@ -148,11 +147,15 @@ fn starts_with(text: &str, start: &str) -> bool {
 pub(super) fn environment(text: &str, head: &mut Head) {
     if head.folder.is_none() && text.trim_start().starts_with("<environment_context>") {
         let tagged = text.split_once("<cwd>").and_then(|(_, rest)| rest.split_once("</cwd>"));
-        let named = || {
-            let (_, rest) = text.split_once("Current working directory: ")?;
-            Some((rest.lines().next()?, ""))
-        };
-        set_first(&mut head.folder, tagged.or_else(named).map(|(folder, _)| folder.trim()));
+        set_first(
+            &mut head.folder,
+            tagged
+                .or_else(|| {
+                    let (_, rest) = text.split_once("Current working directory: ")?;
+                    Some((rest.lines().next()?, ""))
+                })
+                .map(|(folder, _)| folder.trim()),
+        );
     }
 }
 
