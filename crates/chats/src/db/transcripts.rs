@@ -166,6 +166,16 @@ fn connected(path: &Path) -> rusqlite::Result<(Connection, i64)> {
     Ok((connection, version))
 }
 
+fn create_tables(path: &Path) -> rusqlite::Result<()> {
+    let connection = Connection::open(path)?;
+    connection.query_row("PRAGMA journal_mode = MEMORY", [], |_| Ok(()))?;
+    connection.execute_batch("BEGIN")?;
+    schema::create(&connection, SchemaState::Empty)?;
+    connection.execute_batch(FILES_TABLE)?;
+    connection.execute_batch(&format!("PRAGMA user_version = {VERSION}; COMMIT"))?;
+    connection.close().map_err(|(_, error)| error)
+}
+
 /// The data of a conversation, without its messages.
 #[derive(Clone, Copy, Debug)]
 pub struct ConversationData<'a> {
@@ -202,20 +212,12 @@ impl TranscriptStore {
     /// Creates an empty store. Renames the file last, so that no process sees a store without tables.
     fn make(path: &Path) -> Result<()> {
         let folder = path.parent().unwrap_or(Path::new("."));
-        let failed = |source| Error::Io { path: folder.to_owned(), source };
-        private::create_dir_all(folder).map_err(failed)?;
-        let file = TemporaryDatabase::begin(folder).map_err(failed)?;
-        let make = || -> rusqlite::Result<()> {
-            let connection = Connection::open(file.path())?;
-            connection.query_row("PRAGMA journal_mode = MEMORY", [], |_| Ok(()))?;
-            connection.execute_batch("BEGIN")?;
-            schema::create(&connection, SchemaState::Empty)?;
-            connection.execute_batch(FILES_TABLE)?;
-            connection.execute_batch(&format!("PRAGMA user_version = {VERSION}; COMMIT"))?;
-            connection.close().map_err(|(_, error)| error)
-        };
-        make().map_err(|source| Error::Sqlite { path: path.to_owned(), source })?;
-        file.replace(path).map_err(failed)
+        let file = private::create_dir_all(folder)
+            .and_then(|()| TemporaryDatabase::begin(folder))
+            .map_err(|source| Error::Io { path: folder.to_owned(), source })?;
+        create_tables(file.path())
+            .map_err(|source| Error::Sqlite { path: path.to_owned(), source })?;
+        file.replace(path).map_err(|source| Error::Io { path: folder.to_owned(), source })
     }
 
     /// Renames a store and its companion files, because they may still contain conversations of files that
@@ -423,7 +425,7 @@ impl TranscriptStore {
                    FROM verbatim_files AS f JOIN conversations AS c ON c.id = f.conversation_id
                    LEFT JOIN verbatim_conversations AS v ON v.conversation_id = c.id
                    LEFT JOIN verbatim_transcripts AS t ON t.conversation_id = c.id";
-        let read = || {
+        self.done((|| {
             let mut statement = self.connection.prepare_cached(sql)?;
             let rows = statement.query_map([], |row| {
                 let origin = Origin {
@@ -439,8 +441,7 @@ impl TranscriptStore {
                 Ok((row.get(0)?, row.get(1)?, service.unwrap_or_default(), origin))
             })?;
             rows.collect()
-        };
-        self.done(read())
+        })())
     }
 
     /// Returns the files whose conversations were removed.
