@@ -231,7 +231,7 @@ const LEASE_CHECKS: u32 = 25;
 /// Waits until a large index has no retention leases for copies of its shards that lag behind. For such
 /// copies, the cluster stores each document a second time with all its fields. A merge drops this second
 /// version only if no lease covers it.
-fn let_go(client: &Client, name: &str, stop: &Stop) -> Result<()> {
+fn wait_for_leases(client: &Client, name: &str, stop: &Stop) -> Result<()> {
     let what = "prepare the merge";
     let flush = Call::import(what, "POST", format!("/{name}/_flush"));
     client.ask::<Value>(flush, stop)?;
@@ -259,7 +259,7 @@ fn let_go(client: &Client, name: &str, stop: &Stop) -> Result<()> {
 pub(super) fn complete(client: &Client, written: &Generation, stop: &Stop) -> Result<()> {
     let name = &written.name;
     if !written.is_copy {
-        let_go(client, name, stop)?;
+        wait_for_leases(client, name, stop)?;
         // After a refresh and a flush, the cluster deletes the files that the merge replaced.
         for step in ["_forcemerge?max_num_segments=1", "_refresh", "_flush"] {
             let path = format!("/{name}/{step}");

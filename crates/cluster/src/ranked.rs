@@ -225,7 +225,8 @@ impl<'a> RankReader<'a> {
             let call = Call { is_import: false, ..call.with_text(body) };
             let answers: Answers = self.client.ask(call, self.stop)?;
             for answer in answers.responses {
-                all.push(self.require_all_shards(answer)?.hits.total.value);
+                answer.shards.require_all(self.client, WHAT, answer.timed_out)?;
+                all.push(answer.hits.total.value);
             }
         }
         Ok(all)
@@ -356,37 +357,34 @@ impl<'a> RankReader<'a> {
         places: Option<&HashSet<usize>>,
     ) -> Result<Vec<RankedTitle>> {
         let all = self.view.conversations();
-        let within =
-            places.map(|places| places.iter().map(|place| all[*place].stored.id.clone()).collect());
-        let filter = RankFilter { within, ..RankFilter::default() };
-        let mut found: HashMap<usize, Vec<f32>> = HashMap::new();
+        let mut filters = vec![json!({ "term": { "kind": CONVERSATION } })];
+        if let Some(places) = places {
+            let ids: Vec<String> =
+                places.iter().map(|place| all[*place].stored.id.clone()).collect();
+            filters.push(in_conversations(&ids));
+        }
+        let mut titles: HashMap<usize, Vec<f32>> = HashMap::new();
         for (number, terms) in questions.iter().enumerate() {
-            for (place, score) in self.find_titles(term_words(terms), &filter)? {
-                found.entry(place).or_insert_with(|| vec![0.0; questions.len()])[number] = score;
+            let words = term_words(terms);
+            if words.is_empty() {
+                continue;
+            }
+            let found = self.search(json!({
+                "size": MOST_TITLES, "track_total_hits": false,
+                "query": any_word(words, filters.clone()),
+                "stored_fields": "_none_", "docvalue_fields": ["c"],
+                "sort": [{ "_score": "desc" }, { "k": "asc" }],
+            }))?;
+            for hit in found.hits.hits {
+                // A conversation without messages has no place.
+                let place = hit.fields.c.first().and_then(|c| self.view.place_of(*c));
+                if let Some((place, score)) = place.zip(hit.score) {
+                    let scores = titles.entry(place).or_insert_with(|| vec![0.0; questions.len()]);
+                    scores[number] = score;
+                }
             }
         }
-        Ok(found.into_iter().map(|(place, terms)| RankedTitle { place, terms }).collect())
-    }
-
-    /// Returns the places and scores of the conversations with at least one of the words.
-    fn find_titles(&self, words: Vec<Value>, filter: &RankFilter) -> Result<Vec<(usize, f32)>> {
-        if words.is_empty() {
-            return Ok(Vec::new());
-        }
-        let mut filters = vec![json!({ "term": { "kind": CONVERSATION } })];
-        filters.extend(filter.within.as_deref().map(in_conversations));
-        let found = self.search(json!({
-            "size": MOST_TITLES, "track_total_hits": false, "query": any_word(words, filters),
-            "stored_fields": "_none_", "docvalue_fields": ["c"],
-            "sort": [{ "_score": "desc" }, { "k": "asc" }],
-        }))?;
-        let mut titles = Vec::new();
-        for found in found.hits.hits {
-            // A conversation without messages has no place.
-            let place = found.fields.c.first().and_then(|c| self.view.place_of(*c));
-            titles.extend(place.zip(found.score));
-        }
-        Ok(titles)
+        Ok(titles.into_iter().map(|(place, terms)| RankedTitle { place, terms }).collect())
     }
 
     fn messages(&self, found: Vec<RankedHit>) -> Result<Vec<RankedMessage>> {
@@ -427,16 +425,9 @@ impl<'a> RankReader<'a> {
         );
         let call = Call { is_import: false, ..Call::import(WHAT, "POST", path) };
         let answer: Option<RankedAnswer> = self.client.find(call.with(&body), self.stop)?;
-        self.require_all_shards(
-            answer.ok_or_else(|| Error::Replaced { address: self.client.address().to_string() })?,
-        )
-    }
-
-    fn require_all_shards(&self, answer: RankedAnswer) -> Result<RankedAnswer> {
-        if answer.timed_out || answer.shards.failed > 0 {
-            let why = format!("{} of its shards did not answer", answer.shards.failed.max(1));
-            return Err(self.client.failed(WHAT, why));
-        }
+        let answer =
+            answer.ok_or_else(|| Error::Replaced { address: self.client.address().to_string() })?;
+        answer.shards.require_all(self.client, WHAT, answer.timed_out)?;
         Ok(answer)
     }
 }
@@ -455,13 +446,15 @@ fn near_words(vector: &[f32]) -> Vec<Value> {
 }
 
 fn term_words(terms: &[(u32, f32)]) -> Vec<Value> {
-    terms.iter().filter(|(_, weight)| *weight > 0.0).map(|(hash, weight)| {
+    let mut words = Vec::new();
+    for (hash, weight) in terms.iter().filter(|(_, weight)| *weight > 0.0) {
         let word = hash_word(*hash);
-        let field =
-            |name: &str, boost: f32| json!({ "term": { name: { "value": word, "boost": boost } } });
-        let fields = [field("tw", *weight), field("sw", SUMMARY_WEIGHT * weight)];
-        json!({ "dis_max": { "queries": fields } })
-    }).collect()
+        let title = json!({ "term": { "tw": { "value": word, "boost": weight } } });
+        let summary = SUMMARY_WEIGHT * weight;
+        let summary = json!({ "term": { "sw": { "value": word, "boost": summary } } });
+        words.push(json!({ "dis_max": { "queries": [title, summary] } }));
+    }
+    words
 }
 
 fn filters(filter: &RankFilter) -> Vec<Value> {

@@ -165,13 +165,43 @@ impl Pages<'_> {
         let answer: Option<SearchAnswer<T>> = self.client.find(call.with(&body), stop)?;
         let answer =
             answer.ok_or_else(|| Error::Replaced { address: self.client.address().to_string() })?;
-        if answer.timed_out || answer.shards.failed > 0 {
-            let why = format!("{} of its shards did not answer", answer.shards.failed.max(1));
-            return Err(self.client.failed(self.what, why));
-        }
+        answer.shards.require_all(self.client, self.what, answer.timed_out)?;
         let documents = answer.hits.hits;
         self.after = documents.last().map(|last| last.sort.clone());
         Ok(documents)
+    }
+
+    /// Calls `each` with all documents, `size` of which are read at once.
+    fn each<T: serde::de::DeserializeOwned>(
+        mut self,
+        size: usize,
+        stop: &Stop,
+        each: &mut dyn FnMut(FoundDocument<T>),
+    ) -> Result<()> {
+        loop {
+            let page = self.next::<T>(size, stop)?;
+            let is_last = page.len() < size;
+            page.into_iter().for_each(&mut *each);
+            if is_last {
+                return Ok(());
+            }
+        }
+    }
+}
+
+impl Shards {
+    /// Fails if a shard did not answer.
+    pub(super) fn require_all(
+        &self,
+        client: &Client,
+        what: &'static str,
+        has_timed_out: bool,
+    ) -> Result<()> {
+        if has_timed_out || self.failed > 0 {
+            let why = format!("{} of its shards did not answer", self.failed.max(1));
+            return Err(client.failed(what, why));
+        }
+        Ok(())
     }
 }
 
@@ -341,27 +371,24 @@ impl View {
             return Ok(orders);
         }
         let what = "read the order of messages";
-        let after = None;
         let hashes: Vec<i64> = known.iter().map(|it| document::hash(&it.stored.id)).collect();
         let filter = json!([{ "term": { "kind": MESSAGE } }, { "terms": { "c": hashes } }]);
         let query = json!({ "bool": { "filter": filter } });
         let sort = json!([{ "c": "asc" }, { "i": "asc" }, { "k": "asc" }]);
         let fields: &[&str] = &["c", "id", "p"];
         let index = &self.index;
-        let mut pages = Pages { client, index, what, query, sort, after, is_import: false, fields };
-        loop {
-            let page = pages.next::<StoredId>(IDS_OF_PAGE, stop)?;
-            let is_last = page.len() < IDS_OF_PAGE;
-            for FoundDocument { name, source, .. } in page {
-                let of = self.place_of(source.c).map(|place| &self.conversations[place].stored.id);
-                if let Some(order) = of.and_then(|id| orders.get_mut(id)) {
+        let pages =
+            Pages { client, index, what, query, sort, after: None, is_import: false, fields };
+        pages.each::<StoredId>(
+            IDS_OF_PAGE,
+            stop,
+            &mut |FoundDocument { name, source, .. }| {
+                let id = self.place_of(source.c).map(|place| &self.conversations[place].stored.id);
+                if let Some(order) = id.and_then(|id| orders.get_mut(id)) {
                     order.push(MessageInOrder { id: source.id, position: source.p, name });
                 }
-            }
-            if is_last {
-                break;
-            }
-        }
+            },
+        )?;
         match known.iter().find(|it| orders[&it.stored.id].len() != it.turns) {
             None => Ok(orders),
             Some(it) => {
@@ -576,17 +603,12 @@ pub(super) fn messages(
     let query = json!({ "bool": { "filter": filter } });
     // The type is given, because indexes of earlier formats do not have this field.
     let sort = json!([{ "i": { "order": "asc", "unmapped_type": "integer" } }, { "k": "asc" }]);
-    let mut pages =
+    let pages =
         Pages { client, index, what, query, sort, after: None, is_import: false, fields: &[] };
     let mut all = Vec::with_capacity(conversation.turns);
-    loop {
-        let page = pages.next::<MessageDocument>(MOST_OF_PAGE, stop)?;
-        let is_last = page.len() < MOST_OF_PAGE;
-        all.extend(page.into_iter().map(|it| (it.name, it.source.into_message())));
-        if is_last {
-            break;
-        }
-    }
+    pages.each::<MessageDocument>(MOST_OF_PAGE, stop, &mut |found| {
+        all.push((found.name, found.source.into_message()));
+    })?;
     if all.len() == conversation.turns {
         Ok(all)
     } else {

@@ -122,37 +122,36 @@ const CONTINUES: &str = "CASE WHEN t.conversation_id LIKE '%/agent-%' THEN NULL 
 /// Returns the origins of the conversations of coding agents, by conversation id.
 pub fn origins(database: &Database) -> Result<HashMap<String, Origin>> {
     database.query(|connection| {
-        let sql = "SELECT count(*) FROM pragma_table_info('verbatim_transcripts') WHERE name IN \
-                   ('conversation_id', 'file', 'session', 'project', 'folder', 'branch')";
-        let columns: i64 = connection.query_one(sql, [], |row| row.get(0))?;
+        let columns = ["conversation_id", "file", "session", "project", "folder", "branch"];
         let mut origins = HashMap::new();
-        if columns == 6 {
-            let sql =
-                "SELECT count(*) FROM pragma_table_info('verbatim_files') WHERE name = 'gone'";
-            let is_store: bool = connection.query_one(sql, [], |row| row.get(0))?;
-            let (gone, files, continues) = if is_store { (
-                    "f.gone",
-                    "LEFT JOIN verbatim_files AS f USING (conversation_id)",
-                    CONTINUES,
-                ) } else { ("NULL", "", "NULL") };
-            let mut statement = connection.prepare(&format!(
-                "SELECT t.conversation_id, t.file, t.session, t.project, t.folder, t.branch, {gone}, \
-                 {continues} FROM verbatim_transcripts AS t {files}"
-            ))?;
-            let mut rows = statement.query([])?;
-            while let Some(row) = rows.next()? {
-                let origin = Origin {
-                    file: row.get(1)?,
-                    session: row.get(2)?,
-                    project: row.get(3)?,
-                    branch: row.get(5)?,
-                    gone: functions::instant(row.get_ref(6)?),
-                    continues: row.get(7)?,
-                    ..Origin::default()
-                };
-                let folders: Option<String> = row.get(4)?;
-                origins.insert(row.get(0)?, origin.with_folder_lines(folders.as_deref()));
-            }
+        if !has_columns(connection, "verbatim_transcripts", &columns)? {
+            return Ok(origins);
+        }
+        let mut gone = "NULL";
+        let mut continues = "NULL";
+        let mut files = "";
+        if has_columns(connection, "verbatim_files", &["gone"])? {
+            gone = "f.gone";
+            continues = CONTINUES;
+            files = "LEFT JOIN verbatim_files AS f USING (conversation_id)";
+        }
+        let mut statement = connection.prepare(&format!(
+            "SELECT t.conversation_id, t.file, t.session, t.project, t.folder, t.branch, {gone}, \
+             {continues} FROM verbatim_transcripts AS t {files}"
+        ))?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            let origin = Origin {
+                file: row.get(1)?,
+                session: row.get(2)?,
+                project: row.get(3)?,
+                branch: row.get(5)?,
+                gone: functions::instant(row.get_ref(6)?),
+                continues: row.get(7)?,
+                ..Origin::default()
+            };
+            let folders: Option<String> = row.get(4)?;
+            origins.insert(row.get(0)?, origin.with_folder_lines(folders.as_deref()));
         }
         Ok(origins)
     })
@@ -217,10 +216,7 @@ pub fn reading_states(database: &Database) -> Result<BTreeMap<String, ReadingSta
 /// Returns the file and the time of the last change of each transcript, by conversation id.
 pub fn last_changes(database: &Database) -> Result<HashMap<String, (String, Option<Instant>)>> {
     database.query(|connection| {
-        let sql = "SELECT count(*) FROM pragma_table_info('verbatim_transcripts') WHERE name IN \
-                   ('conversation_id', 'file')";
-        let columns: i64 = connection.query_one(sql, [], |row| row.get(0))?;
-        if columns < 2 {
+        if !has_columns(connection, "verbatim_transcripts", &["conversation_id", "file"])? {
             return Ok(HashMap::new());
         }
         let sql = "SELECT t.conversation_id, t.file, c.update_time FROM verbatim_transcripts AS t \

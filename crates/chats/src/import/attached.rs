@@ -61,7 +61,7 @@ impl AttachedTexts {
     /// a missing name.
     fn read(&mut self, id: &str, name: &mut String) -> Option<(String, String)> {
         let package = self.package.get_or_insert_with(|| {
-            let mut package = Package::open(&self.path).unwrap_or_default();
+            let mut package = Package::open(&self.path, true).unwrap_or_default();
             self.names = package.names_of_attached();
             package
         });

@@ -39,12 +39,12 @@ const WRITTEN_BY_EXPORT: &str = ".verbatim-export.json";
 impl Export {
     /// Finds the files of the export at `path`: a zip, a folder or a JSON file.
     pub fn open(path: &Path) -> Result<Export, Error> {
-        Ok(Export { path: path.to_owned(), package: Package::open(path)? })
+        Ok(Export { path: path.to_owned(), package: Package::open(path, true)? })
     }
 
     /// Works like [`Export::open`], but faster: does not unpack zips inside a zip.
     pub fn open_outer(path: &Path) -> Result<Export, Error> {
-        Ok(Export { path: path.to_owned(), package: Package::open_outer(path)? })
+        Ok(Export { path: path.to_owned(), package: Package::open(path, false)? })
     }
 
     /// Returns the total size of the JSON files in bytes.

@@ -103,34 +103,25 @@ enum Location {
 type InnerZip = (usize, String, u64);
 
 impl Package {
-    /// Lists the JSON files of the zip, the folder or the file at `path`.
-    pub(super) fn open(path: &Path) -> Result<Package, Error> {
-        Package::collect_files(path, true)
-    }
-
-    /// Works like [`Package::open`], but does not open zips inside a zip.
-    pub(super) fn open_outer(path: &Path) -> Result<Package, Error> {
-        Package::collect_files(path, false)
-    }
-
-    fn collect_files(path: &Path, with_inner: bool) -> Result<Package, Error> {
-        let failed = |source| Error::Open { path: path.to_owned(), source };
-        let metadata = fs::metadata(path).map_err(failed)?;
+    /// Lists the JSON files of the zip, the folder or the file at `path`. `with_inner` tells whether to open zips
+    /// inside a zip.
+    pub(super) fn open(path: &Path, with_inner: bool) -> Result<Package, Error> {
+        let metadata = fs::metadata(path).map_err(open_error(path))?;
         if metadata.is_dir() {
             let mut package = Package::empty("the folder");
-            let root = dunce::canonicalize(path).map_err(failed)?;
-            package.walk(&root, &root, MAX_FOLDER_DEPTH).map_err(failed)?;
+            let root = dunce::canonicalize(path).map_err(open_error(path))?;
+            package.walk(&root, &root, MAX_FOLDER_DEPTH).map_err(open_error(path))?;
             package.sort();
             package.name_missing_parts();
             return Ok(package);
         }
         if !metadata.is_file() {
             let reason = "it is not a file; save the export as a file and import that";
-            return Err(failed(io::Error::other(reason)));
+            return Err(open_error(path)(io::Error::other(reason)));
         }
-        let file = File::open(path).map_err(failed)?;
+        let file = File::open(path).map_err(open_error(path))?;
         let mut magic = Vec::new();
-        (&file).take(4).read_to_end(&mut magic).map_err(failed)?;
+        (&file).take(4).read_to_end(&mut magic).map_err(open_error(path))?;
         if matches!(magic[..], [b'P', b'K', 3, 4] | [b'P', b'K', 5, 6]) {
             return Package::open_zip(path, file, with_inner);
         }
@@ -159,18 +150,13 @@ impl Package {
     }
 
     fn open_zip(path: &Path, file: File, with_inner: bool) -> Result<Package, Error> {
-        let damaged = |error: ZipError| Error::Zip {
-            path: path.to_owned(),
-            reason: zip_error_reason(&error),
-        };
-        let failed = |source| Error::Open { path: path.to_owned(), source };
-        let length = file.metadata().map_err(failed)?.len();
-        let mut zip = ZipArchive::new(file).map_err(damaged)?;
-        let directory = File::open(path).map_err(failed)?;
+        let length = file.metadata().map_err(open_error(path))?.len();
+        let mut zip = ZipArchive::new(file).map_err(zip_error(path))?;
+        let directory = File::open(path).map_err(open_error(path))?;
         let mut refused =
-            repeated_names(directory, zip.central_directory_start()).map_err(failed)?;
+            repeated_names(directory, zip.central_directory_start()).map_err(open_error(path))?;
         let mut package = Package::empty("the zip");
-        let inner = package.list(&mut zip, "").map_err(damaged)?;
+        let inner = package.list(&mut zip, "").map_err(zip_error(path))?;
         refused.append(&mut package.refused);
         package.refused = refused;
         package.zips.push(zip);
@@ -536,6 +522,14 @@ impl Package {
             Location::Path(path) => Box::new(File::open(path).map_err(|error| error.to_string())?),
         })
     }
+}
+
+fn open_error(path: &Path) -> impl FnOnce(io::Error) -> Error + '_ {
+    |source| Error::Open { path: path.to_owned(), source }
+}
+
+fn zip_error(path: &Path) -> impl FnOnce(ZipError) -> Error + '_ {
+    |error| Error::Zip { path: path.to_owned(), reason: zip_error_reason(&error) }
 }
 
 /// A reader that fails if a file is longer than the zip says.
