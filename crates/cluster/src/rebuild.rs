@@ -52,22 +52,32 @@ pub fn rebuild(
     if !is_written {
         return Ok(rebuilt);
     }
-    let advised =
-        |error: Error| error.with_advice("searches use the old index; do it again to continue");
-    let mut importer = Importer::for_rebuild(client, &current.name, &all, stop).map_err(advised)?;
+    write_all(client, &current.name, &all, stop, &mut |done| progress(done, messages)).map_err(
+        |error| error.with_advice("searches use the old index; do it again to continue"),
+    )?;
+    Ok(rebuilt)
+}
+
+fn write_all(
+    client: &Client,
+    current: &str,
+    all: &[ClusterConversation],
+    stop: &Stop,
+    progress: &mut dyn FnMut(u64),
+) -> Result<()> {
+    let mut importer = Importer::for_rebuild(client, current, all, stop)?;
     let wanted = importer.ids_to_put();
     let mut done = 0;
-    for conversation in &all {
+    for conversation in all {
         if wanted.contains(&conversation.stored.id) {
-            let messages = view::messages(client, &current.name, conversation, stop);
-            let messages = messages.map_err(advised)?.into_iter().map(|(_, message)| message);
-            importer.put(&conversation.stored, messages.collect()).map_err(advised)?;
+            let messages = view::messages(client, current, conversation, stop)?;
+            let messages = messages.into_iter().map(|(_, message)| message);
+            importer.put(&conversation.stored, messages.collect())?;
         }
         done += conversation.turns as u64;
-        progress(done, messages);
+        progress(done);
     }
-    importer.finish().map_err(advised)?;
-    Ok(rebuilt)
+    importer.finish().map(drop)
 }
 
 /// The result of forgetting conversations.

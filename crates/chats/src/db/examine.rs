@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, OptionalExtension};
 
-use super::{Database, Result, functions};
+use super::{Database, Result, functions, layout};
 use verbatim_base::model::Instant;
 
 const MOST_FAULTS: u32 = 5;
@@ -60,12 +60,9 @@ fn enlarge_cache(connection: &Connection) -> rusqlite::Result<()> {
 pub fn sample_keys(database: &Database, count: usize) -> Result<Vec<i64>> {
     let Some(key) = database.layout().message_key else { return Ok(Vec::new()) };
     database.query(|connection| {
-        // A query for each, because SQLite finds one end in an index, and not both.
-        let least = format!("SELECT min({key}) FROM messages");
-        let greatest = format!("SELECT max({key}) FROM messages");
-        let first: Option<i64> = connection.query_row(&least, [], |row| row.get(0))?;
-        let last: Option<i64> = connection.query_row(&greatest, [], |row| row.get(0))?;
-        let (Some(first), Some(last)) = (first, last) else { return Ok(Vec::new()) };
+        let Some([first, last]) = layout::key_range(connection, key)? else {
+            return Ok(Vec::new());
+        };
         let sql = format!("SELECT {key} FROM messages WHERE {key} >= ?1 ORDER BY {key} LIMIT 1");
         let mut next = connection.prepare(&sql)?;
         let mut keys = Vec::new();

@@ -105,8 +105,14 @@ impl<'d> RowReader<'d> {
             keys.0
         );
         let message = database.connection().prepare(&sql).map_err(|error| database.error(error))?;
-        let (id, role, decoded) = Default::default();
-        Ok(Some(RowReader { database, message, keys, id, role, decoded }))
+        Ok(Some(RowReader {
+            database,
+            message,
+            keys,
+            id: String::new(),
+            role: String::new(),
+            decoded: String::new(),
+        }))
     }
 
     /// Returns how many messages the database has.
@@ -121,7 +127,7 @@ impl<'d> RowReader<'d> {
     /// the messages read so far in `seen`.
     pub fn order(&self, seen: &Arc<AtomicU64>) -> Result<Vec<[i64; 2]>> {
         self.database.query(|connection| functions::count_instants(connection, seen))?;
-        search::keys(self.database, &Request::default(), self.keys)
+        search::keys(self.database, &Request::default(), self.keys.0, self.keys.1)
     }
 
     /// Returns all conversations by ascending key, also those without messages.
@@ -200,18 +206,14 @@ impl<'d> RowReader<'d> {
             let mut statement = connection.prepare(&sql)?;
             let mut rows = statement.query([])?;
             while let Some(row) = rows.next()? {
-                let text = |column| -> rusqlite::Result<Cow<'_, str>> {
-                    let bytes = bytes(row.get_ref(column)?).unwrap_or_default();
-                    Ok(String::from_utf8_lossy(bytes))
-                };
                 let position = row.get_ref(4)?;
                 let conversation = row.get_ref(6)?;
                 let key = row.get(0)?;
                 let (position, is_plain) = self::position(position);
                 let scanned = Scanned {
                     key,
-                    id: text(1)?,
-                    role: text(2)?,
+                    id: String::from_utf8_lossy(bytes(row.get_ref(1)?).unwrap_or_default()),
+                    role: String::from_utf8_lossy(bytes(row.get_ref(2)?).unwrap_or_default()),
                     is_text_role: row.get(7)?,
                     time: functions::instant(row.get_ref(3)?),
                     position,

@@ -78,9 +78,11 @@ pub fn search_without(
 pub(super) fn keys(
     database: &Database,
     request: &Request,
-    keys: (&str, &str),
+    message_key: &str,
+    conversation_key: &str,
 ) -> Result<Vec<[i64; 2]>> {
-    let (sql, values) = statement(database.layout(), request, Selected::Keys(keys), "");
+    let keys = Selected::Keys((message_key, conversation_key));
+    let (sql, values) = statement(database.layout(), request, keys, "");
     database.query(|connection| pairs(connection, &sql, values))
 }
 

@@ -36,7 +36,7 @@ pub fn each_conversation(
 ) -> Result<()> {
     let layout = database.layout();
     let Some(keys) = layout.message_key.zip(layout.conversation_key) else { return Ok(()) };
-    let mut pairs = search::keys(database, &Request::default(), keys)?;
+    let mut pairs = search::keys(database, &Request::default(), keys.0, keys.1)?;
     pairs.sort_unstable_by_key(|[message, conversation]| (*conversation, *message));
     let origins = origins(database)?;
     let services = provenance(database, None)?;

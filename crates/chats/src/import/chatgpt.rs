@@ -281,12 +281,11 @@ impl<'a> Tree<'a> {
         let ages = self.ages()?;
         let mut is_parent = vec![false; self.nodes.len()];
         self.links.iter().for_each(|[parent, _]| is_parent[*parent] = true);
-        let newest = |nodes: &[usize]| self.newest(nodes, &ages, &is_parent);
         let all: Vec<usize> = (0..self.nodes.len()).collect();
         let path = if is_usable {
             path
         } else {
-            newest(&all).map(|at| self.path_to(at)).unwrap_or_default()
+            self.newest(&all, &ages, &is_parent).map(|at| self.path_to(at)).unwrap_or_default()
         };
         if !self.is_torn(&path) {
             return Ok(path);
@@ -298,7 +297,7 @@ impl<'a> Tree<'a> {
             parts.entry(roots[at]).or_default().push(at);
         }
         parts.remove(&roots[path[0]]);
-        let newest = parts.values().filter_map(|part| newest(part));
+        let newest = parts.values().filter_map(|part| self.newest(part, &ages, &is_parent));
         let mut paths: Vec<Vec<usize>> = newest.map(|at| self.path_to(at)).collect();
         paths.sort_by_key(|path| path.iter().find_map(|at| ages[*at].0));
         paths.push(path);
@@ -309,15 +308,12 @@ impl<'a> Tree<'a> {
     /// is one of several first messages.
     fn is_torn(&self, path: &[usize]) -> bool {
         let Some(first) = path.first().map(|at| &self.nodes[*at]) else { return false };
-        first.parent.is_none()
-            && (first.has_lost_parent
-                || first.message.is_some()
-                    && self
-                        .nodes
-                        .iter()
-                        .filter(|node| node.parent.is_none() && node.message.is_some())
-                        .nth(1)
-                        .is_some())
+        if first.parent.is_some() || first.has_lost_parent {
+            return first.parent.is_none();
+        }
+        let mut firsts =
+            self.nodes.iter().filter(|node| node.parent.is_none() && node.message.is_some());
+        first.message.is_some() && firsts.nth(1).is_some()
     }
 
     fn path_to(&self, node: usize) -> Vec<usize> {

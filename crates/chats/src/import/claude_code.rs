@@ -669,8 +669,33 @@ fn is_of_tool(block: &Value) -> bool {
 /// own notes, only the blocks of tools count.
 fn texts_of(blocks: &[Value], is_summary: bool, is_note: bool) -> Vec<TextOfBlocks> {
     let mut texts: Vec<TextOfBlocks> = Vec::new();
-    let mut push = |role: &'static str, text: String, files: Vec<InlineFile>| match texts.last_mut()
-    {
+    for block in blocks {
+        let files = inline::files(block);
+        if block.str("type") == "tool_result" {
+            push_text(&mut texts, "tool", result(block), files);
+        } else if is_note {
+            if is_of_tool(block) {
+                push_text(&mut texts, "tool", shown(block), files);
+            }
+        } else if is_summary {
+            push_text(&mut texts, "system", typed(&shown(block)).1, files);
+        } else {
+            let text = shown(block);
+            push_text(&mut texts, "system", interruption(&text).to_owned(), Vec::new());
+            let (role, text) = typed(&text);
+            push_text(&mut texts, role, text, files);
+        }
+    }
+    texts
+}
+
+fn push_text(
+    texts: &mut Vec<TextOfBlocks>,
+    role: &'static str,
+    text: String,
+    files: Vec<InlineFile>,
+) {
+    match texts.last_mut() {
         _ if text.trim().is_empty() => {}
         Some((last, before, files_before)) if *last == role => {
             before.push_str(if role == "tool" { "\n\n" } else { "\n" });
@@ -678,25 +703,7 @@ fn texts_of(blocks: &[Value], is_summary: bool, is_note: bool) -> Vec<TextOfBloc
             files_before.extend(files);
         }
         _ => texts.push((role, text, files)),
-    };
-    for block in blocks {
-        let files = inline::files(block);
-        if block.str("type") == "tool_result" {
-            push("tool", result(block), files);
-        } else if is_note {
-            if is_of_tool(block) {
-                push("tool", shown(block), files);
-            }
-        } else if is_summary {
-            push("system", typed(&shown(block)).1, files);
-        } else {
-            let text = shown(block);
-            push("system", interruption(&text).to_owned(), Vec::new());
-            let (role, text) = typed(&text);
-            push(role, text, files);
-        }
     }
-    texts
 }
 
 /// Adds what Claude Code knows of a tool's result, if the result itself lacks it. `more` is Claude Code's own

@@ -176,14 +176,12 @@ impl RecordReader for CodexReader {
 
     fn at_end(&self, head: &Head, lines: u32) -> Vec<Message> {
         let line = self.reasoning_line.min(lines);
-        (!self.reasoning.is_empty())
-            .then(|| {
-                let text = format!("[thinking]\n{}", self.reasoning.join("\n\n"));
-                let message = head.message(format!("/{line}#end"), "assistant", text, lines);
-                Message { model: head.model.clone(), ..message }
-            })
-            .into_iter()
-            .collect()
+        if self.reasoning.is_empty() {
+            return Vec::new();
+        }
+        let text = format!("[thinking]\n{}", self.reasoning.join("\n\n"));
+        let message = head.message(format!("/{line}#end"), "assistant", text, lines);
+        vec![Message { model: head.model.clone(), ..message }]
     }
 
     fn save(&self) -> String {
@@ -507,10 +505,11 @@ impl RolloutRecord<'_> {
             // Reasoning before this message must not set the line of a later message.
             reader.reasoning_line = u32::MAX;
         }
-        let number =
-            self.events.iter().filter(|event| matches!(event, TranscriptEvent::Message(_))).count()
-                + 1;
-        let suffix = if number == 1 { String::new() } else { format!("#{number}") };
+        let messages = self.events.iter().filter(|it| matches!(it, TranscriptEvent::Message(_)));
+        let suffix = match messages.count() {
+            0 => String::new(),
+            before => format!("#{}", before + 1),
+        };
         let id = format!("/{}{suffix}", self.line);
         let model = self.head.model.clone().filter(|_| role == "assistant");
         let message = self.head.message(id.clone(), role, text, line);

@@ -101,19 +101,17 @@ impl DownloadList {
         if !missing.iter().any(|(_, is_needed)| *is_needed) {
             return None;
         }
-        let named = |names: &[&(String, bool)]| {
-            names.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ")
-        };
-        let here = match here.len() {
-            0 => "none of them is here yet".to_owned(),
-            _ => format!("here already: {}", named(&here)),
+        let [here, missing] = [here, missing]
+            .map(|zips| zips.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", "));
+        let here = match &*here {
+            "" => "none of them is here yet".to_owned(),
+            here => format!("here already: {here}"),
         };
         let reason = format!(
             "a file that only lists the {} zips of an export of Claude.ai, with a link to each; {here}; \
-             to be downloaded with the links in it (`export_url`), each of which works once: {}; then \
+             to be downloaded with the links in it (`export_url`), each of which works once: {missing}; then \
              import the folder with the zips",
-            self.names.len(),
-            named(&missing)
+            self.names.len()
         );
         Some(Error::OnlyLinks { path: path.to_owned(), reason })
     }

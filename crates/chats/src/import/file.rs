@@ -169,8 +169,7 @@ impl<'a> ExportFile<'a> {
                 }
                 Ok((format, Some(conversation))) => {
                     self.recognise();
-                    let is_utf8 = || str::from_utf8(bytes).is_ok();
-                    self.hand_over(format, conversation, &is_utf8, sink)?;
+                    self.hand_over(format, conversation, &|| str::from_utf8(bytes).is_ok(), sink)?;
                     continue;
                 }
                 Err(reason) => reason,

@@ -68,9 +68,8 @@ pub fn is_repeat<H: History>(
         return Ok(!history.record(named)?);
     }
     let transcript = reader.id();
-    let fingerprint = unnamed;
-    let place = history.record_next(&transcript, fingerprint)?;
-    Ok(!history.has_begun() && history.is_at(&transcript, reader.parent(), place, fingerprint)?)
+    let place = history.record_next(&transcript, unnamed)?;
+    Ok(!history.has_begun() && history.is_at(&transcript, reader.parent(), place, unnamed)?)
 }
 
 /// Returns a unique id for the conversation of a transcript.

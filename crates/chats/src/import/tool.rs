@@ -41,14 +41,11 @@ pub fn named_files(text: &str) -> impl Iterator<Item = &str> {
         let has_more_lines = line.strip_suffix(':').is_some_and(|name| !name.contains([' ', ':']));
         may_be_patch = is_argument && has_more_lines || line.contains(PATCH_PROGRAM);
         is_argument &= !has_more_lines && !line.is_empty();
-        FILES
-            .iter()
-            .filter(
-                |start: &&&str| {
-                    if start.starts_with("*** ") { is_patch } else { is_argument && !is_patch }
-                },
-            )
-            .find_map(|start| line.strip_prefix(start))
+        FILES.iter().find_map(|start| {
+            let is_wanted =
+                if start.starts_with("*** ") { is_patch } else { is_argument && !is_patch };
+            if is_wanted { line.strip_prefix(start) } else { None }
+        })
     })
 }
 

@@ -44,7 +44,8 @@ const MAX_STATES_BYTES: usize = 1 << 20;
 const MATCH_TIME: Duration = Duration::from_secs(1);
 const LEAST_SPEED: u64 = 100_000;
 
-/// The size in bytes of a read. The limits are checked after each; the slowest expressions match it in half a second.
+/// The size in bytes of a read, after which the limits are checked. The slowest expressions match it in half a
+/// second.
 const READ: usize = 4 << 10;
 
 /// The time of matching a read that does not count as slow.

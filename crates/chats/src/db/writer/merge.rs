@@ -54,6 +54,18 @@ struct KnownMessage {
     follows: Option<String>,
 }
 
+fn lost_characters(text: &str) -> usize {
+    text.matches(char::REPLACEMENT_CHARACTER).count()
+}
+
+fn has_heading(text: &str, file: &AttachedFile) -> bool {
+    let AttachedContent::Id(id) = &file.content else { return false };
+    text.lines().any(|line| match &*file.name {
+        "" => line.starts_with(&**id),
+        name => line == name,
+    })
+}
+
 impl Merge<'_> {
     /// Merges a conversation. Returns the changes that were made or counted, and the id of its row.
     pub(super) fn conversation(
@@ -120,10 +132,11 @@ impl Merge<'_> {
     fn without_loss<'c>(&self, id: &str, new: &'c Conversation) -> Result<Cow<'c, Conversation>> {
         let stored = if new.is_lossy { self.read(id)? } else { None };
         let Some((_, stored)) = stored else { return Ok(Cow::Borrowed(new)) };
-        let lost = |text: &str| text.matches(char::REPLACEMENT_CHARACTER).count();
         let mut whole = new.clone();
         whole.title = match (stored.title, &new.title) {
-            (Some(stored), Some(title)) if lost(&stored) >= lost(title) => Some(title.clone()),
+            (Some(stored), Some(title)) if lost_characters(&stored) >= lost_characters(title) => {
+                Some(title.clone())
+            }
             (stored, title) => stored.or_else(|| title.clone()),
         };
         let known = stored.messages.into_iter().map(|message| (message.id.clone(), message));
@@ -132,7 +145,7 @@ impl Merge<'_> {
             let Some(stored) = known.remove(&*key) else { continue };
             let decoded = self.parts.then(|| decode_parts(&stored.content)).flatten();
             let content = decoded.unwrap_or(stored.content);
-            if lost(&content) < lost(&message.content) {
+            if lost_characters(&content) < lost_characters(&message.content) {
                 (message.content, message.attachments) = (content, stored.attachments);
             }
         }
@@ -300,13 +313,6 @@ impl Merge<'_> {
         let stored = row.content.as_deref().unwrap_or_default();
         let decoded = self.parts.then(|| decode_parts(stored)).flatten();
         let stored = decoded.as_deref().unwrap_or(stored);
-        let has_heading = |text: &str, file: &AttachedFile| {
-            let AttachedContent::Id(id) = &file.content else { return false };
-            text.lines().any(|line| match &*file.name {
-                "" => line.starts_with(&**id),
-                name => line == name,
-            })
-        };
         let mut lines = stored.lines();
         let keeps =
             files.iter().any(|it| has_heading(stored, it) && !has_heading(&new.content, it))

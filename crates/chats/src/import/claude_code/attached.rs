@@ -52,20 +52,17 @@ pub(super) fn attached(attachment: &Value) -> Option<AttachedText> {
             lines([&name, attachment.str("description"), &texts])
         }
         "diagnostics" => lines(attachment.at("files").items().iter().map(|file| {
-            let messages =
-                file.at("diagnostics").items().iter().map(|it| {
-                    joined(": ", &[it.str("severity"), it.str("source"), it.str("message")])
-                });
-            let uri = file.str("uri").to_owned();
-            lines(std::iter::once(uri).chain(messages))
+            let mut texts = vec![file.str("uri").to_owned()];
+            for it in file.at("diagnostics").items() {
+                let message = [it.str("severity"), it.str("source"), it.str("message")];
+                texts.push(joined(": ", &message));
+            }
+            lines(texts)
         })),
-        "todo" => lines(
-            attachment
-                .at("content")
-                .items()
-                .iter()
-                .map(|it| joined(": ", [it.str("status"), it.str("content")])),
-        ),
+        "todo" => {
+            let items = attachment.at("content").items().iter();
+            lines(items.map(|it| joined(": ", [it.str("status"), it.str("content")])))
+        }
         "task_status" => {
             lines(["description", "status", "deltaSummary"].map(|name| attachment.str(name)))
         }

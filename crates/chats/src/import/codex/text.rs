@@ -146,16 +146,15 @@ fn starts_with(text: &str, start: &str) -> bool {
 /// folder only there.
 pub(super) fn environment(text: &str, head: &mut Head) {
     if head.folder.is_none() && text.trim_start().starts_with("<environment_context>") {
-        let tagged = text.split_once("<cwd>").and_then(|(_, rest)| rest.split_once("</cwd>"));
-        set_first(
-            &mut head.folder,
-            tagged
-                .or_else(|| {
-                    let (_, rest) = text.split_once("Current working directory: ")?;
-                    Some((rest.lines().next()?, ""))
-                })
-                .map(|(folder, _)| folder.trim()),
-        );
+        let folder = if let Some((_, rest)) = text.split_once("<cwd>")
+            && let Some((folder, _)) = rest.split_once("</cwd>")
+        {
+            Some(folder)
+        } else {
+            let named = text.split_once("Current working directory: ");
+            named.and_then(|(_, rest)| rest.lines().next())
+        };
+        set_first(&mut head.folder, folder.map(str::trim));
     }
 }
 
@@ -207,8 +206,9 @@ pub(super) fn review(output: &Value) -> String {
         .map(|finding| {
             let place = finding.at("code_location");
             let lines = place.at("line_range");
-            let (path, start, end) =
-                (place.str("absolute_file_path"), lines.str("start"), lines.str("end"));
+            let path = place.str("absolute_file_path");
+            let start = lines.str("start");
+            let end = lines.str("end");
             let body = finding.str("body").replace('\n', "\n  ");
             format!("- {} — {path}:{start}-{end}\n  {body}", finding.str("title"))
         })
