@@ -11,7 +11,6 @@ const DEFAULT_PORT: &str = ":9200";
 /// The maximum length of an index name. The names of the real indexes behind the alias are a bit longer.
 const LONGEST_NAME: usize = 200;
 
-/// The form that an address must have.
 const FORM: &str = "write opensearch+https://HOST:9200/INDEX, with several hosts as HOST,HOST";
 
 /// The address of an index in a cluster: the hosts and the name of the index.

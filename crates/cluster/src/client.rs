@@ -62,7 +62,6 @@ pub struct Access {
 }
 
 impl Access {
-    /// Returns the header with the login.
     fn header(&self) -> Option<String> {
         let login = self.login.as_deref()?;
         let is_key = login.starts_with("ApiKey ") || login.starts_with("Bearer ");
@@ -91,7 +90,6 @@ impl Call {
         Call { what, method, path, body: None, is_import: true }
     }
 
-    /// Adds a body to the request.
     pub(super) fn with(self, body: &Value) -> Call {
         self.with_text(body.to_string())
     }
@@ -108,7 +106,6 @@ pub struct Client {
     roots: Arc<Vec<String>>,
     header: Option<String>,
     agent: ureq::Agent,
-    /// The host that answered last.
     host: Arc<AtomicUsize>,
 }
 
@@ -118,7 +115,6 @@ impl fmt::Debug for Client {
     }
 }
 
-/// The result of one attempt to send a request.
 enum Attempt {
     Answer(u16, Vec<u8>),
     /// The host did not answer. Another host or a later attempt may succeed.
@@ -261,7 +257,6 @@ impl Client {
         Ok(attempt.unwrap_or_else(|| Attempt::Hopeless("the request broke off".to_owned())))
     }
 
-    /// Returns the error message of an answer with an error status.
     fn said(&self, status: u16, body: &[u8]) -> String {
         match status {
             401 if self.header.is_none() => {
@@ -276,7 +271,6 @@ impl Client {
     }
 }
 
-/// Returns the reason in an answer with an error.
 fn reason(body: &[u8]) -> String {
     #[derive(Deserialize)]
     struct ErrorAnswer {
@@ -310,7 +304,6 @@ pub(super) fn shown(text: &str) -> String {
     text.chars().take(MOST_SHOWN).map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
-/// Sends a request and reads the answer.
 fn exchange(agent: &ureq::Agent, url: &str, header: Option<String>, call: &Call) -> Attempt {
     let timeout = if call.is_import { IMPORT_TIMEOUT } else { QUESTION_TIMEOUT };
     let mut request = ureq::http::Request::builder().method(call.method).uri(url);

@@ -111,9 +111,9 @@ impl<'a> Importer<'a> {
             Some(known) if known.digest == digest => self.imported.unchanged_conversations += 1,
             known => {
                 if known.is_some() {
-                    self.imported.updated_conversations += 1
+                    self.imported.updated_conversations += 1;
                 } else {
-                    self.imported.new_conversations += 1
+                    self.imported.new_conversations += 1;
                 }
                 self.changed.insert(id.clone(), digest);
                 self.to_write += messages.len() as u64;

@@ -41,7 +41,6 @@ const MOST_COMPARED: usize = 10_000;
 
 const MOST_SLIPS: usize = 50;
 
-/// The maximum number of conversations whose titles are scored.
 const MOST_TITLES: usize = 1_000;
 
 /// The messages and conversations that a ranked search considers.

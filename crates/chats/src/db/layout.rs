@@ -4,7 +4,6 @@ use rusqlite::{Connection, types::ValueRef};
 
 use verbatim_text::content;
 
-/// The tables and columns that a search needs.
 const REQUIRED: [(&str, &[&str]); 2] = [
     ("messages", &["id", "conversation_id", "role", "content", "create_time"]),
     ("conversations", &["id", "title"]),

@@ -439,7 +439,6 @@ pub fn beside(database: &Path, suffix: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Returns a `file:` URI with the path escaped.
 fn uri(path: &Path, parameters: &str) -> String {
     let text = path.as_os_str().as_encoded_bytes();
     // The host name in the URI is empty, and only a path that begins with a slash may follow it.

@@ -71,7 +71,6 @@ pub struct Scanned<'a> {
     pub is_plain: bool,
 }
 
-/// The content as `LIKE` reads it.
 const CONTENT: &str = "CAST(content AS TEXT)";
 
 const KEYS_AT_ONCE: usize = 500;

@@ -100,7 +100,6 @@ fn pairs(
 #[derive(Clone, Copy)]
 enum Selected<'a> {
     Columns(&'a str),
-    /// The keys of the messages and their conversations.
     Keys((&'a str, &'a str)),
 }
 

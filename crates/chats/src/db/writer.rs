@@ -114,7 +114,6 @@ pub struct Writer {
     met: HashMap<String, bool>,
     /// Whether this run changed a conversation that was stored before.
     has_replaced: bool,
-    /// Whether a conversation came again in this run.
     is_ambiguous: bool,
     changes: Changes,
     noted: Changes,

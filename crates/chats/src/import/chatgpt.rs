@@ -352,7 +352,6 @@ impl<'a> Tree<'a> {
         nodes.iter().copied().max_by_key(|at| (!is_parent[*at], ages[*at], &self.nodes[*at].id))
     }
 
-    /// Returns the nodes that are not on the path, branch by branch.
     fn unshown_nodes(&self, path: &[usize]) -> Vec<usize> {
         let shown: HashSet<usize> = path.iter().copied().collect();
         self.all_nodes().into_iter().filter(|at| !shown.contains(at)).collect()

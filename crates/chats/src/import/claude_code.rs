@@ -140,14 +140,11 @@ struct ClaudeCodeReader {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct OpenMessage {
     model_id: String,
-    /// The id of the message's first record.
     id: String,
-    /// Hashes of the ids of the message's records.
     records: Vec<u64>,
     /// Length and hash of the message's last block of text. A later record may hold a longer
     /// version.
     block: (usize, u64),
-    /// Whether the message repeats a message of another transcript.
     is_repeat: bool,
 }
 
@@ -364,7 +361,6 @@ impl SessionRecord<'_, '_> {
         Ok(())
     }
 
-    /// Reads what Claude Code attached to a prompt.
     fn attachment(&mut self) -> Result<(), Damage> {
         let attachment = self.fields.object("attachment")?;
         let kind = attachment.text("type").unwrap_or_default();
@@ -416,7 +412,6 @@ impl SessionRecord<'_, '_> {
         Ok(())
     }
 
-    /// Stores the session's data from the record.
     fn session(&mut self) {
         let fields = self.fields;
         let head = &mut *self.head;
@@ -521,7 +516,6 @@ impl SessionRecord<'_, '_> {
         Ok(Content { id: self.id(), blocks, is_of_program: is_of_program(self.fields)? })
     }
 
-    /// Returns the id of the record's message.
     fn id(&self) -> String {
         let id = self.fields.text("uuid").filter(|uuid| !uuid.is_empty());
         id.map_or_else(|| format!("/{}", self.line), |id| id.into_owned())
@@ -656,7 +650,6 @@ impl SessionRecord<'_, '_> {
     }
 }
 
-/// A text of a record, with its role and its files.
 type TextOfBlocks = (&'static str, String, Vec<InlineFile>);
 
 /// Returns whether a block is the result of a tool, or a file that a tool read. Claude Code puts such blocks

@@ -105,7 +105,6 @@ const KNOWN_BLOCKS: [&str; 13] = [
 /// The state of reading one transcript.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct CodexReader {
-    /// Recent messages without a second record so far.
     recent: VecDeque<RecentMessage>,
     /// Reasoning to put before the next answer, and the line of its record.
     reasoning: Vec<String>,
@@ -320,7 +319,6 @@ impl RolloutRecord<'_> {
         Ok(())
     }
 
-    /// Reads a message of the user or the model.
     fn message_item(&mut self, fields: &ObjectFields<'_>) -> Result<(), Damage> {
         let content = value_of(fields, "content")?;
         let blocks = content.items();
@@ -349,7 +347,6 @@ impl RolloutRecord<'_> {
         Ok(())
     }
 
-    /// Reads an event that the user saw.
     fn event(&mut self, fields: &ObjectFields<'_>) -> Result<(), Damage> {
         match &*fields.text("type").unwrap_or_default() {
             "user_message" => {

@@ -32,7 +32,6 @@ pub(super) fn only_links(path: &Path) -> Option<Error> {
     Some(list.missing(&path).unwrap_or(Error::OnlyLinks { path, reason }))
 }
 
-/// Reads the manifests at a path, sorted by name.
 fn lists(path: &Path) -> Vec<(PathBuf, DownloadList)> {
     let mut paths = match fs::read_dir(path) {
         Ok(entries) => entries.flatten().map(|entry| entry.path()).collect(),

@@ -86,7 +86,6 @@ pub(super) fn push_within<T>(queue: &mut VecDeque<T>, item: T, most: usize) {
     }
 }
 
-/// Returns a hash of some texts for an id.
 pub(super) fn derived_hash(texts: &[&str]) -> u64 {
     let mut hash = Fnv1a::default();
     for text in texts {

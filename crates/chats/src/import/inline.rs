@@ -4,7 +4,6 @@ use super::json::Value;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct InlineFile {
-    /// The name of the file in the block; may be empty.
     pub(super) name: String,
     pub(super) base64: String,
 }

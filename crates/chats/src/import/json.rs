@@ -388,7 +388,6 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Reads the value at the position.
     fn value(&mut self) -> Result<Raw<'a>, Damage> {
         let first = self.next_token();
         let start = self.at;

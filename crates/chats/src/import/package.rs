@@ -71,7 +71,6 @@ pub(super) struct Package {
 
 #[derive(Debug)]
 pub(super) struct PackagedFile {
-    /// The name for reports.
     pub(super) name: String,
     pub(super) size: u64,
     location: Location,

@@ -30,7 +30,6 @@ use super::{
 use verbatim_base::model::{Message, Origin};
 use verbatim_text::screen;
 
-/// The number of bytes that are read at once.
 const CHUNK: u64 = 256 << 10;
 
 /// The maximum length of a line in bytes. Real lines stay below 50 MB, even with pictures.
@@ -53,7 +52,6 @@ pub struct TranscriptReader {
 /// The place up to which a transcript was read, and the head of the transcript.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Position {
-    /// The file's name without its ending.
     stem: String,
     /// The number of lines so far that are not blank.
     lines: u32,

@@ -30,7 +30,6 @@ use verbatim_text::{
 
 const MAX_THREADS: usize = 12;
 
-/// The maximum number of files that are reported as unreadable.
 const MAX_UNREAD: usize = 20;
 
 /// The longest line in bytes. A line is matched in one piece, which a stop cannot interrupt.

@@ -144,7 +144,6 @@ impl Threads {
         read(&self.connection).map_err(|source| Error::Sqlite { path: self.path.clone(), source })
     }
 
-    /// Returns an error unless the tables are those of this version.
     fn check(&self) -> Result<()> {
         const NO_TABLE: &str = "it has no table of threads";
         let found = schema::find(&self.connection).map_err(|source| explain(&self.path, source))?;

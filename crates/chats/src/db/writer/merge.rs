@@ -529,7 +529,6 @@ fn differs(new: Option<Instant>, stored: &Option<String>) -> bool {
     new.is_some() && new != stored.as_deref().and_then(date::from_stored)
 }
 
-/// Returns a column of any type as text.
 fn text_column(row: &Row<'_>, column: usize) -> Result<Option<String>> {
     Ok(match row.get_ref(column)? {
         ValueRef::Null => None,

@@ -6,7 +6,6 @@ use super::super::{
 };
 use verbatim_text::screen::shown as shown_on_screen;
 
-/// Returns the text of a block that the model wrote.
 pub(super) fn assistant_block(block: &Value) -> String {
     match block.str("type") {
         "thinking" => match block.str("thinking").trim() {

@@ -224,7 +224,6 @@ const WRAPPED: [(&str, &[&str]); 3] = [
     ("content_items", &["success"]),
 ];
 
-/// Returns the output of a tool as text.
 pub(super) fn output(output: &Value) -> String {
     let inner = match output {
         Value::Object(fields) => WRAPPED.iter().find_map(|(name, others)| {
