@@ -16,7 +16,7 @@ const UNTYPED: &str = "conversations";
 pub struct Dates(String);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place<'a> {
+pub(super) enum WorkspacePlace<'a> {
     /// A folder that may contain folders of dates.
     AboveDates,
     /// The folder of a date, or what is in it.
@@ -73,11 +73,15 @@ impl ConversationFile {
 
 impl Folder {
     /// Returns where a path lies in the layout that begins at this folder or at its workspace.
-    pub(super) fn locate<'p>(&self, path: &'p Path) -> Place<'p> {
+    pub(super) fn locate<'p>(&self, path: &'p Path) -> WorkspacePlace<'p> {
         match (place_below(&self.path, path), place_below(&self.workspace, path)) {
-            (place @ Place::InDate(_), _) | (_, place @ Place::InDate(_)) => place,
-            (Place::AboveDates, _) | (_, Place::AboveDates) => Place::AboveDates,
-            (Place::Outside, Place::Outside) => Place::Outside,
+            (place @ WorkspacePlace::InDate(_), _) | (_, place @ WorkspacePlace::InDate(_)) => {
+                place
+            }
+            (WorkspacePlace::AboveDates, _) | (_, WorkspacePlace::AboveDates) => {
+                WorkspacePlace::AboveDates
+            }
+            (WorkspacePlace::Outside, WorkspacePlace::Outside) => WorkspacePlace::Outside,
         }
     }
 }
@@ -109,21 +113,21 @@ impl DatedPlace<'_> {
     }
 }
 
-fn place_below<'p>(root: &Path, path: &'p Path) -> Place<'p> {
-    let Ok(path) = path.strip_prefix(root) else { return Place::Outside };
+fn place_below<'p>(root: &Path, path: &'p Path) -> WorkspacePlace<'p> {
+    let Ok(path) = path.strip_prefix(root) else { return WorkspacePlace::Outside };
     let names = path.iter().map(|name| name.to_str().unwrap_or("\u{FFFD}"));
     let names: Vec<&str> = names.take(4).collect();
     let (kind, names) = match &names[..] {
-        [] => return Place::AboveDates,
+        [] => return WorkspacePlace::AboveDates,
         [UNTYPED, kind, names @ ..] if !is_date(kind) => (*kind, names),
         [kind, names @ ..] => (*kind, names),
     };
     match names {
-        [] => Place::AboveDates,
+        [] => WorkspacePlace::AboveDates,
         [date, rest @ ..] if is_date(date) => {
-            Place::InDate(DatedPlace { kind, date, conversation: rest.first().copied() })
+            WorkspacePlace::InDate(DatedPlace { kind, date, conversation: rest.first().copied() })
         }
-        _ => Place::Outside,
+        _ => WorkspacePlace::Outside,
     }
 }
 
@@ -157,7 +161,7 @@ mod tests {
     use super::*;
 
     fn layout(folder: &Folder, kind: Option<&'static str>, path: &str) -> Option<String> {
-        let Place::InDate(place) = folder.locate(Path::new(path)) else { return None };
+        let WorkspacePlace::InDate(place) = folder.locate(Path::new(path)) else { return None };
         let question = WorkspaceQuestion { kind: kind.map(str::to_owned), ..Default::default() };
         if !question.accepts(place) {
             return None;

@@ -20,7 +20,7 @@ use ignore::WalkBuilder;
 
 use super::{
     Error, Folder, FoundLines, Line, WorkspaceQuestion,
-    layout::{ConversationFile, Place},
+    layout::{ConversationFile, WorkspacePlace},
 };
 use verbatim_base::{lock::lock, model::Stop};
 use verbatim_text::{
@@ -126,7 +126,7 @@ fn add_files(
     files: &mut Vec<ConversationFile>,
     found: &mut FoundLines,
 ) {
-    found.has_conversations |= matches!(folder.locate(&folder.path), Place::InDate(_));
+    found.has_conversations |= matches!(folder.locate(&folder.path), WorkspacePlace::InDate(_));
     let has_dates = Arc::new(AtomicBool::new(false));
     let mut walk = WalkBuilder::new(&folder.path);
     walk.add_custom_ignore_filename(".rgignore").filter_entry({
@@ -134,12 +134,12 @@ fn add_files(
         let folder = folder.clone();
         let question = question.clone();
         move |entry| match folder.locate(entry.path()) {
-            Place::AboveDates => true,
-            Place::InDate(place) => {
+            WorkspacePlace::AboveDates => true,
+            WorkspacePlace::InDate(place) => {
                 has_dates.store(true, Ordering::Relaxed);
                 question.accepts(place)
             }
-            Place::Outside => false,
+            WorkspacePlace::Outside => false,
         }
     });
     for entry in walk.build() {
@@ -148,7 +148,7 @@ fn add_files(
         }
         match entry {
             Ok(entry) if entry.file_type().is_some_and(|kind| kind.is_file()) => {
-                if let Place::InDate(place) = folder.locate(entry.path()) {
+                if let WorkspacePlace::InDate(place) = folder.locate(entry.path()) {
                     files.extend(place.file(entry.path()));
                 }
             }
