@@ -11,7 +11,6 @@ const DEFAULT_PORT: &str = ":9200";
 /// The maximum length of an index name. The names of the real indexes behind the alias are a bit longer.
 const LONGEST_NAME: usize = 200;
 
-/// The form that an address must have.
 const FORM: &str = "write opensearch+https://HOST:9200/INDEX, with several hosts as HOST,HOST";
 
 /// The address of an index in a cluster: the hosts and the name of the index.
@@ -46,19 +45,21 @@ impl Address {
         let (hosts, index) =
             rest.trim_end_matches('/').split_once('/').ok_or_else(|| wrong(FORM))?;
         let hosts: Vec<String> = hosts.split(',').map(with_port).collect();
-        let is_host = |host: &String| {
+        if !hosts.iter().all(|host| {
             !host.starts_with(':')
                 && host
                     .bytes()
                     .all(|byte| byte.is_ascii_alphanumeric() || b".-_:[]".contains(&byte))
-        };
-        if !hosts.iter().all(is_host) {
+        }) {
             return Err(wrong(FORM));
         }
-        let is_letter =
-            |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-_.".contains(&byte);
         let begins_well = index.bytes().next().is_some_and(|byte| byte.is_ascii_alphanumeric());
-        if !begins_well || !index.bytes().all(is_letter) || index.len() > LONGEST_NAME {
+        if !begins_well
+            || !index.bytes().all(|byte| {
+                byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-_.".contains(&byte)
+            })
+            || index.len() > LONGEST_NAME
+        {
             return Err(wrong(
                 "index names begin with a lower-case letter or digit; then - _ . may follow too",
             ));
@@ -82,10 +83,9 @@ impl Address {
     }
 
     pub(super) fn is_here(&self) -> bool {
-        let is_here = |host: &String| {
+        self.hosts.iter().all(|host| {
             ["localhost:", "127.0.0.1:", "[::1]:"].iter().any(|here| host.starts_with(here))
-        };
-        self.hosts.iter().all(is_here)
+        })
     }
 }
 

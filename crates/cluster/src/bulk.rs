@@ -90,7 +90,9 @@ impl<'a> Bulk<'a> {
             batch.push_str(&line);
         }
         self.sent += 1;
-        let (client, stop, index) = (self.client.clone(), self.stop.clone(), self.index.clone());
+        let client = self.client.clone();
+        let stop = self.stop.clone();
+        let index = self.index.clone();
         self.on_the_way.push_back(thread::spawn(move || send(&client, &index, batch, &stop)));
         Ok(())
     }
@@ -99,8 +101,9 @@ impl<'a> Bulk<'a> {
         while self.on_the_way.len() > most
             && let Some(oldest) = self.on_the_way.pop_front()
         {
-            let broken = |_| Err(self.client.failed(WHAT, "the request broke off"));
-            oldest.join().unwrap_or_else(broken)?;
+            oldest
+                .join()
+                .unwrap_or_else(|_| Err(self.client.failed(WHAT, "the request broke off")))?;
             self.arrived += 1;
         }
         Ok(())
@@ -110,8 +113,8 @@ impl<'a> Bulk<'a> {
 /// Returns the two lines of a bulk request for one document.
 pub(super) fn line(client: &Client, name: &str, document: &impl Serialize) -> Result<String> {
     let action = json!({ "index": { "_id": name } });
-    let failed = |why: String| client.failed("write a document", why);
-    let text = serde_json::to_string(document).map_err(|error| failed(error.to_string()))?;
+    let text = serde_json::to_string(document)
+        .map_err(|error| client.failed("write a document", error.to_string()))?;
     let mut line = String::with_capacity(text.len() + 80);
     let _ = write!(line, "{action}\n{text}\n");
     Ok(line)

@@ -62,7 +62,6 @@ pub struct Access {
 }
 
 impl Access {
-    /// Returns the header with the login.
     fn header(&self) -> Option<String> {
         let login = self.login.as_deref()?;
         let is_key = login.starts_with("ApiKey ") || login.starts_with("Bearer ");
@@ -91,7 +90,6 @@ impl Call {
         Call { what, method, path, body: None, is_import: true }
     }
 
-    /// Adds a body to the request.
     pub(super) fn with(self, body: &Value) -> Call {
         self.with_text(body.to_string())
     }
@@ -108,7 +106,6 @@ pub struct Client {
     roots: Arc<Vec<String>>,
     header: Option<String>,
     agent: ureq::Agent,
-    /// The host that answered last.
     host: Arc<AtomicUsize>,
 }
 
@@ -118,7 +115,6 @@ impl fmt::Debug for Client {
     }
 }
 
-/// The result of one attempt to send a request.
 enum Attempt {
     Answer(u16, Vec<u8>),
     /// The host did not answer. Another host or a later attempt may succeed.
@@ -210,7 +206,8 @@ impl Client {
     /// Sends a request, and repeats it until it is answered or the time for repetitions is over.
     fn send(&self, call: &Call, stop: &Stop) -> Result<(u16, Vec<u8>)> {
         let patience = if call.is_import { IMPORT_PATIENCE } else { QUESTION_PATIENCE };
-        let (begun, mut pause) = (Instant::now(), FIRST_PAUSE);
+        let begun = Instant::now();
+        let mut pause = FIRST_PAUSE;
         let mut failed = 0;
         loop {
             let why = match self.attempt(call, stop)? {
@@ -252,13 +249,14 @@ impl Client {
     fn attempt(&self, call: &Call, stop: &Stop) -> Result<Attempt> {
         let host = self.host.load(Ordering::Relaxed) % self.roots.len();
         let url = format!("{}{}", self.roots[host], call.path);
-        let (agent, header, call) = (self.agent.clone(), self.header.clone(), call.clone());
+        let agent = self.agent.clone();
+        let header = self.header.clone();
+        let call = call.clone();
         let attempt =
             stop.wait_for(move || exchange(&agent, &url, header, &call), Error::Stopped)?;
         Ok(attempt.unwrap_or_else(|| Attempt::Hopeless("the request broke off".to_owned())))
     }
 
-    /// Returns the error message of an answer with an error status.
     fn said(&self, status: u16, body: &[u8]) -> String {
         match status {
             401 if self.header.is_none() => {
@@ -273,7 +271,6 @@ impl Client {
     }
 }
 
-/// Returns the reason in an answer with an error.
 fn reason(body: &[u8]) -> String {
     #[derive(Deserialize)]
     struct ErrorAnswer {
@@ -304,11 +301,9 @@ pub(super) fn full(reason: &str) -> String {
 
 /// Returns the beginning of a text from a cluster, in one line.
 pub(super) fn shown(text: &str) -> String {
-    let plain = |c: char| if c.is_control() { ' ' } else { c };
-    text.chars().take(MOST_SHOWN).map(plain).collect()
+    text.chars().take(MOST_SHOWN).map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
-/// Sends a request and reads the answer.
 fn exchange(agent: &ureq::Agent, url: &str, header: Option<String>, call: &Call) -> Attempt {
     let timeout = if call.is_import { IMPORT_TIMEOUT } else { QUESTION_TIMEOUT };
     let mut request = ureq::http::Request::builder().method(call.method).uri(url);

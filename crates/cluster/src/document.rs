@@ -163,7 +163,8 @@ impl MessageDocument {
 }
 
 fn distinct(texts: &[Vec<char>]) -> String {
-    let (mut ascii, mut others) = ([false; 128], BTreeSet::new());
+    let mut ascii = [false; 128];
+    let mut others = BTreeSet::new();
     for letter in texts.iter().flatten() {
         match ascii.get_mut(*letter as usize) {
             Some(is_there) => *is_there = true,
@@ -243,17 +244,19 @@ pub(super) struct MessageTally {
     messages: Vec<TallyDocument>,
 }
 
+/// Returns the place of a name in a list, and adds it if the list does not have it.
+fn place_in(list: &mut Vec<String>, name: &str) -> usize {
+    list.iter().position(|known| known == name).unwrap_or_else(|| {
+        list.push(name.to_owned());
+        list.len() - 1
+    })
+}
+
 impl MessageTally {
     pub(super) fn add(&mut self, message: &StoredMessage) {
-        let place = |list: &mut Vec<String>, name: &str| {
-            list.iter().position(|known| known == name).unwrap_or_else(|| {
-                list.push(name.to_owned());
-                list.len() - 1
-            })
-        };
-        let role = place(&mut self.roles, &message.role);
+        let role = place_in(&mut self.roles, &message.role);
         let model = message.model.as_deref().filter(|model| !model.is_empty());
-        let model = model.map_or(-1, |model| place(&mut self.models, model) as i64);
+        let model = model.map_or(-1, |model| place_in(&mut self.models, model) as i64);
         let seconds = message.time.map(|time| time.seconds);
         let nanos = message.time.map_or(0, |time| time.nanos);
         self.messages.push((role as u32, model, seconds, nanos));
@@ -300,7 +303,8 @@ impl ConversationDocument {
     /// Splits the document into the conversation, the roles, the models and the messages' data.
     pub(super) fn into_parts(self) -> (StoredConversation, Vec<String>, Vec<String>, Vec<Tallied>) {
         let bytes = self.title_bytes.and_then(|text| STANDARD.decode(text).ok());
-        let (link, model) = (self.link, self.model);
+        let link = self.link;
+        let model = self.model;
         let conversation = StoredConversation {
             id: self.id,
             title: self.title.map(String::into_bytes).or(bytes),

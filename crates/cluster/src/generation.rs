@@ -77,13 +77,10 @@ pub(super) fn behind_alias(client: &Client, stop: &Stop) -> Result<Option<Genera
 fn several(found: &BTreeMap<String, IndexDescription>) -> String {
     let are_ours = found.iter().all(|(name, described)| generation(name, described).is_some());
     let names = found.keys().map(String::as_str).collect::<Vec<_>>().join(" and ");
-    match are_ours {
-        true => format!(
-            "two imports made an index at the same time, {names}; delete one and import again"
-        ),
-        false => {
-            format!("an alias of another program has this name, for {names}; choose another name")
-        }
+    if are_ours {
+        format!("two imports made an index at the same time, {names}; delete one and import again")
+    } else {
+        format!("an alias of another program has this name, for {names}; choose another name")
     }
 }
 
@@ -127,13 +124,13 @@ pub(super) fn all(client: &Client, stop: &Stop) -> Result<Vec<Generation>> {
     let pattern = format!("/{}-v*/_mapping", client.address().index());
     let call = Call::import("list the indexes", "GET", pattern);
     let found = client.find::<BTreeMap<String, IndexDescription>>(call, stop)?.unwrap_or_default();
-    let is_ours = |name: &str| {
-        let rest = name.strip_prefix(client.address().index());
-        let rest = rest.and_then(|rest| rest.strip_prefix("-v")?.split_once('-'));
-        rest.is_some_and(|(number, _)| number.len() == DIGITS && number.parse::<u32>().is_ok())
-    };
-    let ours = found.iter().filter(|(name, _)| is_ours(name));
-    Ok(ours.filter_map(|(name, it)| generation(name, it)).collect())
+    let ours = found.iter().filter_map(|(name, described)| {
+        let rest = name.strip_prefix(client.address().index())?;
+        let (number, _) = rest.strip_prefix("-v")?.split_once('-')?;
+        let is_ours = number.len() == DIGITS && number.parse::<u32>().is_ok();
+        if is_ours { generation(name, described) } else { None }
+    });
+    Ok(ours.collect())
 }
 
 /// Makes the index that will replace the current index: a copy of the current index, or an empty index.
@@ -234,7 +231,7 @@ const LEASE_CHECKS: u32 = 25;
 /// Waits until a large index has no retention leases for copies of its shards that lag behind. For such
 /// copies, the cluster stores each document a second time with all its fields. A merge drops this second
 /// version only if no lease covers it.
-fn let_go(client: &Client, name: &str, stop: &Stop) -> Result<()> {
+fn wait_for_leases(client: &Client, name: &str, stop: &Stop) -> Result<()> {
     let what = "prepare the merge";
     let flush = Call::import(what, "POST", format!("/{name}/_flush"));
     client.ask::<Value>(flush, stop)?;
@@ -243,13 +240,14 @@ fn let_go(client: &Client, name: &str, stop: &Stop) -> Result<()> {
         let stats: Value = client.ask(call, stop)?;
         let shards = stats["indices"][name]["shards"].as_object();
         let shards = shards.into_iter().flat_map(|it| it.values()).filter_map(Value::as_array);
-        let is_kept = |shard: &Value| {
-            let last = shard["seq_no"]["max_seq_no"].as_i64();
-            let leases = shard["retention_leases"]["leases"].as_array();
-            leases.into_iter().flatten().any(|it| it["retaining_seq_no"].as_i64() <= last)
-        };
         let bytes = stats["_all"]["primaries"]["store"]["size_in_bytes"].as_u64();
-        if bytes.unwrap_or(0) < LARGE || !shards.flatten().any(is_kept) {
+        if bytes.unwrap_or(0) < LARGE
+            || !shards.flatten().any(|shard| {
+                let last = shard["seq_no"]["max_seq_no"].as_i64();
+                let leases = shard["retention_leases"]["leases"].as_array();
+                leases.into_iter().flatten().any(|it| it["retaining_seq_no"].as_i64() <= last)
+            })
+        {
             break;
         }
         client.pause(4, stop)?;
@@ -261,7 +259,7 @@ fn let_go(client: &Client, name: &str, stop: &Stop) -> Result<()> {
 pub(super) fn complete(client: &Client, written: &Generation, stop: &Stop) -> Result<()> {
     let name = &written.name;
     if !written.is_copy {
-        let_go(client, name, stop)?;
+        wait_for_leases(client, name, stop)?;
         // After a refresh and a flush, the cluster deletes the files that the merge replaced.
         for step in ["_forcemerge?max_num_segments=1", "_refresh", "_flush"] {
             let path = format!("/{name}/{step}");

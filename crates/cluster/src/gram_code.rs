@@ -23,7 +23,6 @@ const MIDDLES_OF_FIVE: u32 = 8;
 /// characters.
 const OWN: u32 = 71;
 
-/// The lengths of the grams, in characters.
 pub(super) const PAIR: usize = 2;
 pub(super) const TRIPLE: usize = 3;
 pub(super) const LONG_GRAM: usize = 5;

@@ -113,9 +113,10 @@ impl<'a> Importer<'a> {
         match self.known.get(id) {
             Some(known) if known.digest == digest => self.imported.unchanged_conversations += 1,
             known => {
-                match known.is_some() {
-                    true => self.imported.updated_conversations += 1,
-                    false => self.imported.new_conversations += 1,
+                if known.is_some() {
+                    self.imported.updated_conversations += 1;
+                } else {
+                    self.imported.new_conversations += 1;
                 }
                 self.changed.insert(id.clone(), digest);
                 self.to_write += messages.len() as u64;
@@ -197,8 +198,11 @@ impl<'a> Importer<'a> {
 
     /// Returns the ids of the conversations that must be given to `Importer::put`.
     pub fn ids_to_put(&self) -> HashSet<String> {
-        let is_left = |(id, digest): &(&String, &String)| self.written.get(*id) != Some(*digest);
-        self.changed.iter().filter(is_left).map(|(id, _)| id.clone()).collect()
+        self.changed
+            .iter()
+            .filter(|(id, digest)| self.written.get(*id) != Some(*digest))
+            .map(|(id, _)| id.clone())
+            .collect()
     }
 
     /// Writes a conversation. Keeps messages of earlier imports that the conversation no longer has.
@@ -306,15 +310,11 @@ fn merge_versions(
     new: &StoredConversation,
     new_messages: Vec<StoredMessage>,
 ) -> (StoredConversation, Vec<StoredMessage>) {
-    let newest = |conversation: &StoredConversation,
-                  messages: &[StoredMessage]|
-     -> Option<Instant> {
-        conversation.updated.or_else(|| messages.iter().filter_map(|message| message.time).max())
-    };
-    let is_older = newest(new, &new_messages) < newest(old, &old_messages);
-    let (kept, first, second) = match is_older {
-        true => (old, old_messages, new_messages),
-        false => (new, new_messages, old_messages),
+    let is_older = last_change(new, &new_messages) < last_change(old, &old_messages);
+    let (kept, first, second) = if is_older {
+        (old, old_messages, new_messages)
+    } else {
+        (new, new_messages, old_messages)
     };
     let keys: HashSet<(String, u32)> = {
         let mut seen = HashMap::new();
@@ -322,12 +322,11 @@ fn merge_versions(
     };
     let is_extra: Vec<bool> = {
         let mut seen = HashMap::new();
-        let key = |it: &'_ StoredMessage, count| (it.id.clone(), count);
         second
             .iter()
             .map(|it| {
                 let count = occurrence(&mut seen, it.id.as_str());
-                !keys.contains(&key(it, count))
+                !keys.contains(&(it.id.clone(), count))
             })
             .collect()
     };
@@ -347,4 +346,8 @@ fn merge_versions(
     conversation.provenance = conversation.provenance.or_else(|| other.provenance.clone());
     conversation.model = conversation.model.or_else(|| other.model.clone());
     (conversation, all)
+}
+
+fn last_change(conversation: &StoredConversation, messages: &[StoredMessage]) -> Option<Instant> {
+    conversation.updated.or_else(|| messages.iter().filter_map(|message| message.time).max())
 }

@@ -71,12 +71,10 @@ fn mapping(meta: &Value) -> Value {
         "type": "text", "analyzer": "characters", "norms": false, "index_options": "docs",
     });
     // The score of a document is the sum of the boosts of the query words that it has.
-    let words = |analyzer: &str| {
-        json!({
-            "type": "text", "analyzer": analyzer, "norms": false, "index_options": "docs",
-            "similarity": "boolean",
-        })
-    };
+    let words = json!({
+        "type": "text", "analyzer": "words", "norms": false, "index_options": "docs",
+        "similarity": "boolean",
+    });
     let sorted = json!({ "type": "long", "index": false });
     json!({
         // Fields without a mapping are only stored.
@@ -103,9 +101,12 @@ fn mapping(meta: &Value) -> Value {
             "w": {
                 "type": "text", "analyzer": "words", "index_options": "freqs", "similarity": "words",
             },
-            "vt": words("characters"),
-            "tw": words("words"),
-            "sw": words("words"),
+            "vt": {
+                "type": "text", "analyzer": "characters", "norms": false, "index_options": "docs",
+                "similarity": "boolean",
+            },
+            "tw": words,
+            "sw": words,
             "v": { "type": "binary", "doc_values": true },
         },
     })

@@ -68,26 +68,24 @@ impl Cluster {
         let client = self.client()?;
         let now = generation::current(client, stop)?
             .ok_or_else(|| Error::Empty { address: client.address().to_string() })?;
-        let known = || lock(&self.view);
-        if let Some(view) = &*known()
+        if let Some(view) = &*lock(&self.view)
             && view.index() == now
         {
             return Ok(Arc::clone(view));
         }
         let view = Arc::new(View::open(client, now, stop)?);
-        Ok(Arc::clone(known().insert(view)))
+        Ok(Arc::clone(lock(&self.view).insert(view)))
     }
 
     /// Returns the statistics of all messages in a state.
     pub fn size(&self, view: &View, stop: &Stop) -> Result<RankedSize> {
-        let known = || lock(&self.size);
-        if let Some(size) = &*known()
+        if let Some(size) = &*lock(&self.size)
             && size.index == view.index()
         {
             return Ok(size.clone());
         }
         let size = RankReader::new(self.client()?, view, stop).size()?;
-        Ok(known().insert(size).clone())
+        Ok(lock(&self.size).insert(size).clone())
     }
 
     /// Returns the last state without a request, so that the details of hits come from the same state as the

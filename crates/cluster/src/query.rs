@@ -166,31 +166,33 @@ fn run_clause(run: &str, left: &mut usize) -> Option<Value> {
 
 /// Returns the clauses for a pattern's grams around a `_`, the wildcard for one character.
 fn gap_clauses(text: &str) -> Vec<Value> {
-    let (mut short, mut long) = (BTreeSet::new(), BTreeSet::new());
+    let mut short = BTreeSet::new();
+    let mut long = BTreeSet::new();
     for segment in Pattern::parse(text).segments {
         // A NUL counts as a gap, because no text with grams has a NUL.
         let letters: Vec<char> = segment.runs.join("\0").chars().map(fold).collect();
-        let add = |grams: &mut BTreeSet<String>, length: usize| {
-            for gram in letters.windows(length) {
-                let mut gaps = gram.iter().enumerate().filter(|(_, letter)| **letter == '\0');
-                if gaps.next().is_some_and(|(at, _)| at == gram.len() / 2) && gaps.next().is_none()
-                {
-                    grams.insert(codes_around(gram).collect());
-                }
-            }
-        };
-        add(&mut short, TRIPLE);
-        add(&mut long, LONG_GRAM);
+        short.extend(codes_around_gaps(&letters, TRIPLE));
+        long.extend(codes_around_gaps(&letters, LONG_GRAM));
     }
-    let clause = |field: &'static str| move |grams: &String| json!({ "terms": { field: grams.chars().collect::<Vec<char>>() } });
-    let mut all: Vec<Value> = short.iter().take(MOST_GAPS).map(clause("q")).collect();
-    let of_long: Vec<Value> = long.iter().take(MOST_GAPS).map(clause("h")).collect();
+    let short = short.iter().take(MOST_GAPS);
+    let mut all: Vec<Value> = short.map(|codes| json!({ "terms": { "q": codes } })).collect();
+    let long = long.iter().take(MOST_GAPS);
+    let of_long: Vec<Value> = long.map(|codes| json!({ "terms": { "h": codes } })).collect();
     if !of_long.is_empty() {
         let is_short = json!({ "bool": { "must_not": { "term": { "long": true } } } });
         let long = json!({ "bool": { "filter": of_long } });
         all.push(json!({ "bool": { "should": [is_short, long], "minimum_should_match": 1 } }));
     }
     all
+}
+
+/// Returns the codes of all grams that may fill the gap in the middle of a gram, for each gram with no other
+/// gap.
+fn codes_around_gaps(letters: &[char], length: usize) -> impl Iterator<Item = Vec<char>> {
+    let grams = letters.windows(length).filter(move |gram| {
+        gram[length / 2] == '\0' && gram.iter().filter(|letter| **letter == '\0').count() == 1
+    });
+    grams.map(|gram| codes_around(gram).collect())
 }
 
 /// Returns the clauses of at most `most` grams of a run, chosen evenly.

@@ -44,7 +44,6 @@ const MOST_COMPARED: usize = 10_000;
 
 const MOST_SLIPS: usize = 50;
 
-/// The maximum number of conversations whose titles are scored.
 const MOST_TITLES: usize = 1_000;
 
 /// The messages and conversations that a ranked search considers.
@@ -183,7 +182,8 @@ impl<'a> RankReader<'a> {
     /// Returns statistics of the messages that pass a filter: the number of messages with each term, the
     /// number of all messages, and the sum of their lengths.
     pub fn counts(&self, filter: &RankFilter, terms: &[String]) -> Result<(Vec<u64>, u64, u64)> {
-        let (mut counts, mut size) = (Vec::new(), (0, 0));
+        let mut counts = Vec::new();
+        let mut size = (0, 0);
         let mut chunks = terms.chunks(MOST_COUNTS).collect::<Vec<_>>();
         if chunks.is_empty() {
             chunks.push(&[]);
@@ -197,8 +197,9 @@ impl<'a> RankReader<'a> {
                 "size": 0, "track_total_hits": true, "aggs": sums,
                 "query": { "bool": { "filter": filters(filter) } },
             }))?;
-            let count = |at: usize| answer.aggregations[at.to_string()]["doc_count"].as_u64();
-            counts.extend((0..chunk.len()).map(|at| count(at).unwrap_or_default()));
+            counts.extend((0..chunk.len()).map(|at| {
+                answer.aggregations[at.to_string()]["doc_count"].as_u64().unwrap_or_default()
+            }));
             let tokens = answer.aggregations["tokens"]["value"].as_f64().unwrap_or_default();
             size = (answer.hits.total.value, tokens as u64);
         }
@@ -214,17 +215,20 @@ impl<'a> RankReader<'a> {
         let mut all = Vec::new();
         for chunk in terms.chunks(MOST_COUNTS) {
             let head = json!({ "index": self.view.index(), "allow_partial_search_results": false });
-            let one = |term: &String| {
-                let query = json!({ "term": { "w": term } });
-                let body = json!({ "size": 0, "track_total_hits": true, "query": query });
-                format!("{head}\n{body}\n")
-            };
             let call = Call::import(WHAT, "POST", "/_msearch".to_owned());
-            let body: String = chunk.iter().map(one).collect();
+            let body: String = chunk
+                .iter()
+                .map(|term| {
+                    let query = json!({ "term": { "w": term } });
+                    let body = json!({ "size": 0, "track_total_hits": true, "query": query });
+                    format!("{head}\n{body}\n")
+                })
+                .collect();
             let call = Call { is_import: false, ..call.with_text(body) };
             let answers: Answers = self.client.ask(call, self.stop)?;
             for answer in answers.responses {
-                all.push(self.require_all_shards(answer)?.hits.total.value);
+                answer.shards.require_all(self.client, WHAT, answer.timed_out)?;
+                all.push(answer.hits.total.value);
             }
         }
         Ok(all)
@@ -241,9 +245,13 @@ impl<'a> RankReader<'a> {
             "size": 0, "suggest": { "slips": { "text": term, "term": how } },
         }))?;
         let options = answer.suggest["slips"][0]["options"].as_array().cloned();
-        let read =
-            |option: &Value| Some((option["text"].as_str()?.to_owned(), option["freq"].as_u64()?));
-        let found: Vec<_> = options.unwrap_or_default().iter().filter_map(read).collect();
+        let found: Vec<_> = options
+            .unwrap_or_default()
+            .iter()
+            .filter_map(|option| {
+                Some((option["text"].as_str()?.to_owned(), option["freq"].as_u64()?))
+            })
+            .collect();
         Ok(found.into_iter().filter(|(other, _)| other.is_ascii() && other != term).collect())
     }
 
@@ -252,7 +260,8 @@ impl<'a> RankReader<'a> {
         &self,
         filter: &RankFilter,
         boosts: &[(&str, f32)],
-        (size, after): (usize, Option<&Value>),
+        size: usize,
+        after: Option<&Value>,
     ) -> Result<TermPage> {
         let any: Vec<Value> = boosts
             .iter()
@@ -268,10 +277,8 @@ impl<'a> RankReader<'a> {
             body["search_after"] = after.clone();
         }
         let mut found = self.search_by("dfs_query_then_fetch", body)?.hits.hits;
-        let next = match found.len() == size {
-            true => found.last_mut().map(|last| last.sort.take()),
-            false => None,
-        };
+        let next =
+            if found.len() == size { found.last_mut().map(|last| last.sort.take()) } else { None };
         Ok(TermPage { messages: self.messages(found)?, next })
     }
 
@@ -290,11 +297,15 @@ impl<'a> RankReader<'a> {
             "docvalue_fields": ["v", "c", "i"], "sort": [{ "_score": "desc" }, { "k": "asc" }],
         }))?;
         let packed = PackedQuery::new(vector);
-        let cosine = |RankedHit { fields, .. }: RankedHit| {
-            let at = (self.view.place_of(*fields.c.first()?)?, *fields.i.first()?);
-            Some((at, packed.cosine(&fields.packed())?))
-        };
-        let mut all: Vec<_> = found.hits.hits.into_iter().filter_map(cosine).collect();
+        let mut all: Vec<_> = found
+            .hits
+            .hits
+            .into_iter()
+            .filter_map(|RankedHit { fields, .. }: RankedHit| {
+                let at = (self.view.place_of(*fields.c.first()?)?, *fields.i.first()?);
+                Some((at, packed.cosine(&fields.packed())?))
+            })
+            .collect();
         all.sort_by(|a, b| b.1.total_cmp(&a.1));
         all.truncate(count);
         Ok(all)
@@ -322,13 +333,15 @@ impl<'a> RankReader<'a> {
 
     /// Returns the messages at some places, in no particular order.
     pub fn at(&self, places: &[MessagePlace]) -> Result<Vec<RankedMessage>> {
-        let name = |(conversation, turn): &MessagePlace| {
-            let id = &self.view.conversations()[*conversation].stored.id;
-            format!("{}{turn}", document::message_names(id))
-        };
         let mut all = Vec::new();
         for some in places.chunks(MOST_DOCUMENTS) {
-            let names: Vec<String> = some.iter().map(name).collect();
+            let names: Vec<String> = some
+                .iter()
+                .map(|(conversation, turn)| {
+                    let id = &self.view.conversations()[*conversation].stored.id;
+                    format!("{}{turn}", document::message_names(id))
+                })
+                .collect();
             let found = self.search(json!({
                 "size": some.len(), "track_total_hits": false, "docvalue_fields": ["v"],
                 "query": { "constant_score": { "filter": { "ids": { "values": names } } } },
@@ -346,37 +359,34 @@ impl<'a> RankReader<'a> {
         places: Option<&HashSet<usize>>,
     ) -> Result<Vec<RankedTitle>> {
         let all = self.view.conversations();
-        let within =
-            places.map(|places| places.iter().map(|place| all[*place].stored.id.clone()).collect());
-        let filter = RankFilter { within, ..RankFilter::default() };
-        let mut found: HashMap<usize, Vec<f32>> = HashMap::new();
+        let mut filters = vec![json!({ "term": { "kind": CONVERSATION } })];
+        if let Some(places) = places {
+            let ids: Vec<String> =
+                places.iter().map(|place| all[*place].stored.id.clone()).collect();
+            filters.push(in_conversations(&ids));
+        }
+        let mut titles: HashMap<usize, Vec<f32>> = HashMap::new();
         for (number, terms) in questions.iter().enumerate() {
-            for (place, score) in self.find_titles(term_words(terms), &filter)? {
-                found.entry(place).or_insert_with(|| vec![0.0; questions.len()])[number] = score;
+            let words = term_words(terms);
+            if words.is_empty() {
+                continue;
+            }
+            let found = self.search(json!({
+                "size": MOST_TITLES, "track_total_hits": false,
+                "query": any_word(words, filters.clone()),
+                "stored_fields": "_none_", "docvalue_fields": ["c"],
+                "sort": [{ "_score": "desc" }, { "k": "asc" }],
+            }))?;
+            for hit in found.hits.hits {
+                // A conversation without messages has no place.
+                let place = hit.fields.c.first().and_then(|c| self.view.place_of(*c));
+                if let Some((place, score)) = place.zip(hit.score) {
+                    let scores = titles.entry(place).or_insert_with(|| vec![0.0; questions.len()]);
+                    scores[number] = score;
+                }
             }
         }
-        Ok(found.into_iter().map(|(place, terms)| RankedTitle { place, terms }).collect())
-    }
-
-    /// Returns the places and scores of the conversations with at least one of the words.
-    fn find_titles(&self, words: Vec<Value>, filter: &RankFilter) -> Result<Vec<(usize, f32)>> {
-        if words.is_empty() {
-            return Ok(Vec::new());
-        }
-        let mut filters = vec![json!({ "term": { "kind": CONVERSATION } })];
-        filters.extend(filter.within.as_deref().map(in_conversations));
-        let found = self.search(json!({
-            "size": MOST_TITLES, "track_total_hits": false, "query": any_word(words, filters),
-            "stored_fields": "_none_", "docvalue_fields": ["c"],
-            "sort": [{ "_score": "desc" }, { "k": "asc" }],
-        }))?;
-        let mut titles = Vec::new();
-        for found in found.hits.hits {
-            // A conversation without messages has no place.
-            let place = found.fields.c.first().and_then(|c| self.view.place_of(*c));
-            titles.extend(place.zip(found.score));
-        }
-        Ok(titles)
+        Ok(titles.into_iter().map(|(place, terms)| RankedTitle { place, terms }).collect())
     }
 
     fn messages(&self, found: Vec<RankedHit>) -> Result<Vec<RankedMessage>> {
@@ -387,7 +397,8 @@ impl<'a> RankReader<'a> {
             let Some(place) = self.view.place_of(document.c) else {
                 return Err(self.client.failed(WHAT, "a message has no conversation in the index"));
             };
-            let (turn, length) = (document.i, rounded_length(document.l));
+            let turn = document.i;
+            let length = rounded_length(document.l);
             let order = document.order();
             let conversation = &self.view.conversations()[place];
             messages.push(RankedMessage {
@@ -416,15 +427,9 @@ impl<'a> RankReader<'a> {
         );
         let call = Call { is_import: false, ..Call::import(WHAT, "POST", path) };
         let answer: Option<RankedAnswer> = self.client.find(call.with(&body), self.stop)?;
-        let replaced = || Error::Replaced { address: self.client.address().to_string() };
-        self.require_all_shards(answer.ok_or_else(replaced)?)
-    }
-
-    fn require_all_shards(&self, answer: RankedAnswer) -> Result<RankedAnswer> {
-        if answer.timed_out || answer.shards.failed > 0 {
-            let why = format!("{} of its shards did not answer", answer.shards.failed.max(1));
-            return Err(self.client.failed(WHAT, why));
-        }
+        let answer =
+            answer.ok_or_else(|| Error::Replaced { address: self.client.address().to_string() })?;
+        answer.shards.require_all(self.client, WHAT, answer.timed_out)?;
         Ok(answer)
     }
 }
@@ -436,19 +441,22 @@ fn any_word(words: Vec<Value>, filters: Vec<Value>) -> Value {
 }
 
 fn near_words(vector: &[f32]) -> Vec<Value> {
-    let word = |(word, boost)| json!({ "term": { "vt": { "value": word, "boost": boost } } });
-    vector_words(vector).into_iter().map(word).collect()
+    vector_words(vector)
+        .into_iter()
+        .map(|(word, boost)| json!({ "term": { "vt": { "value": word, "boost": boost } } }))
+        .collect()
 }
 
 fn term_words(terms: &[(u32, f32)]) -> Vec<Value> {
-    let word = |(hash, weight): &(u32, f32)| {
+    let mut words = Vec::new();
+    for (hash, weight) in terms.iter().filter(|(_, weight)| *weight > 0.0) {
         let word = hash_word(*hash);
-        let field =
-            |name: &str, boost: f32| json!({ "term": { name: { "value": word, "boost": boost } } });
-        let fields = [field("tw", *weight), field("sw", SUMMARY_WEIGHT * weight)];
-        json!({ "dis_max": { "queries": fields } })
-    };
-    terms.iter().filter(|(_, weight)| *weight > 0.0).map(word).collect()
+        let title = json!({ "term": { "tw": { "value": word, "boost": weight } } });
+        let summary = SUMMARY_WEIGHT * weight;
+        let summary = json!({ "term": { "sw": { "value": word, "boost": summary } } });
+        words.push(json!({ "dis_max": { "queries": [title, summary] } }));
+    }
+    words
 }
 
 fn filters(filter: &RankFilter) -> Vec<Value> {
@@ -465,8 +473,9 @@ fn in_conversations(ids: &[String]) -> Value {
     let hashes: Vec<i64> = ids.iter().map(|id| document::hash(id)).collect();
     let clauses: Vec<Value> =
         hashes.chunks(MOST_VALUES).map(|some| json!({ "terms": { "c": some } })).collect();
-    match clauses.is_empty() {
-        true => json!({ "match_none": {} }),
-        false => json!({ "bool": { "should": clauses, "minimum_should_match": 1 } }),
+    if clauses.is_empty() {
+        json!({ "match_none": {} })
+    } else {
+        json!({ "bool": { "should": clauses, "minimum_should_match": 1 } })
     }
 }

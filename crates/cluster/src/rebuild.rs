@@ -52,22 +52,32 @@ pub fn rebuild(
     if !is_written {
         return Ok(rebuilt);
     }
-    let advised =
-        |error: Error| error.with_advice("searches use the old index; do it again to continue");
-    let mut importer = Importer::for_rebuild(client, &current.name, &all, stop).map_err(advised)?;
+    write_all(client, &current.name, &all, stop, &mut |done| progress(done, messages)).map_err(
+        |error| error.with_advice("searches use the old index; do it again to continue"),
+    )?;
+    Ok(rebuilt)
+}
+
+fn write_all(
+    client: &Client,
+    current: &str,
+    all: &[ClusterConversation],
+    stop: &Stop,
+    progress: &mut dyn FnMut(u64),
+) -> Result<()> {
+    let mut importer = Importer::for_rebuild(client, current, all, stop)?;
     let wanted = importer.ids_to_put();
     let mut done = 0;
-    for conversation in &all {
+    for conversation in all {
         if wanted.contains(&conversation.stored.id) {
-            let messages = view::messages(client, &current.name, conversation, stop);
-            let messages = messages.map_err(advised)?.into_iter().map(|(_, message)| message);
-            importer.put(&conversation.stored, messages.collect()).map_err(advised)?;
+            let messages = view::messages(client, current, conversation, stop)?;
+            let messages = messages.into_iter().map(|(_, message)| message);
+            importer.put(&conversation.stored, messages.collect())?;
         }
         done += conversation.turns as u64;
-        progress(done, messages);
+        progress(done);
     }
-    importer.finish().map_err(advised)?;
-    Ok(rebuilt)
+    importer.finish().map(drop)
 }
 
 /// The result of forgetting conversations.
@@ -99,9 +109,10 @@ pub fn forget(client: &Client, ids: &[String], stop: &Stop) -> Result<Forgot> {
     let prepared = delete(client, &target.name, &found, stop).and_then(|forgot| {
         generation::wait_for(client, &target.name, "green", stop)?;
         let (there, expected) = view::messages_there(client, &target.name, stop)?;
-        match there == expected {
-            true => Ok(forgot),
-            false => Err(client.failed(what, format!("there are {there} of {expected} messages"))),
+        if there == expected {
+            Ok(forgot)
+        } else {
+            Err(client.failed(what, format!("there are {there} of {expected} messages")))
         }
     });
     let forgot = prepared.map_err(|error| {

@@ -166,21 +166,52 @@ impl Pages<'_> {
         );
         let call = Call { is_import: self.is_import, ..Call::import(self.what, "POST", path) };
         let answer: Option<SearchAnswer<T>> = self.client.find(call.with(&body), stop)?;
-        let replaced = || Error::Replaced { address: self.client.address().to_string() };
-        let answer = answer.ok_or_else(replaced)?;
-        if answer.timed_out || answer.shards.failed > 0 {
-            let why = format!("{} of its shards did not answer", answer.shards.failed.max(1));
-            return Err(self.client.failed(self.what, why));
-        }
+        let answer =
+            answer.ok_or_else(|| Error::Replaced { address: self.client.address().to_string() })?;
+        answer.shards.require_all(self.client, self.what, answer.timed_out)?;
         let documents = answer.hits.hits;
         self.after = documents.last().map(|last| last.sort.clone());
         Ok(documents)
+    }
+
+    /// Calls `each` with all documents, `size` of which are read at once.
+    fn each<T: serde::de::DeserializeOwned>(
+        mut self,
+        size: usize,
+        stop: &Stop,
+        each: &mut dyn FnMut(FoundDocument<T>),
+    ) -> Result<()> {
+        loop {
+            let page = self.next::<T>(size, stop)?;
+            let is_last = page.len() < size;
+            page.into_iter().for_each(&mut *each);
+            if is_last {
+                return Ok(());
+            }
+        }
+    }
+}
+
+impl Shards {
+    /// Fails if a shard did not answer.
+    pub(super) fn require_all(
+        &self,
+        client: &Client,
+        what: &'static str,
+        has_timed_out: bool,
+    ) -> Result<()> {
+        if has_timed_out || self.failed > 0 {
+            let why = format!("{} of its shards did not answer", self.failed.max(1));
+            return Err(client.failed(what, why));
+        }
+        Ok(())
     }
 }
 
 impl View {
     pub(super) fn open(client: &Client, index: String, stop: &Stop) -> Result<View> {
-        let (mut conversations, mut messages) = (Vec::new(), 0);
+        let mut conversations = Vec::new();
+        let mut messages = 0;
         each_conversation(client, &index, false, stop, &mut |mut it| {
             messages += it.turns;
             if messages > MOST_KEPT {
@@ -260,8 +291,9 @@ impl View {
         let wanted = request.limit.unwrap_or(usize::MAX);
         let matchers = Matchers::of(request)?;
         let proposing: Vec<&Matcher> = matchers.any.iter().chain(&matchers.all).collect();
-        let mut titled = |place: usize| self.find_titles(proposing[place], request);
-        let query = query::candidates(request, &matchers, self.has_odd, &mut titled);
+        let query = query::candidates(request, &matchers, self.has_odd, &mut |place| {
+            self.find_titles(proposing[place], request)
+        });
         let mut pages = self.pages(client, "search", query, newest_first());
         let mut size = wanted.saturating_add(1).clamp(FEWEST_OF_PAGE, MOST_OF_PAGE);
         let mut left = wanted;
@@ -341,27 +373,25 @@ impl View {
         if known.is_empty() {
             return Ok(orders);
         }
-        let (what, after) = ("read the order of messages", None);
+        let what = "read the order of messages";
         let hashes: Vec<i64> = known.iter().map(|it| document::hash(&it.stored.id)).collect();
         let filter = json!([{ "term": { "kind": MESSAGE } }, { "terms": { "c": hashes } }]);
         let query = json!({ "bool": { "filter": filter } });
         let sort = json!([{ "c": "asc" }, { "i": "asc" }, { "k": "asc" }]);
         let fields: &[&str] = &["c", "id", "p"];
         let index = &self.index;
-        let mut pages = Pages { client, index, what, query, sort, after, is_import: false, fields };
-        loop {
-            let page = pages.next::<StoredId>(IDS_OF_PAGE, stop)?;
-            let is_last = page.len() < IDS_OF_PAGE;
-            for FoundDocument { name, source, .. } in page {
-                let of = self.place_of(source.c).map(|place| &self.conversations[place].stored.id);
-                if let Some(order) = of.and_then(|id| orders.get_mut(id)) {
+        let pages =
+            Pages { client, index, what, query, sort, after: None, is_import: false, fields };
+        pages.each::<StoredId>(
+            IDS_OF_PAGE,
+            stop,
+            &mut |FoundDocument { name, source, .. }| {
+                let id = self.place_of(source.c).map(|place| &self.conversations[place].stored.id);
+                if let Some(order) = id.and_then(|id| orders.get_mut(id)) {
                     order.push(MessageInOrder { id: source.id, position: source.p, name });
                 }
-            }
-            if is_last {
-                break;
-            }
-        }
+            },
+        )?;
         match known.iter().find(|it| orders[&it.stored.id].len() != it.turns) {
             None => Ok(orders),
             Some(it) => {
@@ -461,8 +491,7 @@ pub enum Taken<'a> {
 }
 
 fn newest_first() -> Value {
-    let field = |name: &&str| json!({ *name: { "order": "desc", "missing": "_last" } });
-    ORDER.iter().map(field).collect()
+    ORDER.iter().map(|name| json!({ *name: { "order": "desc", "missing": "_last" } })).collect()
 }
 
 /// Reads every conversation of an index for an import, including conversations without messages. Leaves out
@@ -546,13 +575,13 @@ pub(super) fn messages_there(client: &Client, index: &str, stop: &Stop) -> Resul
 
 fn conversation(document: ConversationDocument) -> ClusterConversation {
     let digest = document.digest.clone();
-    let (made, summary) = (document.made.clone(), document.summary.clone());
+    let made = document.made.clone();
+    let summary = document.summary.clone();
     let (stored, roles, models, messages) = document.into_parts();
-    let times = || messages.iter().filter_map(|message| message.time);
     ClusterConversation {
         title: String::from_utf8_lossy(stored.title.as_deref().unwrap_or_default()).into_owned(),
-        begun: times().min(),
-        last: times().max(),
+        begun: messages.iter().filter_map(|message| message.time).min(),
+        last: messages.iter().filter_map(|message| message.time).max(),
         stored,
         roles,
         models,
@@ -577,22 +606,18 @@ pub(super) fn messages(
     let query = json!({ "bool": { "filter": filter } });
     // The type is given, because indexes of earlier formats do not have this field.
     let sort = json!([{ "i": { "order": "asc", "unmapped_type": "integer" } }, { "k": "asc" }]);
-    let mut pages =
+    let pages =
         Pages { client, index, what, query, sort, after: None, is_import: false, fields: &[] };
     let mut all = Vec::with_capacity(conversation.turns);
-    loop {
-        let page = pages.next::<MessageDocument>(MOST_OF_PAGE, stop)?;
-        let is_last = page.len() < MOST_OF_PAGE;
-        all.extend(page.into_iter().map(|it| (it.name, it.source.into_message())));
-        if is_last {
-            break;
-        }
-    }
-    match all.len() == conversation.turns {
-        true => Ok(all),
-        false => Err(client.failed(
+    pages.each::<MessageDocument>(MOST_OF_PAGE, stop, &mut |found| {
+        all.push((found.name, found.source.into_message()));
+    })?;
+    if all.len() == conversation.turns {
+        Ok(all)
+    } else {
+        Err(client.failed(
             what,
             format!("{} of its {} messages are there", all.len(), conversation.turns),
-        )),
+        ))
     }
 }

@@ -27,7 +27,9 @@ pub fn branches(database: &Database, conversation: &str) -> Result<HashMap<Strin
             }
             ids.insert(rows::text(row, 1)?, id);
         }
-        let own = |before: String| ids.get(&before).cloned().unwrap_or_default();
-        Ok(follows.into_iter().map(|(id, before)| (id, own(before))).collect())
+        let follows = follows.into_iter();
+        Ok(follows
+            .map(|(id, before)| (id, ids.get(&before).cloned().unwrap_or_default()))
+            .collect())
     })
 }

@@ -51,7 +51,8 @@ impl ConversationRow<'_> {
     }
 
     fn execute(&self, connection: &Connection, sql: &str) -> Result<()> {
-        let (created, updated) = (decimal(self.create_time), decimal(self.update_time));
+        let created = decimal(self.create_time);
+        let updated = decimal(self.update_time);
         execute(connection, sql, params![self.id, created, updated, self.title]).map(drop)
     }
 }
@@ -68,7 +69,8 @@ impl MessageRow<'_> {
     }
 
     fn insert_as(&self, id: &str, statement: &mut Statement<'_>) -> Result<usize> {
-        let (created, updated) = (decimal(self.create_time), decimal(self.update_time));
+        let created = decimal(self.create_time);
+        let updated = decimal(self.update_time);
         let MessageRow { conversation, role, content, position, .. } = self;
         statement.execute(params![id, conversation, role, content, created, updated, position])
     }
@@ -96,7 +98,8 @@ impl MessageRow<'_> {
         let sql = "UPDATE messages SET role = ?2, content = ?3,
                        create_time = coalesce(?4, create_time),
                        update_time = coalesce(?5, update_time), position = ?6 WHERE id = ?1";
-        let (created, updated) = (decimal(self.create_time), decimal(self.update_time));
+        let created = decimal(self.create_time);
+        let updated = decimal(self.update_time);
         let MessageRow { id, role, content, position, .. } = self;
         let values = params![id, role, content, created, updated, position];
         execute(connection, sql, values).map(drop)

@@ -59,25 +59,24 @@ pub fn is_canonical(path: &Path) -> bool {
     static OTHERS: Mutex<Vec<(PathBuf, Stamp)>> = Mutex::new(Vec::new());
 
     let Ok(file) = shared_file(path) else { return false };
-    let (identity, stamp) = (file.identity(), file.stamp());
+    let identity = file.identity();
+    let stamp = file.stamp();
     drop(file);
-    let is_known = |known: &(PathBuf, Identity)| known.0 == path && known.1 == identity;
-    let known = || lock(&KNOWN);
     if !is_whole(path) {
         return false;
     }
-    if known().iter().any(is_known) {
+    if lock(&KNOWN).iter().any(|known| known.0 == path && known.1 == identity) {
         return true;
     }
-    let others = || lock(&OTHERS);
-    let is_as_before =
-        |stamp: &Stamp| others().iter().any(|(other, old)| other == path && old == stamp);
-    if stamp.as_ref().is_ok_and(is_as_before) && !has_log(path) {
+    if let Ok(stamp) = &stamp
+        && lock(&OTHERS).iter().any(|(other, old)| other == path && old == stamp)
+        && !has_log(path)
+    {
         return false;
     }
     match open::open(path, &Call::default().waiting_for_locks(MAX_LOCK_WAIT)) {
         Ok(_) => {
-            let mut known = known();
+            let mut known = lock(&KNOWN);
             known.retain(|(other, _)| other != path);
             known.push((path.to_owned(), identity));
             true
@@ -86,7 +85,7 @@ pub fn is_canonical(path: &Path) -> bool {
         Err(_) => {
             // A write to the log does not change the stamp of the database.
             if let (Ok(stamp), false) = (stamp, has_log(path)) {
-                let mut others = others();
+                let mut others = lock(&OTHERS);
                 others.retain(|(other, _)| other != path);
                 others.push((path.to_owned(), stamp));
             }

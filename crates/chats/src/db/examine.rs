@@ -1,8 +1,8 @@
 //! Reports about a database: counts, time span, damage, samples of messages.
 
-use rusqlite::{Connection, OptionalExtension, Row};
+use rusqlite::{Connection, OptionalExtension};
 
-use super::{Database, Result, functions};
+use super::{Database, Result, functions, layout};
 use verbatim_base::model::Instant;
 
 const MOST_FAULTS: u32 = 5;
@@ -12,26 +12,31 @@ const CHECKED_KIB: i64 = 64 << 10;
 /// Returns the number of conversations with messages, and the number of messages. Conversations without
 /// messages are in no list.
 pub fn counts(database: &Database) -> Result<(u64, u64)> {
-    let count = |what: &str| {
-        let sql = format!("SELECT count(*) FROM {what}");
-        let count = database.query(|it| it.query_row(&sql, [], |row| row.get::<_, i64>(0)));
-        count.map(i64::unsigned_abs)
-    };
-    let filled = "conversations WHERE id IN (SELECT conversation_id FROM messages)";
-    Ok((count(filled)?, count("messages")?))
+    let sql = "SELECT (SELECT count(*) FROM conversations
+                       WHERE id IN (SELECT conversation_id FROM messages)),
+                      (SELECT count(*) FROM messages)";
+    database.query(|connection| {
+        connection.query_row(sql, [], |row| {
+            Ok((row.get::<_, i64>(0)?.unsigned_abs(), row.get::<_, i64>(1)?.unsigned_abs()))
+        })
+    })
 }
 
 /// Returns the earliest and the latest time of a message that has a conversation. Reads every message.
 pub fn span(database: &Database) -> Result<Option<(Instant, Instant)>> {
-    let end = |end: &str| -> Result<Option<Instant>> {
-        let sql = format!(
-            "SELECT m.create_time, {end}(verbatim_instant(m.create_time)) AS instant \
-             FROM messages AS m JOIN conversations AS c ON c.id = m.conversation_id"
-        );
-        let instant = |row: &Row<'_>| Ok(functions::instant(row.get_ref(0)?));
-        Ok(database.query(|it| it.query_row(&sql, [], instant).optional())?.flatten())
-    };
-    Ok(end("min")?.zip(end("max")?))
+    let earliest = extreme_time(database, "min")?;
+    Ok(earliest.zip(extreme_time(database, "max")?))
+}
+
+fn extreme_time(database: &Database, aggregate: &str) -> Result<Option<Instant>> {
+    let sql = format!(
+        "SELECT m.create_time, {aggregate}(verbatim_instant(m.create_time)) AS instant \
+         FROM messages AS m JOIN conversations AS c ON c.id = m.conversation_id"
+    );
+    let time = database.query(|connection| {
+        connection.query_row(&sql, [], |row| Ok(functions::instant(row.get_ref(0)?))).optional()
+    })?;
+    Ok(time.flatten())
 }
 
 /// Returns the faults that SQLite finds in the file; with `full`, also compares indexes with tables.
@@ -55,11 +60,9 @@ fn enlarge_cache(connection: &Connection) -> rusqlite::Result<()> {
 pub fn sample_keys(database: &Database, count: usize) -> Result<Vec<i64>> {
     let Some(key) = database.layout().message_key else { return Ok(Vec::new()) };
     database.query(|connection| {
-        let end = |end: &str| -> rusqlite::Result<Option<i64>> {
-            connection
-                .query_row(&format!("SELECT {end}({key}) FROM messages"), [], |row| row.get(0))
+        let Some([first, last]) = layout::key_range(connection, key)? else {
+            return Ok(Vec::new());
         };
-        let (Some(first), Some(last)) = (end("min")?, end("max")?) else { return Ok(Vec::new()) };
         let sql = format!("SELECT {key} FROM messages WHERE {key} >= ?1 ORDER BY {key} LIMIT 1");
         let mut next = connection.prepare(&sql)?;
         let mut keys = Vec::new();

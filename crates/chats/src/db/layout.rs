@@ -1,12 +1,9 @@
 //! Detects the layout of a canonical database.
 
-use std::ffi::CStr;
-
 use rusqlite::{Connection, types::ValueRef};
 
 use verbatim_text::content;
 
-/// The tables and columns that a search needs.
 const REQUIRED: [(&str, &[&str]); 2] = [
     ("messages", &["id", "conversation_id", "role", "content", "create_time"]),
     ("conversations", &["id", "title"]),
@@ -76,39 +73,46 @@ fn rowid_name(connection: &Connection, table: &str, columns: &[String]) -> Optio
 fn has_bytewise_roles(connection: &Connection) -> bool {
     let found = connection.column_metadata(None, "messages", "role");
     found.is_ok_and(|(kind, collation, ..)| {
-        let upper =
-            |text: Option<&CStr>| text.unwrap_or_default().to_string_lossy().to_ascii_uppercase();
-        let kind = upper(kind);
+        let kind = kind.unwrap_or_default().to_string_lossy().to_ascii_uppercase();
         // These are SQLite's rules for the affinity of a type. INT takes precedence over all others.
         let is_text = ["CHAR", "CLOB", "TEXT", "BLOB"].iter().any(|name| kind.contains(name));
         let keeps_texts = kind.is_empty() || is_text && !kind.contains("INT");
-        keeps_texts && upper(collation) == "BINARY"
+        keeps_texts && collation.unwrap_or_default().to_bytes().eq_ignore_ascii_case(b"BINARY")
     })
 }
 
+/// Returns the least and the greatest key of a message; `None` if there are no messages.
+pub(super) fn key_range(connection: &Connection, key: &str) -> rusqlite::Result<Option<[i64; 2]>> {
+    // These are two subqueries, because with both in one query SQLite reads the whole table.
+    let ends =
+        format!("SELECT (SELECT min({key}) FROM messages), (SELECT max({key}) FROM messages)");
+    connection.query_row(&ends, [], |row| {
+        let first: Option<i64> = row.get(0)?;
+        let last: Option<i64> = row.get(1)?;
+        Ok(first.zip(last).map(<[i64; 2]>::from))
+    })
+}
+
+fn count_parts(content: ValueRef<'_>, texts: &mut u32, parts: &mut u32) {
+    let (ValueRef::Text(bytes) | ValueRef::Blob(bytes)) = content else { return };
+    if !bytes.is_empty() {
+        *texts += 1;
+        *parts += u32::from(content::decode_parts(&String::from_utf8_lossy(bytes)).is_some());
+    }
+}
+
 fn holds_parts(connection: &Connection, key: Option<&str>) -> rusqlite::Result<bool> {
-    let (mut texts, mut parts) = (0, 0);
-    let count = |content: ValueRef<'_>, texts: &mut u32, parts: &mut u32| {
-        let (ValueRef::Text(bytes) | ValueRef::Blob(bytes)) = content else { return };
-        if !bytes.is_empty() {
-            *texts += 1;
-            *parts += u32::from(content::decode_parts(&String::from_utf8_lossy(bytes)).is_some());
-        }
-    };
+    let mut texts = 0;
+    let mut parts = 0;
     let Some(key) = key else {
         let mut statement = connection.prepare("SELECT content FROM messages LIMIT ?1")?;
         let mut rows = statement.query([SAMPLE])?;
         while let Some(row) = rows.next()? {
-            count(row.get_ref(0)?, &mut texts, &mut parts);
+            count_parts(row.get_ref(0)?, &mut texts, &mut parts);
         }
         return Ok(parts > 0 && parts * 2 >= texts);
     };
-    // These are two subqueries, because with both in one query SQLite reads the whole table.
-    let ends =
-        format!("SELECT (SELECT min({key}) FROM messages), (SELECT max({key}) FROM messages)");
-    let (first, last): (Option<i64>, Option<i64>) =
-        connection.query_row(&ends, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    let (Some(first), Some(last)) = (first, last) else { return Ok(false) };
+    let Some([first, last]) = key_range(connection, key)? else { return Ok(false) };
     let next = format!(
         "SELECT {key}, content FROM messages WHERE {key} BETWEEN ?1 AND ?2 ORDER BY {key} LIMIT 1"
     );
@@ -118,7 +122,7 @@ fn holds_parts(connection: &Connection, key: Option<&str>) -> rusqlite::Result<b
         let mut rows = next.query([from, last])?;
         let Some(row) = rows.next()? else { break };
         let seen: i64 = row.get(0)?;
-        count(row.get_ref(1)?, &mut texts, &mut parts);
+        count_parts(row.get_ref(1)?, &mut texts, &mut parts);
         let width = i128::from(last) - i128::from(first);
         let goal = i128::from(first) + width * i128::from(step) / i128::from(SAMPLE);
         if seen == last {

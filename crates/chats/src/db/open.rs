@@ -223,7 +223,7 @@ fn attempt(path: &Path, call: &Call, number: u32, known: Option<&Layout>) -> Res
             ) => {
                 // The attempt may have changed the files, as SQLite sets their owner if root runs it.
                 files.before =
-                    files.now().map_err(|source| Error::Io { path: path.to_owned(), source })?;
+                    files.now().map_err(io_error(path))?;
                 files.settle(path)?;
                 match &files.before.wal {
                     Some(wal) if wal.size > 0 && number >= COPY_FROM => files.copy(path, &call.stop)?,
@@ -240,7 +240,8 @@ fn attempt(path: &Path, call: &Call, number: u32, known: Option<&Layout>) -> Res
     }
     let layout =
         detected.map_err(|missing| Error::NotCanonical { path: path.to_owned(), missing })?;
-    let (path, call) = (path.to_owned(), call.clone());
+    let path = path.to_owned();
+    let call = call.clone();
     Ok(Database { connection, layout, path, files, access, call, faults })
 }
 
@@ -251,19 +252,19 @@ fn begin(
     access: &FileAccess,
     known: Option<&Layout>,
 ) -> Result<(Connection, layout::Detected)> {
-    let explained = |error| explain(path, &call.stop, error);
-    let connection = connect(&files.real, call, access).map_err(explained)?;
+    let connection =
+        connect(&files.real, call, access).map_err(|error| explain(path, &call.stop, error))?;
     if matches!(access, FileAccess::Wal) && !matches!(files.access(), FileAccess::Wal) {
         return Err(Error::Unsteady { path: path.to_owned() });
     }
     let begun = "BEGIN; SELECT count(*) FROM sqlite_schema";
-    connection.execute_batch(begun).map_err(explained)?;
+    connection.execute_batch(begun).map_err(|error| explain(path, stop, error))?;
     if matches!(access, FileAccess::Locked) {
-        files.before = files.now().map_err(|source| Error::Io { path: path.to_owned(), source })?;
+        files.before = files.now().map_err(io_error(path))?;
     }
     let detected = match known {
         Some(layout) => Ok(layout.clone()),
-        None => layout::detect(&connection).map_err(explained)?,
+        None => layout::detect(&connection).map_err(|error| explain(path, stop, error))?,
     };
     Ok((connection, detected))
 }
@@ -312,17 +313,21 @@ fn connect(real: &Path, call: &Call, access: &FileAccess) -> rusqlite::Result<Co
 
 impl DatabaseFiles {
     fn find(path: &Path) -> Result<DatabaseFiles> {
-        let not_found = || Error::NotFound { path: path.to_owned() };
-        let failed = |source: io::Error| match source.kind() {
-            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => not_found(),
+        DatabaseFiles::at(path).map_err(|source| match source.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
+                Error::NotFound { path: path.to_owned() }
+            }
             _ => Error::Io { path: path.to_owned(), source },
-        };
-        let real = dunce::canonicalize(path).map_err(failed)?;
-        if !fs::metadata(&real).map_err(failed)?.is_file() {
-            return Err(not_found());
+        })
+    }
+
+    fn at(path: &Path) -> io::Result<DatabaseFiles> {
+        let real = dunce::canonicalize(path)?;
+        if !fs::metadata(&real)?.is_file() {
+            return Err(io::ErrorKind::NotFound.into());
         }
-        let database = header::shared_file(&real).map_err(failed)?;
-        let before = FileState::of(&database, &real).map_err(failed)?;
+        let database = header::shared_file(&real)?;
+        let before = FileState::of(&database, &real)?;
         Ok(DatabaseFiles { database, real, before })
     }
 
@@ -357,14 +362,15 @@ impl DatabaseFiles {
 
     /// Waits until every later write will change the file's modification time.
     fn settle(&mut self, path: &Path) -> Result<()> {
-        let recent = |stamp: &Stamp| {
-            stamp.modified.and_then(|time| SystemTime::now().duration_since(time).ok())
-                < Some(CLOCK_TICK)
-        };
-        if recent(&self.before.database) || self.before.wal.as_ref().is_some_and(recent) {
+        let newest = self
+            .before
+            .database
+            .modified
+            .max(self.before.wal.as_ref().and_then(|wal| wal.modified));
+        if newest.and_then(|time| SystemTime::now().duration_since(time).ok()) < Some(CLOCK_TICK) {
             thread::sleep(CLOCK_TICK);
         }
-        let now = self.now().map_err(|source| Error::Io { path: path.to_owned(), source })?;
+        let now = self.now().map_err(io_error(path))?;
         if now != self.before {
             return Err(Error::Unsteady { path: path.to_owned() });
         }
@@ -373,17 +379,16 @@ impl DatabaseFiles {
 
     /// Copies the database and its log or journal into a private folder.
     fn copy(&mut self, path: &Path, stop: &Stop) -> Result<FileAccess> {
-        let failed = |source| Error::Io { path: path.to_owned(), source };
-        self.before = self.now().map_err(failed)?;
-        let folder = private::temporary_dir().map_err(failed)?;
+        self.before = self.now().map_err(io_error(path))?;
+        let folder = private::temporary_dir().map_err(io_error(path))?;
         let copy = folder.path().join(COPY_NAME);
-        let mut target = private::create_file(&copy).map_err(failed)?;
+        let mut target = private::create_file(&copy).map_err(io_error(path))?;
         let mut buffer = vec![0; 1 << 20];
         let mut offset = 0;
         loop {
             stop.check(Error::Stopped)?;
-            let read = self.database.read_at(&mut buffer, offset).map_err(failed)?;
-            target.write_all(&buffer[..read]).map_err(failed)?;
+            let read = self.database.read_at(&mut buffer, offset).map_err(io_error(path))?;
+            target.write_all(&buffer[..read]).map_err(io_error(path))?;
             offset += read as u64;
             if read < buffer.len() {
                 break;
@@ -394,16 +399,20 @@ impl DatabaseFiles {
                 Ok(mut file) => private::create_file(&beside(&copy, suffix))
                     .and_then(|mut copy| io::copy(&mut file, &mut copy))
                     .map(drop)
-                    .map_err(failed)?,
+                    .map_err(io_error(path))?,
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => return Err(failed(error)),
+                Err(error) => return Err(io_error(path)(error)),
             }
         }
-        if self.now().map_err(failed)? != self.before {
+        if self.now().map_err(io_error(path))? != self.before {
             return Err(Error::Unsteady { path: path.to_owned() });
         }
         Ok(FileAccess::Copy { folder })
     }
+}
+
+fn io_error(path: &Path) -> impl FnOnce(io::Error) -> Error + '_ {
+    |source| Error::Io { path: path.to_owned(), source }
 }
 
 impl FileState {
@@ -433,7 +442,6 @@ pub fn beside(database: &Path, suffix: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Returns a `file:` URI with the path escaped.
 fn uri(path: &Path, parameters: &str) -> String {
     let text = path.as_os_str().as_encoded_bytes();
     // The host name in the URI is empty, and only a path that begins with a slash may follow it.

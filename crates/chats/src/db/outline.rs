@@ -42,17 +42,19 @@ pub fn outline(database: &Database, roles: &[String]) -> Result<Vec<Outline>> {
          GROUP BY c.id {having} ORDER BY last DESC NULLS LAST, c.id"
     );
     database.query(|connection| {
-        let outline = |row: &Row<'_>| {
-            let turns: i64 = row.get(2)?;
-            Ok(Outline {
-                id: rows::text(row, 0)?,
-                title: rows::text(row, 1)?,
-                turns: u32::try_from(turns).unwrap_or(u32::MAX),
-                begun: functions::from_key(row.get_ref(3)?),
-                last: functions::from_key(row.get_ref(4)?),
-            })
-        };
-        connection.prepare(&sql)?.query_map(params_from_iter(roles), outline)?.collect()
+        connection
+            .prepare(&sql)?
+            .query_map(params_from_iter(roles), |row: &Row<'_>| {
+                let turns: i64 = row.get(2)?;
+                Ok(Outline {
+                    id: rows::text(row, 0)?,
+                    title: rows::text(row, 1)?,
+                    turns: u32::try_from(turns).unwrap_or(u32::MAX),
+                    begun: functions::from_key(row.get_ref(3)?),
+                    last: functions::from_key(row.get_ref(4)?),
+                })
+            })?
+            .collect()
     })
 }
 
@@ -76,19 +78,21 @@ pub fn conversation_rows(
         }
         // `IN` never finds NULL.
         let mut which = String::new();
-        match wanted.len() <= MAX_NAMED && !wanted.contains(&Value::Null) {
-            true => which = format!("WHERE id IN ({})", vec!["?"; wanted.len()].join(", ")),
-            false => wanted.clear(),
+        if wanted.len() <= MAX_NAMED && !wanted.contains(&Value::Null) {
+            which = format!("WHERE id IN ({})", vec!["?"; wanted.len()].join(", "));
+        } else {
+            wanted.clear();
         }
-        let time = |column: &str| -> rusqlite::Result<String> {
-            let sql = "SELECT count(*) > 0 FROM pragma_table_info('conversations') WHERE name = ?1";
-            let has_column: bool = connection.query_one(sql, [column], |row| row.get(0))?;
-            let column = if has_column { column } else { "NULL" };
-            Ok(format!("verbatim_instant({column})"))
-        };
-        let (begun, last) = (time("create_time")?, time("update_time")?);
+        let mut times = ["create_time", "update_time"];
+        for time in &mut times {
+            if !has_columns(connection, "conversations", &[time])? {
+                *time = "NULL";
+            }
+        }
+        let [begun, last] = times;
         let mut statement = connection.prepare(&format!(
-            "SELECT CAST(id AS TEXT), CAST(title AS TEXT), {begun}, {last} FROM conversations {which}"
+            "SELECT CAST(id AS TEXT), CAST(title AS TEXT), verbatim_instant({begun}), verbatim_instant({last}) \
+             FROM conversations {which}"
         ))?;
         let mut found = statement.query(params_from_iter(wanted))?;
         let mut outlines = Vec::new();
@@ -118,40 +122,36 @@ const CONTINUES: &str = "CASE WHEN t.conversation_id LIKE '%/agent-%' THEN NULL 
 /// Returns the origins of the conversations of coding agents, by conversation id.
 pub fn origins(database: &Database) -> Result<HashMap<String, Origin>> {
     database.query(|connection| {
-        let sql = "SELECT count(*) FROM pragma_table_info('verbatim_transcripts') WHERE name IN \
-                   ('conversation_id', 'file', 'session', 'project', 'folder', 'branch')";
-        let columns: i64 = connection.query_one(sql, [], |row| row.get(0))?;
+        let columns = ["conversation_id", "file", "session", "project", "folder", "branch"];
         let mut origins = HashMap::new();
-        if columns == 6 {
-            let sql =
-                "SELECT count(*) FROM pragma_table_info('verbatim_files') WHERE name = 'gone'";
-            let is_store: bool = connection.query_one(sql, [], |row| row.get(0))?;
-            let (gone, files, continues) = match is_store {
-                true => (
-                    "f.gone",
-                    "LEFT JOIN verbatim_files AS f USING (conversation_id)",
-                    CONTINUES,
-                ),
-                false => ("NULL", "", "NULL"),
+        if !has_columns(connection, "verbatim_transcripts", &columns)? {
+            return Ok(origins);
+        }
+        let mut gone = "NULL";
+        let mut continues = "NULL";
+        let mut files = "";
+        if has_columns(connection, "verbatim_files", &["gone"])? {
+            gone = "f.gone";
+            continues = CONTINUES;
+            files = "LEFT JOIN verbatim_files AS f USING (conversation_id)";
+        }
+        let mut statement = connection.prepare(&format!(
+            "SELECT t.conversation_id, t.file, t.session, t.project, t.folder, t.branch, {gone}, \
+             {continues} FROM verbatim_transcripts AS t {files}"
+        ))?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            let origin = Origin {
+                file: row.get(1)?,
+                session: row.get(2)?,
+                project: row.get(3)?,
+                branch: row.get(5)?,
+                gone: functions::instant(row.get_ref(6)?),
+                continues: row.get(7)?,
+                ..Origin::default()
             };
-            let mut statement = connection.prepare(&format!(
-                "SELECT t.conversation_id, t.file, t.session, t.project, t.folder, t.branch, {gone}, \
-                 {continues} FROM verbatim_transcripts AS t {files}"
-            ))?;
-            let mut rows = statement.query([])?;
-            while let Some(row) = rows.next()? {
-                let origin = Origin {
-                    file: row.get(1)?,
-                    session: row.get(2)?,
-                    project: row.get(3)?,
-                    branch: row.get(5)?,
-                    gone: functions::instant(row.get_ref(6)?),
-                    continues: row.get(7)?,
-                    ..Origin::default()
-                };
-                let folders: Option<String> = row.get(4)?;
-                origins.insert(row.get(0)?, origin.with_folder_lines(folders.as_deref()));
-            }
+            let folders: Option<String> = row.get(4)?;
+            origins.insert(row.get(0)?, origin.with_folder_lines(folders.as_deref()));
         }
         Ok(origins)
     })
@@ -200,31 +200,34 @@ pub fn reading_states(database: &Database) -> Result<BTreeMap<String, ReadingSta
         let sql = "SELECT path, stamp, reader, conversation_id IS NULL OR EXISTS
                        (SELECT 1 FROM conversations AS c WHERE c.id = f.conversation_id)
                    FROM verbatim_files AS f";
-        let state = |row: &Row<'_>| {
-            let path: String = row.get(0)?;
-            let (stamp, reader, is_shown) = (row.get(1)?, row.get(2)?, row.get(3)?);
-            Ok((path.clone(), ReadingState { path, stamp, reader, is_shown }))
-        };
-        connection.prepare(sql)?.query_map([], state)?.collect()
+        connection
+            .prepare(sql)?
+            .query_map([], |row| {
+                let path: String = row.get(0)?;
+                let stamp = row.get(1)?;
+                let reader = row.get(2)?;
+                let is_shown = row.get(3)?;
+                Ok((path.clone(), ReadingState { path, stamp, reader, is_shown }))
+            })?
+            .collect()
     })
 }
 
 /// Returns the file and the time of the last change of each transcript, by conversation id.
 pub fn last_changes(database: &Database) -> Result<HashMap<String, (String, Option<Instant>)>> {
     database.query(|connection| {
-        let sql = "SELECT count(*) FROM pragma_table_info('verbatim_transcripts') WHERE name IN \
-                   ('conversation_id', 'file')";
-        let columns: i64 = connection.query_one(sql, [], |row| row.get(0))?;
-        if columns < 2 {
+        if !has_columns(connection, "verbatim_transcripts", &["conversation_id", "file"])? {
             return Ok(HashMap::new());
         }
         let sql = "SELECT t.conversation_id, t.file, c.update_time FROM verbatim_transcripts AS t \
                    JOIN conversations AS c ON c.id = t.conversation_id";
-        let change = |row: &Row<'_>| {
-            let last = functions::instant(row.get_ref(2)?);
-            Ok((rows::text(row, 0)?, (rows::text(row, 1)?, last)))
-        };
-        connection.prepare(sql)?.query_map([], change)?.collect()
+        connection
+            .prepare(sql)?
+            .query_map([], |row| {
+                let last = functions::instant(row.get_ref(2)?);
+                Ok((rows::text(row, 0)?, (rows::text(row, 1)?, last)))
+            })?
+            .collect()
     })
 }
 
@@ -241,20 +244,13 @@ pub fn provenance(
             return Ok(found);
         }
         let model = if has_columns(connection, table, &["model"])? { "model" } else { "''" };
-        let mut take = |row: &Row<'_>| -> rusqlite::Result<()> {
-            let service = rows::text(row, 1)?.replace('_', "-");
-            let filled = |text: String| Some(text).filter(|text| !text.is_empty());
-            let (link, model) = (filled(rows::text(row, 2)?), filled(rows::text(row, 3)?));
-            found.insert(rows::text(row, 0)?, Provenance { service, link, model });
-            Ok(())
-        };
         let all = format!("SELECT conversation_id, source, link, {model} FROM {table}");
         match ids {
             None => {
                 let mut statement = connection.prepare(&all)?;
                 let mut rows = statement.query([])?;
                 while let Some(row) = rows.next()? {
-                    take(row)?;
+                    add_provenance(&mut found, row)?;
                 }
             }
             Some(ids) => {
@@ -263,11 +259,21 @@ pub fn provenance(
                 for id in ids {
                     let mut rows = statement.query([id])?;
                     while let Some(row) = rows.next()? {
-                        take(row)?;
+                        add_provenance(&mut found, row)?;
                     }
                 }
             }
         }
         Ok(found)
     })
+}
+
+fn add_provenance(found: &mut HashMap<String, Provenance>, row: &Row<'_>) -> rusqlite::Result<()> {
+    let provenance = Provenance {
+        service: rows::text(row, 1)?.replace('_', "-"),
+        link: Some(rows::text(row, 2)?).filter(|link| !link.is_empty()),
+        model: Some(rows::text(row, 3)?).filter(|model| !model.is_empty()),
+    };
+    found.insert(rows::text(row, 0)?, provenance);
+    Ok(())
 }

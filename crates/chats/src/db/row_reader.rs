@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, atomic::AtomicU64},
 };
 
-use rusqlite::{Row as SqlRow, Statement, types::ValueRef};
+use rusqlite::{Statement, types::ValueRef};
 
 use super::{Database, Result, functions, rows, search};
 use verbatim_base::model::{Instant, Request};
@@ -71,7 +71,6 @@ pub struct Scanned<'a> {
     pub is_plain: bool,
 }
 
-/// The content as `LIKE` reads it.
 const CONTENT: &str = "CAST(content AS TEXT)";
 
 const KEYS_AT_ONCE: usize = 500;
@@ -105,22 +104,29 @@ impl<'d> RowReader<'d> {
             keys.0
         );
         let message = database.connection().prepare(&sql).map_err(|error| database.error(error))?;
-        let (id, role, decoded) = Default::default();
-        Ok(Some(RowReader { database, message, keys, id, role, decoded }))
+        Ok(Some(RowReader {
+            database,
+            message,
+            keys,
+            id: String::new(),
+            role: String::new(),
+            decoded: String::new(),
+        }))
     }
 
     /// Returns how many messages the database has.
     pub fn count(&self) -> Result<u64> {
         let sql = "SELECT count(*) FROM messages";
-        let count = |row: &SqlRow<'_>| Ok(row.get::<_, i64>(0)?.unsigned_abs());
-        self.database.query(|connection| connection.query_row(sql, [], count))
+        self.database.query(|connection| {
+            connection.query_row(sql, [], |row| Ok(row.get::<_, i64>(0)?.unsigned_abs()))
+        })
     }
 
     /// Returns the keys of each message and its conversation, in result order, 16 bytes per message. Counts
     /// the messages read so far in `seen`.
     pub fn order(&self, seen: &Arc<AtomicU64>) -> Result<Vec<[i64; 2]>> {
         self.database.query(|connection| functions::count_instants(connection, seen))?;
-        search::keys(self.database, &Request::default(), self.keys)
+        search::keys(self.database, &Request::default(), self.keys.0, self.keys.1)
     }
 
     /// Returns all conversations by ascending key, also those without messages.
@@ -131,15 +137,17 @@ impl<'d> RowReader<'d> {
              FROM conversations ORDER BY {key}"
         );
         self.database.query(|connection| {
-            let conversation = |row: &SqlRow<'_>| {
-                Ok(ConversationEntry {
-                    key: row.get(0)?,
-                    id: rows::text(row, 1)?,
-                    title: bytes(row.get_ref(2)?).map(<[u8]>::to_vec),
-                    is_plain: row.get(3)?,
-                })
-            };
-            connection.prepare(&sql)?.query_map([], conversation)?.collect()
+            connection
+                .prepare(&sql)?
+                .query_map([], |row| {
+                    Ok(ConversationEntry {
+                        key: row.get(0)?,
+                        id: rows::text(row, 1)?,
+                        title: bytes(row.get_ref(2)?).map(<[u8]>::to_vec),
+                        is_plain: row.get(3)?,
+                    })
+                })?
+                .collect()
         })
     }
 
@@ -197,18 +205,14 @@ impl<'d> RowReader<'d> {
             let mut statement = connection.prepare(&sql)?;
             let mut rows = statement.query([])?;
             while let Some(row) = rows.next()? {
-                let text = |column| -> rusqlite::Result<Cow<'_, str>> {
-                    let bytes = bytes(row.get_ref(column)?).unwrap_or_default();
-                    Ok(String::from_utf8_lossy(bytes))
-                };
                 let position = row.get_ref(4)?;
                 let conversation = row.get_ref(6)?;
                 let key = row.get(0)?;
                 let (position, is_plain) = self::position(position);
                 let scanned = Scanned {
                     key,
-                    id: text(1)?,
-                    role: text(2)?,
+                    id: String::from_utf8_lossy(bytes(row.get_ref(1)?).unwrap_or_default()),
+                    role: String::from_utf8_lossy(bytes(row.get_ref(2)?).unwrap_or_default()),
                     is_text_role: row.get(7)?,
                     time: functions::instant(row.get_ref(3)?),
                     position,

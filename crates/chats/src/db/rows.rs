@@ -26,7 +26,6 @@ pub struct Heading {
 
 /// Returns a conversation's messages in reading order: by position, else by time.
 pub fn conversation(database: &Database, id: &str, raw: bool) -> Result<Vec<Hit<'static>>> {
-    let failed = |error| database.error(error);
     let layout = database.layout();
     let position = if layout.position { "m.position, " } else { "" };
     let last = layout.message_key.unwrap_or("id");
@@ -36,13 +35,10 @@ pub fn conversation(database: &Database, id: &str, raw: bool) -> Result<Vec<Hit<
          ORDER BY {position}verbatim_instant(m.create_time), m.{last}",
         columns(layout)
     );
-    let mut statement = database.connection().prepare(&sql).map_err(failed)?;
-    let mut rows = statement.query([id]).map_err(failed)?;
-    let mut messages = Vec::new();
-    while let Some(row) = rows.next().map_err(failed)? {
-        messages.push(hit(row, layout.parts && !raw).map_err(failed)?);
-    }
-    Ok(messages)
+    database.query(|connection| {
+        let mut statement = connection.prepare(&sql)?;
+        statement.query_map([id], |row| hit(row, layout.parts && !raw))?.collect()
+    })
 }
 
 pub(super) fn columns(layout: &Layout) -> String {

@@ -25,56 +25,64 @@ pub fn search_without(
     request: &Request,
     left_out: HashSet<String>,
 ) -> Result<Vec<Hit<'static>>> {
-    let failed = |error| database.error(error);
-    let connection = database.connection();
     let layout = database.layout();
     let columns = rows::columns(layout);
-    if request.matching != Matching::Like {
-        let Matchers { any, all, none } = Matchers::of(request)?;
-        let matchers = any.into_iter().chain(all).chain(none).collect();
-        functions::add_matches(connection, matchers).map_err(failed)?;
-    } else if request.case_sensitive {
-        connection.execute_batch("PRAGMA case_sensitive_like = ON").map_err(failed)?;
-    }
-    let is_shown = match left_out.is_empty() {
-        true => "",
-        false => "NOT verbatim_left_out(CAST(m.conversation_id AS TEXT))",
+    let matchers = match request.matching {
+        Matching::Like => Vec::new(),
+        _ => {
+            let Matchers { any, all, none } = Matchers::of(request)?;
+            any.into_iter().chain(all).chain(none).collect()
+        }
     };
-    functions::add_left_out(connection, left_out).map_err(failed)?;
+    let condition = if left_out.is_empty() {
+        ""
+    } else {
+        "NOT verbatim_left_out(CAST(m.conversation_id AS TEXT))"
+    };
     let parts = layout.parts && !request.raw_content;
-    let mut hits = Vec::new();
-    let Some(keys) = layout.message_key.zip(layout.conversation_key) else {
-        let (sql, values) = statement(layout, request, Selected::Columns(&columns), is_shown);
-        let mut statement = connection.prepare(&sql).map_err(failed)?;
-        let mut found = statement.query(params_from_iter(values)).map_err(failed)?;
-        while let Some(row) = found.next().map_err(failed)? {
-            hits.push(rows::hit(row, parts).map_err(failed)?);
+    database.query(|connection| {
+        if request.matching != Matching::Like {
+            functions::add_matches(connection, matchers)?;
+        } else if request.case_sensitive {
+            connection.execute_batch("PRAGMA case_sensitive_like = ON")?;
         }
-        return Ok(hits);
-    };
-    let (sql, values) = statement(layout, request, Selected::Keys(keys), is_shown);
-    let ids = pairs(connection, &sql, values).map_err(failed)?;
-    let (message_key, conversation_key) = keys;
-    let fetch = format!(
-        "SELECT {columns} FROM messages AS m, conversations AS c \
-         WHERE m.{message_key} = ?1 AND c.{conversation_key} = ?2"
-    );
-    let mut fetch = connection.prepare(&fetch).map_err(failed)?;
-    for ids in ids {
-        let mut row = fetch.query(ids).map_err(failed)?;
-        if let Some(row) = row.next().map_err(failed)? {
-            hits.push(rows::hit(row, parts).map_err(failed)?);
+        functions::add_left_out(connection, left_out)?;
+        let mut hits = Vec::new();
+        let Some(keys) = layout.message_key.zip(layout.conversation_key) else {
+            let (sql, values) = statement(layout, request, Selected::Columns(&columns), condition);
+            let mut statement = connection.prepare(&sql)?;
+            let mut rows = statement.query(params_from_iter(values))?;
+            while let Some(row) = rows.next()? {
+                hits.push(rows::hit(row, parts)?);
+            }
+            return Ok(hits);
+        };
+        let (sql, values) = statement(layout, request, Selected::Keys(keys), condition);
+        let ids = pairs(connection, &sql, values)?;
+        let (message_key, conversation_key) = keys;
+        let fetch = format!(
+            "SELECT {columns} FROM messages AS m, conversations AS c \
+             WHERE m.{message_key} = ?1 AND c.{conversation_key} = ?2"
+        );
+        let mut fetch = connection.prepare(&fetch)?;
+        for ids in ids {
+            let mut rows = fetch.query(ids)?;
+            if let Some(row) = rows.next()? {
+                hits.push(rows::hit(row, parts)?);
+            }
         }
-    }
-    Ok(hits)
+        Ok(hits)
+    })
 }
 
 pub(super) fn keys(
     database: &Database,
     request: &Request,
-    keys: (&str, &str),
+    message_key: &str,
+    conversation_key: &str,
 ) -> Result<Vec<[i64; 2]>> {
-    let (sql, values) = statement(database.layout(), request, Selected::Keys(keys), "");
+    let keys = Selected::Keys((message_key, conversation_key));
+    let (sql, values) = statement(database.layout(), request, keys, "");
     database.query(|connection| pairs(connection, &sql, values))
 }
 
@@ -83,14 +91,15 @@ fn pairs(
     sql: &str,
     values: Vec<Box<dyn ToSql>>,
 ) -> rusqlite::Result<Vec<[i64; 2]>> {
-    let pair = |row: &Row<'_>| Ok([row.get(0)?, row.get(1)?]);
-    connection.prepare(sql)?.query_map(params_from_iter(values), pair)?.collect()
+    connection
+        .prepare(sql)?
+        .query_map(params_from_iter(values), |row: &Row<'_>| Ok([row.get(0)?, row.get(1)?]))?
+        .collect()
 }
 
 #[derive(Clone, Copy)]
 enum Selected<'a> {
     Columns(&'a str),
-    /// The keys of the messages and their conversations.
     Keys((&'a str, &'a str)),
 }
 

@@ -57,18 +57,15 @@ pub struct Probe {
 impl Probe {
     /// Returns a probe for the database at `path`. The probe keeps the database file open.
     pub fn new(path: &Path) -> Result<Probe> {
-        let find = || {
-            let real = dunce::canonicalize(path)?;
-            Ok(Probe {
-                path: path.to_owned(),
-                file: header::shared_file(&real)?,
-                wal: beside(&real, "-wal"),
-                shm: beside(&real, "-shm"),
-                journal: beside(&real, "-journal"),
-                real,
-            })
-        };
-        find().map_err(|source| explain(path, source))
+        let real = dunce::canonicalize(path).map_err(|source| explain(path, source))?;
+        Ok(Probe {
+            path: path.to_owned(),
+            file: header::shared_file(&real).map_err(|source| explain(path, source))?,
+            wal: beside(&real, "-wal"),
+            shm: beside(&real, "-shm"),
+            journal: beside(&real, "-journal"),
+            real,
+        })
     }
 
     /// Returns the path that the probe was made with, which may contain symbolic links.
@@ -84,14 +81,12 @@ impl Probe {
     /// Returns the current state of the database. Returns `None` if the path now names another file. The
     /// caller then needs a new probe.
     pub fn state(&self) -> Result<Option<State>> {
-        let read = || {
-            let stamp = Stamp::from_path(&self.path)?;
-            if stamp.identity != self.file.identity() {
-                return Ok(None);
-            }
-            self.name(&stamp).map(|(state, _)| Some(state))
-        };
-        read().map_err(|source| explain(&self.path, source))
+        let stamp = Stamp::from_path(&self.path).map_err(|source| explain(&self.path, source))?;
+        if stamp.identity != self.file.identity() {
+            return Ok(None);
+        }
+        let (state, _) = self.name(&stamp).map_err(|source| explain(&self.path, source))?;
+        Ok(Some(state))
     }
 
     /// Returns the state, and the time of the last write to the files.
@@ -195,8 +190,11 @@ impl FromStr for State {
     type Err = std::num::ParseIntError;
 
     fn from_str(text: &str) -> Result<State, Self::Err> {
-        let byte = |at| u8::from_str_radix(text.get(at..at + 2).unwrap_or_default(), 16);
-        (0..text.len()).step_by(2).map(byte).collect::<Result<_, _>>().map(State)
+        (0..text.len())
+            .step_by(2)
+            .map(|at| u8::from_str_radix(text.get(at..at + 2).unwrap_or_default(), 16))
+            .collect::<Result<_, _>>()
+            .map(State)
     }
 }
 

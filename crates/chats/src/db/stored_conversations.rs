@@ -36,19 +36,19 @@ pub fn each_conversation(
 ) -> Result<()> {
     let layout = database.layout();
     let Some(keys) = layout.message_key.zip(layout.conversation_key) else { return Ok(()) };
-    let mut pairs = search::keys(database, &Request::default(), keys)?;
+    let mut pairs = search::keys(database, &Request::default(), keys.0, keys.1)?;
     pairs.sort_unstable_by_key(|[message, conversation]| (*conversation, *message));
-    let (origins, services) = (origins(database)?, provenance(database, None)?);
+    let origins = origins(database)?;
+    let services = provenance(database, None)?;
     let models = tally::models_by_conversation(database)?;
     let connection = database.connection();
-    let has = |sql: &str| connection.prepare(sql).is_ok();
-    let updated = match has("SELECT update_time FROM conversations LIMIT 0") {
-        true => "update_time",
-        false => "NULL",
-    };
-    let model = match has("SELECT message_id, model FROM verbatim_messages LIMIT 0") {
-        true => "(SELECT CAST(model AS TEXT) FROM verbatim_messages WHERE message_id = m.id)",
-        false => "NULL",
+    let has_updates = connection.prepare("SELECT update_time FROM conversations LIMIT 0").is_ok();
+    let updated = if has_updates { "update_time" } else { "NULL" };
+    let sql = "SELECT message_id, model FROM verbatim_messages LIMIT 0";
+    let model = if connection.prepare(sql).is_ok() {
+        "(SELECT CAST(model AS TEXT) FROM verbatim_messages WHERE message_id = m.id)"
+    } else {
+        "NULL"
     };
     let position = if layout.position { "m.position" } else { "NULL" };
     database.query(|connection| {
@@ -80,8 +80,8 @@ pub fn each_conversation(
             }
             let mut messages = Vec::with_capacity(pairs.len());
             for [key, _] in pairs {
-                let read = |row: &rusqlite::Row<'_>| stored_message(row, *key, layout.parts);
-                messages.push(message.query_row([key], read)?);
+                messages
+                    .push(message.query_row([key], |row| stored_message(row, *key, layout.parts))?);
             }
             if !each(stored, messages) {
                 break;

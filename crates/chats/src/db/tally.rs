@@ -39,8 +39,10 @@ pub fn models(database: &Database) -> Result<BTreeMap<String, u64>> {
             return Ok(BTreeMap::new());
         }
         let sql = "SELECT model, count(*) FROM verbatim_messages WHERE model <> '' GROUP BY model";
-        let model = |row: &Row<'_>| Ok((rows::text(row, 0)?, row.get::<_, i64>(1)?.unsigned_abs()));
-        connection.prepare(sql)?.query_map([], model)?.collect()
+        connection
+            .prepare(sql)?
+            .query_map([], |row| Ok((rows::text(row, 0)?, row.get::<_, i64>(1)?.unsigned_abs())))?
+            .collect()
     })
 }
 
@@ -104,7 +106,8 @@ pub fn models_by_conversation(database: &Database) -> Result<HashMap<String, Vec
 
 /// Calls `take` with the message data in the first three columns of a row.
 fn with_facts(row: &Row<'_>, take: &mut dyn FnMut(MessageFacts<'_>)) -> rusqlite::Result<()> {
-    let (conversation, role) = (rows::text(row, 0)?, rows::text(row, 1)?);
+    let conversation = rows::text(row, 0)?;
+    let role = rows::text(row, 1)?;
     let time = functions::instant(row.get_ref(2)?);
     take(MessageFacts { conversation: &conversation, role: &role, time });
     Ok(())

@@ -166,6 +166,16 @@ fn connected(path: &Path) -> rusqlite::Result<(Connection, i64)> {
     Ok((connection, version))
 }
 
+fn create_tables(path: &Path) -> rusqlite::Result<()> {
+    let connection = Connection::open(path)?;
+    connection.query_row("PRAGMA journal_mode = MEMORY", [], |_| Ok(()))?;
+    connection.execute_batch("BEGIN")?;
+    schema::create(&connection, SchemaState::Empty)?;
+    connection.execute_batch(FILES_TABLE)?;
+    connection.execute_batch(&format!("PRAGMA user_version = {VERSION}; COMMIT"))?;
+    connection.close().map_err(|(_, error)| error)
+}
+
 /// The data of a conversation, without its messages.
 #[derive(Clone, Copy, Debug)]
 pub struct ConversationData<'a> {
@@ -202,20 +212,12 @@ impl TranscriptStore {
     /// Creates an empty store. Renames the file last, so that no process sees a store without tables.
     fn make(path: &Path) -> Result<()> {
         let folder = path.parent().unwrap_or(Path::new("."));
-        let failed = |source| Error::Io { path: folder.to_owned(), source };
-        private::create_dir_all(folder).map_err(failed)?;
-        let file = TemporaryDatabase::begin(folder).map_err(failed)?;
-        let make = || -> rusqlite::Result<()> {
-            let connection = Connection::open(file.path())?;
-            connection.query_row("PRAGMA journal_mode = MEMORY", [], |_| Ok(()))?;
-            connection.execute_batch("BEGIN")?;
-            schema::create(&connection, SchemaState::Empty)?;
-            connection.execute_batch(FILES_TABLE)?;
-            connection.execute_batch(&format!("PRAGMA user_version = {VERSION}; COMMIT"))?;
-            connection.close().map_err(|(_, error)| error)
-        };
-        make().map_err(|source| Error::Sqlite { path: path.to_owned(), source })?;
-        file.replace(path).map_err(failed)
+        let file = private::create_dir_all(folder)
+            .and_then(|()| TemporaryDatabase::begin(folder))
+            .map_err(|source| Error::Io { path: folder.to_owned(), source })?;
+        create_tables(file.path())
+            .map_err(|source| Error::Sqlite { path: path.to_owned(), source })?;
+        file.replace(path).map_err(|source| Error::Io { path: folder.to_owned(), source })
     }
 
     /// Renames a store and its companion files, because they may still contain conversations of files that
@@ -375,8 +377,9 @@ impl TranscriptStore {
         let sql = "SELECT CAST(content AS BLOB) FROM messages WHERE conversation_id = ?1";
         self.done((|| {
             let mut statement = self.connection.prepare_cached(sql)?;
-            let hash = |row: &Row<'_>| Ok(fnv1a(row.get_ref(0)?.as_bytes()?));
-            statement.query_map([conversation], hash)?.collect()
+            statement
+                .query_map([conversation], |row| Ok(fnv1a(row.get_ref(0)?.as_bytes()?)))?
+                .collect()
         })())
     }
 
@@ -422,7 +425,7 @@ impl TranscriptStore {
                    FROM verbatim_files AS f JOIN conversations AS c ON c.id = f.conversation_id
                    LEFT JOIN verbatim_conversations AS v ON v.conversation_id = c.id
                    LEFT JOIN verbatim_transcripts AS t ON t.conversation_id = c.id";
-        let read = || {
+        self.done((|| {
             let mut statement = self.connection.prepare_cached(sql)?;
             let rows = statement.query_map([], |row| {
                 let origin = Origin {
@@ -438,8 +441,7 @@ impl TranscriptStore {
                 Ok((row.get(0)?, row.get(1)?, service.unwrap_or_default(), origin))
             })?;
             rows.collect()
-        };
-        self.done(read())
+        })())
     }
 
     /// Returns the files whose conversations were removed.
@@ -572,7 +574,8 @@ impl TranscriptStore {
         let leave = "UPDATE verbatim_sequences SET holder = ?3 WHERE file = ?1 AND place = ?2";
         let take = "UPDATE verbatim_sequences SET holder = ?4
                     WHERE file = ?1 AND place >= ?2 AND holder = ?3";
-        let (place, fingerprint) = (place as i64, fingerprint as i64);
+        let place = place as i64;
+        let fingerprint = fingerprint as i64;
         self.done((|| {
             let values = params![earlier, place, fingerprint];
             let found = self.query_first(select, values, |row| Ok((row.get(0)?, row.get(1)?)))?;
@@ -658,13 +661,12 @@ fn aside(path: &Path, number: u32) -> PathBuf {
 }
 
 fn is_sound(path: &Path) -> bool {
-    let check = || -> rusqlite::Result<String> {
-        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let connection = Connection::open_with_flags(path, flags)?;
-        connection.busy_timeout(LOCK_WAIT)?;
-        connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))
-    };
-    check().is_ok_and(|found| found == "ok")
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let Ok(connection) = Connection::open_with_flags(path, flags) else { return false };
+    let found: rusqlite::Result<String> = connection
+        .busy_timeout(LOCK_WAIT)
+        .and_then(|()| connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0)));
+    found.is_ok_and(|found| found == "ok")
 }
 
 /// Returns the id of a message's row. If an id begins with `/`, the conversation's id is put before it.

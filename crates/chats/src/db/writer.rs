@@ -114,7 +114,6 @@ pub struct Writer {
     met: HashMap<String, bool>,
     /// Whether this run changed a conversation that was stored before.
     has_replaced: bool,
-    /// Whether a conversation came again in this run.
     is_ambiguous: bool,
     changes: Changes,
     noted: Changes,
@@ -238,12 +237,11 @@ impl Writer {
             // With a connection, this import was merged into a database that another import created first.
             return if self.connection.is_some() { self.finish() } else { Ok(self.changes) };
         }
-        let failed = |source| Error::Sqlite { path: self.path.clone(), source };
         let Some(connection) = self.connection.take() else { return Ok(self.changes) };
         if self.state == WriterState::Writing {
             if !connection.is_autocommit() {
                 failpoint::pass("import to be committed");
-                connection.execute_batch("COMMIT").map_err(failed)?;
+                connection.execute_batch("COMMIT").map_err(|source| self.failed(source))?;
             }
             // If a reader still uses the log, the log remains until the next import.
             let _ = connection.busy_timeout(Duration::from_millis(50));
@@ -253,34 +251,36 @@ impl Writer {
             let _ = connection.query_row("PRAGMA journal_mode = DELETE", [], |_| Ok(()));
             failpoint::pass("log removed");
         }
-        connection.close().map_err(|(_, source)| failed(source))?;
+        connection.close().map_err(|(_, source)| self.failed(source))?;
         Ok(self.changes)
     }
 
     fn connect(&mut self) -> Result<()> {
         let path = &self.path;
-        let foreign =
-            |reason: &str| Error::Foreign { path: path.clone(), reason: reason.to_owned() };
-        let failed = |source| Error::Sqlite { path: path.clone(), source };
         // Read through a shared descriptor: closing any other descriptor would drop the locks of our readers.
         let mut magic = [0; 16];
         let read = header::shared_file(path)
             .and_then(|file| file.read_at(&mut magic, 0))
             .map_err(|source| Error::Io { path: path.clone(), source })?;
         if read > 0 && magic != *b"SQLite format 3\0" {
-            return Err(foreign("it is not an SQLite database"));
+            let reason = "it is not an SQLite database".to_owned();
+            return Err(Error::Foreign { path: path.clone(), reason });
         }
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let mut connection = Connection::open_with_flags(path, flags).map_err(failed)?;
+        let mut connection =
+            Connection::open_with_flags(path, flags).map_err(|source| self.failed(source))?;
         self.found = configure(&mut connection, self.on_wait)
             .and_then(|()| schema::find(&connection))
-            .map_err(failed)?
-            .map_err(|reason| foreign(&format!("{reason}, as canonical databases have")))?;
+            .map_err(|source| self.failed(source))?
+            .map_err(|reason| {
+                let reason = format!("{reason}, as canonical databases have");
+                Error::Foreign { path: path.clone(), reason }
+            })?;
         if let SchemaState::OtherVersion(version) = self.found {
             return Err(Error::OtherVersion { path: path.clone(), version });
         }
-        self.parts =
-            self.found != SchemaState::Empty && holds_parts(&connection).map_err(failed)?;
+        self.parts = self.found != SchemaState::Empty
+            && holds_parts(&connection).map_err(|source| self.failed(source))?;
         self.connection = Some(connection);
         Ok(())
     }
@@ -336,9 +336,10 @@ impl Writer {
         let met = self.met.get(&id).copied();
         self.is_ambiguous |= met.is_some();
         let is_created = met.unwrap_or(false);
-        let counted = match is_created {
-            true => Changes { new_messages: changes.new_messages, ..Changes::default() },
-            false => changes,
+        let counted = if is_created {
+            Changes { new_messages: changes.new_messages, ..Changes::default() }
+        } else {
+            changes
         };
         self.met.insert(id, is_created || changes.new_conversations > 0);
         self.changes.add(counted);
@@ -383,7 +384,8 @@ fn journal_mode(connection: &Connection) -> rusqlite::Result<String> {
 fn configure(connection: &mut Connection, on_wait: Option<fn()>) -> rusqlite::Result<()> {
     // Without this setting, SQLite may prepare a statement again for each new value.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
-    let (mut begun, mut is_told) = (Instant::now(), false);
+    let mut begun = Instant::now();
+    let mut is_told = false;
     connection.busy_handler(Some(move |tries| {
         if tries == 0 {
             begun = Instant::now();

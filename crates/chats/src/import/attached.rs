@@ -61,7 +61,7 @@ impl AttachedTexts {
     /// a missing name.
     fn read(&mut self, id: &str, name: &mut String) -> Option<(String, String)> {
         let package = self.package.get_or_insert_with(|| {
-            let mut package = Package::open(&self.path).unwrap_or_default();
+            let mut package = Package::open(&self.path, true).unwrap_or_default();
             self.names = package.names_of_attached();
             package
         });
@@ -87,13 +87,9 @@ impl AttachedTexts {
 /// Returns the text in the bytes of a file, or of its beginning, if it is plain text: UTF-8, or UTF-16 with a
 /// byte order mark.
 fn decode_text(bytes: &[u8]) -> Option<String> {
-    let units = |unit: fn([u8; 2]) -> u16| {
-        let units = bytes[2..].chunks_exact(2).map(|pair| unit([pair[0], pair[1]]));
-        String::from_utf16_lossy(&units.collect::<Vec<_>>())
-    };
     let text = match bytes {
-        [0xFF, 0xFE, ..] => units(u16::from_le_bytes),
-        [0xFE, 0xFF, ..] => units(u16::from_be_bytes),
+        [0xFF, 0xFE, ..] => decode_utf16(&bytes[2..], u16::from_le_bytes),
+        [0xFE, 0xFF, ..] => decode_utf16(&bytes[2..], u16::from_be_bytes),
         _ => match str::from_utf8(bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes)) {
             Ok(text) => text.to_owned(),
             // The bytes end in the middle of a character.
@@ -103,9 +99,14 @@ fn decode_text(bytes: &[u8]) -> Option<String> {
             Err(_) => return None,
         },
     };
-    let is_plain = |c: char| !c.is_ascii_control() || CONTROLS.contains(&c);
     let is_document = NOT_PLAIN.iter().any(|start| text.starts_with(start));
-    (!is_document && text.chars().all(is_plain)).then_some(text)
+    (!is_document && text.chars().all(|c| !c.is_ascii_control() || CONTROLS.contains(&c)))
+        .then_some(text)
+}
+
+fn decode_utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> String {
+    let units: Vec<u16> = bytes.as_chunks().0.iter().map(|pair| unit(*pair)).collect();
+    String::from_utf16_lossy(&units)
 }
 
 #[cfg(test)]

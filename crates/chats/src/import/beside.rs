@@ -52,14 +52,13 @@ pub fn is_no_transcript(file: &Path) -> bool {
 /// Returns whether a folder may have transcripts. In the folder of a conversation of Claude Cowork, only one
 /// folder has, and the others are the user's.
 pub fn may_have_transcripts(folder: &Path) -> bool {
-    let is_named = |name: &str| folder.file_name() == Some(OsStr::new(name));
     let Some(outer) = folder.parent() else { return true };
     if !folder.components().any(|part| part.as_os_str() == COWORK_FOLDER) {
         true
     } else if is_of_conversation(outer) {
-        is_named(".claude")
+        folder.ends_with(".claude")
     } else if outer.ends_with(".claude") && outer.parent().is_some_and(is_of_conversation) {
-        is_named("projects")
+        folder.ends_with("projects")
     } else {
         true
     }
@@ -72,10 +71,9 @@ pub fn names_file(transcript: &Path) -> Option<PathBuf> {
         name.push(".json");
         return Some(folder.with_file_name(name));
     }
-    let is_of_codex = |folder: &&Path| {
+    let folder = transcript.ancestors().skip(1).find(|folder| {
         folder.file_name().is_some_and(|name| CODEX_FOLDERS.iter().any(|it| name == *it))
-    };
-    let folder = transcript.ancestors().skip(1).find(is_of_codex)?;
+    })?;
     Some(folder.with_file_name(CODEX_NAMES))
 }
 
@@ -86,9 +84,10 @@ pub fn add_names(file: &Path, names: &mut HashMap<String, String>) {
     if File::open(file).and_then(|file| file.take(LONGEST).read_to_end(&mut text)).is_err() {
         return;
     }
-    let records: Vec<&[u8]> = match file.file_name() == Some(OsStr::new(CODEX_NAMES)) {
-        true => text.split(|byte| *byte == b'\n').collect(),
-        false => vec![&text],
+    let records: Vec<&[u8]> = if file.file_name() == Some(OsStr::new(CODEX_NAMES)) {
+        text.split(|byte| *byte == b'\n').collect()
+    } else {
+        vec![&text]
     };
     for record in records {
         let (fields, damage) = Raw::new(record.trim_ascii()).fields_until_damage();

@@ -28,7 +28,7 @@ pub(super) const SOURCE_FORMAT: Format = Format {
         let heading = ["title", "create_time", "current_node", "id", "conversation_id"];
         let is_headed = heading.iter().any(|name| fields.get(name).is_some());
         // DeepSeek's conversations also have a `mapping`, but its messages have another form.
-        fields.get("mapping").is_some() && is_headed && fields.get("inserted_at").is_none()
+        fields.has("mapping") && is_headed && fields.get("inserted_at").is_none()
     },
     layout: FileLayout::Object(ObjectFormat {
         messages: "mapping",
@@ -153,10 +153,8 @@ fn message(
     if content.trim().is_empty() {
         return Ok(None);
     }
-    let content = match is_call(&role, &recipient) {
-        true => format!("{CALL}{recipient}]\n{content}"),
-        false => content,
-    };
+    let content =
+        if is_call(&role, &recipient) { format!("{CALL}{recipient}]\n{content}") } else { content };
     let id = id.and_then(Raw::text).filter(|id| !id.is_empty()).unwrap_or(Cow::Borrowed(node));
     let message = Message {
         id: id.into_owned(),
@@ -207,7 +205,8 @@ impl<'a> Tree<'a> {
             entries.extend(mapping.fields()?);
         }
         let count = entries.len();
-        let (nodes, by_id) = (Vec::with_capacity(count), HashMap::with_capacity(count));
+        let nodes = Vec::with_capacity(count);
+        let by_id = HashMap::with_capacity(count);
         let mut tree = Tree { nodes, by_id, links: Vec::with_capacity(count) };
         let mut named = Vec::with_capacity(count);
         for (at, (id, node)) in entries.into_iter().enumerate() {
@@ -282,11 +281,11 @@ impl<'a> Tree<'a> {
         let ages = self.ages()?;
         let mut is_parent = vec![false; self.nodes.len()];
         self.links.iter().for_each(|[parent, _]| is_parent[*parent] = true);
-        let newest = |nodes: &[usize]| self.newest(nodes, &ages, &is_parent);
         let all: Vec<usize> = (0..self.nodes.len()).collect();
-        let path = match is_usable {
-            true => path,
-            false => newest(&all).map(|at| self.path_to(at)).unwrap_or_default(),
+        let path = if is_usable {
+            path
+        } else {
+            self.newest(&all, &ages, &is_parent).map(|at| self.path_to(at)).unwrap_or_default()
         };
         if !self.is_torn(&path) {
             return Ok(path);
@@ -298,7 +297,7 @@ impl<'a> Tree<'a> {
             parts.entry(roots[at]).or_default().push(at);
         }
         parts.remove(&roots[path[0]]);
-        let newest = parts.values().filter_map(|part| newest(part));
+        let newest = parts.values().filter_map(|part| self.newest(part, &ages, &is_parent));
         let mut paths: Vec<Vec<usize>> = newest.map(|at| self.path_to(at)).collect();
         paths.sort_by_key(|path| path.iter().find_map(|at| ages[*at].0));
         paths.push(path);
@@ -309,10 +308,12 @@ impl<'a> Tree<'a> {
     /// is one of several first messages.
     fn is_torn(&self, path: &[usize]) -> bool {
         let Some(first) = path.first().map(|at| &self.nodes[*at]) else { return false };
-        let is_first = |node: &&Node<'_>| node.parent.is_none() && node.message.is_some();
-        first.parent.is_none()
-            && (first.has_lost_parent
-                || first.message.is_some() && self.nodes.iter().filter(is_first).nth(1).is_some())
+        if first.parent.is_some() || first.has_lost_parent {
+            return first.parent.is_none();
+        }
+        let mut firsts =
+            self.nodes.iter().filter(|node| node.parent.is_none() && node.message.is_some());
+        first.message.is_some() && firsts.nth(1).is_some()
     }
 
     fn path_to(&self, node: usize) -> Vec<usize> {
@@ -347,12 +348,10 @@ impl<'a> Tree<'a> {
     /// Returns the newest leaf of these nodes. If there is no leaf, because the parents form a cycle, returns
     /// the newest node.
     fn newest(&self, nodes: &[usize], ages: &[Age], is_parent: &[bool]) -> Option<usize> {
-        let age = |at: &usize| (ages[*at], &self.nodes[*at].id);
-        let leaves = nodes.iter().filter(|at| !is_parent[**at]);
-        leaves.max_by_key(|at| age(at)).or_else(|| nodes.iter().max_by_key(|at| age(at))).copied()
+        // A leaf comes before any other node.
+        nodes.iter().copied().max_by_key(|at| (!is_parent[*at], ages[*at], &self.nodes[*at].id))
     }
 
-    /// Returns the nodes that are not on the path, branch by branch.
     fn unshown_nodes(&self, path: &[usize]) -> Vec<usize> {
         let shown: HashSet<usize> = path.iter().copied().collect();
         self.all_nodes().into_iter().filter(|at| !shown.contains(at)).collect()

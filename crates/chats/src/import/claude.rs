@@ -23,7 +23,7 @@ pub(super) const SOURCE_FORMAT: Format = Format {
     name: "claude",
     label: "Claude.ai",
     is_conversation: |fields| {
-        fields.get("chat_messages").is_some()
+        fields.has("chat_messages")
             || is_design(fields)
             || projects::is_project(fields)
             || projects::is_memory(fields)
@@ -33,7 +33,7 @@ pub(super) const SOURCE_FORMAT: Format = Format {
         marks: &projects::MARKS,
         list: "conversations",
         read: |fields, branches, tally| {
-            if fields.get("chat_messages").is_some() || is_design(fields) {
+            if fields.has("chat_messages") || is_design(fields) {
                 return conversation(fields, branches, tally).map(Some);
             }
             let is_project = projects::is_project(fields);
@@ -121,9 +121,10 @@ impl<'a> Parents<'a> {
         let ids = turns.iter().enumerate();
         let by_id: HashMap<Cow<'_, str>, usize> =
             ids.filter_map(|(at, turn)| Some((turn.text("uuid")?, at))).collect();
-        let parent =
-            |turn: &ObjectFields<'_>| by_id.get(&turn.text("parent_message_uuid")?).copied();
-        let parents: Vec<Option<usize>> = turns.iter().map(parent).collect();
+        let parents: Vec<Option<usize>> = turns
+            .iter()
+            .map(|turn| by_id.get(&turn.text("parent_message_uuid")?).copied())
+            .collect();
         let firsts = turns.iter().zip(&parents).filter(|(_, parent)| parent.is_none());
         let named: HashSet<_> =
             firsts.filter_map(|(it, _)| it.text("parent_message_uuid")).collect();
@@ -172,7 +173,9 @@ fn message(
     at: usize,
     tally: &mut ImportTally,
 ) -> Result<Option<(Message, Vec<AttachedFile>)>, Damage> {
-    let (mut texts, mut cited, mut has_text) = (PartTexts::default(), Vec::new(), false);
+    let mut texts = PartTexts::default();
+    let mut cited = Vec::new();
+    let mut has_text = false;
     if let Some(content) = fields.get("content") {
         let content = content.value()?;
         // In a chat about a design, the content is an object with blocks or with a text.
@@ -276,10 +279,13 @@ fn artifact(block: &Value) -> Option<String> {
 
     let input = block.get("input").filter(|_| block.str("name") == "artifacts")?;
     let Value::Object(fields) = input else { return None };
-    let is_known = |name: &str| OTHERS.contains(&name) || ATTRIBUTES.iter().any(|it| it.1 == name);
     let is_whole = matches!(input.str("command"), "create" | "rewrite")
         && !["id", "content"].map(|name| input.str(name)).contains(&"")
-        && fields.iter().all(|(name, value)| matches!(value, Value::Null) || is_known(name));
+        && fields.iter().all(|(name, value)| {
+            matches!(value, Value::Null)
+                || OTHERS.contains(&name.as_str())
+                || ATTRIBUTES.iter().any(|it| it.1 == name)
+        });
     let attributes = ATTRIBUTES.map(|(attribute, name)| (attribute, input.str(name)));
     Artifact::written(&attributes, input.str("content")).filter(|_| is_whole)
 }

@@ -140,30 +140,28 @@ struct ClaudeCodeReader {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct OpenMessage {
     model_id: String,
-    /// The id of the message's first record.
     id: String,
-    /// Hashes of the ids of the message's records.
     records: Vec<u64>,
     /// Length and hash of the message's last block of text. A later record may hold a longer
     /// version.
     block: (usize, u64),
-    /// Whether the message repeats a message of another transcript.
     is_repeat: bool,
 }
 
 fn is_record(kind: &str, fields: &ObjectFields<'_>) -> bool {
-    let has = |name| fields.get(name).is_some();
     match kind {
         "user" | "assistant" => {
             // If a message contains a picture, perhaps only the fields before the picture were read.
-            let is_message = has("timestamp") || has("uuid") || has("sessionId");
-            has("message") && is_message || has("sessionId") && has("parentUuid")
+            let is_message =
+                fields.has("timestamp") || fields.has("uuid") || fields.has("sessionId");
+            fields.has("message") && is_message
+                || fields.has("sessionId") && fields.has("parentUuid")
         }
-        "summary" => has("summary"),
-        "file-history-snapshot" => has("snapshot"),
-        "system" | "progress" | "attachment" => has("uuid") || has("sessionId"),
+        "summary" => fields.has("summary"),
+        "file-history-snapshot" => fields.has("snapshot"),
+        "system" | "progress" | "attachment" => fields.has("uuid") || fields.has("sessionId"),
         "queue-operation" | "custom-title" | "ai-title" | "last-prompt" | "permission-mode"
-        | "agent-name" | "mode" => has("sessionId"),
+        | "agent-name" | "mode" => fields.has("sessionId"),
         _ => false,
     }
 }
@@ -209,12 +207,12 @@ impl RecordReader for ClaudeCodeReader {
     }
 
     fn at_end(&self, head: &Head, lines: u32) -> Vec<Message> {
-        let is_said = |text: &str| self.queued.contains(&hash_of_words("user", text));
-        let waiting = self.waiting.iter().filter(|(_, it)| is_typed(it) && !is_said(it));
-        let message = |(line, text): &(u32, String)| {
-            head.message(format!("/{line}#end"), "user", text.clone(), lines)
-        };
-        waiting.map(message).collect()
+        let waiting = self.waiting.iter().filter(|(_, text)| {
+            is_typed(text) && !self.queued.contains(&hash_of_words("user", text))
+        });
+        waiting
+            .map(|(line, text)| head.message(format!("/{line}#end"), "user", text.clone(), lines))
+            .collect()
     }
 
     fn save(&self) -> String {
@@ -363,7 +361,6 @@ impl SessionRecord<'_, '_> {
         Ok(())
     }
 
-    /// Reads what Claude Code attached to a prompt.
     fn attachment(&mut self) -> Result<(), Damage> {
         let attachment = self.fields.object("attachment")?;
         let kind = attachment.text("type").unwrap_or_default();
@@ -415,9 +412,9 @@ impl SessionRecord<'_, '_> {
         Ok(())
     }
 
-    /// Stores the session's data from the record.
     fn session(&mut self) {
-        let (fields, head) = (self.fields, &mut *self.head);
+        let fields = self.fields;
+        let head = &mut *self.head;
         let is_agent = fields.get("isSidechain").is_some_and(Raw::is_true);
         if head.session.is_none() && !self.reader.has_messages && is_agent {
             set_first(&mut head.agent, fields.text("agentId"));
@@ -468,7 +465,8 @@ impl SessionRecord<'_, '_> {
 
     /// Tracks the queue of prompts that wait while the model works.
     fn queue(&mut self) {
-        let (fields, reader) = (self.fields, &mut *self.reader);
+        let fields = self.fields;
+        let reader = &mut *self.reader;
         match fields.text("operation").unwrap_or_default().as_ref() {
             "enqueue" => {
                 let text = fields.text("content").unwrap_or_default().into_owned();
@@ -518,7 +516,6 @@ impl SessionRecord<'_, '_> {
         Ok(Content { id: self.id(), blocks, is_of_program: is_of_program(self.fields)? })
     }
 
-    /// Returns the id of the record's message.
     fn id(&self) -> String {
         let id = self.fields.text("uuid").filter(|uuid| !uuid.is_empty());
         id.map_or_else(|| format!("/{}", self.line), |id| id.into_owned())
@@ -537,8 +534,7 @@ impl SessionRecord<'_, '_> {
         if model.as_deref() == Some("<synthetic>")
             || self.fields.get("isApiErrorMessage").is_some_and(Raw::is_true)
         {
-            let is_filler = |block: &Value| FILLERS.contains(&shown(block).trim());
-            if !content.blocks.iter().all(is_filler) {
+            if !content.blocks.iter().all(|block| FILLERS.contains(&shown(block).trim())) {
                 self.others(content);
             }
             return Ok(());
@@ -654,7 +650,6 @@ impl SessionRecord<'_, '_> {
     }
 }
 
-/// A text of a record, with its role and its files.
 type TextOfBlocks = (&'static str, String, Vec<InlineFile>);
 
 /// Returns whether a block is the result of a tool, or a file that a tool read. Claude Code puts such blocks
@@ -667,8 +662,33 @@ fn is_of_tool(block: &Value) -> bool {
 /// own notes, only the blocks of tools count.
 fn texts_of(blocks: &[Value], is_summary: bool, is_note: bool) -> Vec<TextOfBlocks> {
     let mut texts: Vec<TextOfBlocks> = Vec::new();
-    let mut push = |role: &'static str, text: String, files: Vec<InlineFile>| match texts.last_mut()
-    {
+    for block in blocks {
+        let files = inline::files(block);
+        if block.str("type") == "tool_result" {
+            push_text(&mut texts, "tool", result(block), files);
+        } else if is_note {
+            if is_of_tool(block) {
+                push_text(&mut texts, "tool", shown(block), files);
+            }
+        } else if is_summary {
+            push_text(&mut texts, "system", typed(&shown(block)).1, files);
+        } else {
+            let text = shown(block);
+            push_text(&mut texts, "system", interruption(&text).to_owned(), Vec::new());
+            let (role, text) = typed(&text);
+            push_text(&mut texts, role, text, files);
+        }
+    }
+    texts
+}
+
+fn push_text(
+    texts: &mut Vec<TextOfBlocks>,
+    role: &'static str,
+    text: String,
+    files: Vec<InlineFile>,
+) {
+    match texts.last_mut() {
         _ if text.trim().is_empty() => {}
         Some((last, before, files_before)) if *last == role => {
             before.push_str(if role == "tool" { "\n\n" } else { "\n" });
@@ -676,25 +696,7 @@ fn texts_of(blocks: &[Value], is_summary: bool, is_note: bool) -> Vec<TextOfBloc
             files_before.extend(files);
         }
         _ => texts.push((role, text, files)),
-    };
-    for block in blocks {
-        let files = inline::files(block);
-        if block.str("type") == "tool_result" {
-            push("tool", result(block), files);
-        } else if is_note {
-            if is_of_tool(block) {
-                push("tool", shown(block), files);
-            }
-        } else if is_summary {
-            push("system", typed(&shown(block)).1, files);
-        } else {
-            let text = shown(block);
-            push("system", interruption(&text).to_owned(), Vec::new());
-            let (role, text) = typed(&text);
-            push(role, text, files);
-        }
     }
-    texts
 }
 
 /// Adds what Claude Code knows of a tool's result, if the result itself lacks it. `more` is Claude Code's own

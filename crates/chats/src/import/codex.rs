@@ -105,7 +105,6 @@ const KNOWN_BLOCKS: [&str; 13] = [
 /// The state of reading one transcript.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct CodexReader {
-    /// Recent messages without a second record so far.
     recent: VecDeque<RecentMessage>,
     /// Reasoning to put before the next answer, and the line of its record.
     reasoning: Vec<String>,
@@ -131,15 +130,17 @@ struct RecentMessage {
 
 /// Returns whether a record belongs to any version of this format.
 fn is_record(kind: &str, fields: &ObjectFields<'_>) -> bool {
-    let has = |name| fields.get(name).is_some();
     match kind {
         "session_meta" | "response_item" | "event_msg" | "turn_context" | "compacted" => {
             fields.get("payload").is_some_and(Raw::is_object)
         }
-        "message" => has("role") && fields.get("content").is_some_and(Raw::is_array),
-        "function_call" | "function_call_output" | "local_shell_call" => has("call_id"),
-        "reasoning" => has("summary") || has("encrypted_content"),
-        "" => has("record_type") || has("id") && has("timestamp") && has("instructions"),
+        "message" => fields.has("role") && fields.get("content").is_some_and(Raw::is_array),
+        "function_call" | "function_call_output" | "local_shell_call" => fields.has("call_id"),
+        "reasoning" => fields.has("summary") || fields.has("encrypted_content"),
+        "" => {
+            fields.has("record_type")
+                || fields.has("id") && fields.has("timestamp") && fields.has("instructions")
+        }
         _ => false,
     }
 }
@@ -174,12 +175,12 @@ impl RecordReader for CodexReader {
 
     fn at_end(&self, head: &Head, lines: u32) -> Vec<Message> {
         let line = self.reasoning_line.min(lines);
-        let message = || {
-            let text = format!("[thinking]\n{}", self.reasoning.join("\n\n"));
-            let message = head.message(format!("/{line}#end"), "assistant", text, lines);
-            Message { model: head.model.clone(), ..message }
-        };
-        (!self.reasoning.is_empty()).then(message).into_iter().collect()
+        if self.reasoning.is_empty() {
+            return Vec::new();
+        }
+        let text = format!("[thinking]\n{}", self.reasoning.join("\n\n"));
+        let message = head.message(format!("/{line}#end"), "assistant", text, lines);
+        vec![Message { model: head.model.clone(), ..message }]
     }
 
     fn save(&self) -> String {
@@ -197,8 +198,9 @@ impl CodexReader {
     /// Returns the message of the other kind that a record repeats. Otherwise remembers the record's message.
     fn first_of(&mut self, role: &str, text: &str, is_event: bool) -> Option<RecentMessage> {
         let hash = hash_of_words(role, text);
-        let other = |it: &RecentMessage| it.hash == hash && it.is_event != is_event;
-        if let Some(at) = self.recent.iter().position(other) {
+        if let Some(at) =
+            self.recent.iter().position(|it| it.hash == hash && it.is_event != is_event)
+        {
             return self.recent.remove(at);
         }
         let message = RecentMessage { hash, is_event, id: String::new(), has_files: false };
@@ -239,7 +241,7 @@ impl RolloutRecord<'_> {
                     self.message("system", text, Vec::new());
                 }
             }
-            "" if fields.get("record_type").is_some() => {}
+            "" if fields.has("record_type") => {}
             "" => self.meta(fields)?,
             _ if fields.get("payload").is_none() => self.item(fields)?,
             _ => self.unknown(&kind, &fields.object("payload")?, false)?,
@@ -249,7 +251,8 @@ impl RolloutRecord<'_> {
 
     /// Reads the header of a session. In a fork, the parent's header and records come after it.
     fn meta(&mut self, fields: &ObjectFields<'_>) -> Result<(), Damage> {
-        let (head, reader) = (&mut *self.head, &mut *self.reader);
+        let head = &mut *self.head;
+        let reader = &mut *self.reader;
         let id = fields.text("id").or_else(|| fields.text("session_id"));
         if std::mem::replace(&mut reader.has_meta, true) {
             if id.as_deref() != head.session.as_deref() {
@@ -316,7 +319,6 @@ impl RolloutRecord<'_> {
         Ok(())
     }
 
-    /// Reads a message of the user or the model.
     fn message_item(&mut self, fields: &ObjectFields<'_>) -> Result<(), Damage> {
         let content = value_of(fields, "content")?;
         let blocks = content.items();
@@ -345,7 +347,6 @@ impl RolloutRecord<'_> {
         Ok(())
     }
 
-    /// Reads an event that the user saw.
     fn event(&mut self, fields: &ObjectFields<'_>) -> Result<(), Damage> {
         match &*fields.text("type").unwrap_or_default() {
             "user_message" => {
@@ -469,7 +470,8 @@ impl RolloutRecord<'_> {
 
     /// Keeps reasoning for the next answer.
     fn reasoning(&mut self, text: &str) {
-        let (text, reader) = (text.trim(), &mut *self.reader);
+        let text = text.trim();
+        let reader = &mut *self.reader;
         let hash = derived_hash(&[text]);
         let waiting: usize = reader.reasoning.iter().map(String::len).sum();
         if text.is_empty() || reader.known_reasoning.contains(&hash) || waiting > MOST_REASONING {
@@ -500,9 +502,11 @@ impl RolloutRecord<'_> {
             // Reasoning before this message must not set the line of a later message.
             reader.reasoning_line = u32::MAX;
         }
-        let is_message = |event: &&TranscriptEvent| matches!(event, TranscriptEvent::Message(_));
-        let number = self.events.iter().filter(is_message).count() + 1;
-        let suffix = if number == 1 { String::new() } else { format!("#{number}") };
+        let messages = self.events.iter().filter(|it| matches!(it, TranscriptEvent::Message(_)));
+        let suffix = match messages.count() {
+            0 => String::new(),
+            before => format!("#{}", before + 1),
+        };
         let id = format!("/{}{suffix}", self.line);
         let model = self.head.model.clone().filter(|_| role == "assistant");
         let message = self.head.message(id.clone(), role, text, line);

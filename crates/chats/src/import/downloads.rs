@@ -32,18 +32,16 @@ pub(super) fn only_links(path: &Path) -> Option<Error> {
     Some(list.missing(&path).unwrap_or(Error::OnlyLinks { path, reason }))
 }
 
-/// Reads the manifests at a path, sorted by name.
 fn lists(path: &Path) -> Vec<(PathBuf, DownloadList)> {
     let mut paths = match fs::read_dir(path) {
         Ok(entries) => entries.flatten().map(|entry| entry.path()).collect(),
         Err(_) => vec![path.to_owned()],
     };
-    let is_small = |path: &PathBuf| {
-        fs::metadata(path).is_ok_and(|file| file.is_file() && file.len() <= LONGEST)
-    };
     paths.retain(|it| {
         let name = it.file_name().unwrap_or_default().to_string_lossy();
-        is_json(it) && (it == path || name.contains("manifest")) && is_small(it)
+        is_json(it)
+            && (it == path || name.contains("manifest"))
+            && fs::metadata(it).is_ok_and(|file| file.is_file() && file.len() <= LONGEST)
     });
     paths.sort();
     paths.into_iter().filter_map(|path| Some((path.clone(), DownloadList::read(&path)?))).collect()
@@ -62,10 +60,9 @@ fn names_beside(path: &Path) -> Vec<String> {
 fn is_among(names: &[String], name: &str) -> bool {
     let stem = name.strip_suffix(".zip").unwrap_or(name);
     let numbered = format!("{stem} (");
-    let is_it = |it: &String| {
-        it == name || it == stem || it.starts_with(&numbered) && it.ends_with(").zip")
-    };
-    names.iter().any(is_it)
+    names
+        .iter()
+        .any(|it| it == name || it == stem || it.starts_with(&numbered) && it.ends_with(").zip"))
 }
 
 /// Returns whether a zip or another file is in its folder, perhaps unpacked.
@@ -84,12 +81,14 @@ impl DownloadList {
         let bytes = fs::read(path).ok()?;
         let list = Raw::new(&bytes).value().ok()?;
         let items = list.get("data_files").map(Value::items)?;
-        let name = |item: &Value| {
-            let name = item.str("filename");
-            let is_needed = !UNNEEDED.contains(&item.str("category"));
-            name.ends_with(".zip").then(|| (name.to_owned(), is_needed))
-        };
-        let names: Vec<_> = items.iter().filter_map(name).collect();
+        let names: Vec<_> = items
+            .iter()
+            .filter_map(|item| {
+                let name = item.str("filename");
+                let is_needed = !UNNEEDED.contains(&item.str("category"));
+                name.ends_with(".zip").then(|| (name.to_owned(), is_needed))
+            })
+            .collect();
         (!names.is_empty()).then_some(DownloadList { names })
     }
 
@@ -101,19 +100,17 @@ impl DownloadList {
         if !missing.iter().any(|(_, is_needed)| *is_needed) {
             return None;
         }
-        let named = |names: &[&(String, bool)]| {
-            names.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ")
-        };
-        let here = match here.len() {
-            0 => "none of them is here yet".to_owned(),
-            _ => format!("here already: {}", named(&here)),
+        let [here, missing] = [here, missing]
+            .map(|zips| zips.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", "));
+        let here = match &*here {
+            "" => "none of them is here yet".to_owned(),
+            here => format!("here already: {here}"),
         };
         let reason = format!(
             "a file that only lists the {} zips of an export of Claude.ai, with a link to each; {here}; \
-             to be downloaded with the links in it (`export_url`), each of which works once: {}; then \
+             to be downloaded with the links in it (`export_url`), each of which works once: {missing}; then \
              import the folder with the zips",
-            self.names.len(),
-            named(&missing)
+            self.names.len()
         );
         Some(Error::OnlyLinks { path: path.to_owned(), reason })
     }

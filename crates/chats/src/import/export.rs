@@ -39,12 +39,12 @@ const WRITTEN_BY_EXPORT: &str = ".verbatim-export.json";
 impl Export {
     /// Finds the files of the export at `path`: a zip, a folder or a JSON file.
     pub fn open(path: &Path) -> Result<Export, Error> {
-        Ok(Export { path: path.to_owned(), package: Package::open(path)? })
+        Ok(Export { path: path.to_owned(), package: Package::open(path, true)? })
     }
 
     /// Works like [`Export::open`], but faster: does not unpack zips inside a zip.
     pub fn open_outer(path: &Path) -> Result<Export, Error> {
-        Ok(Export { path: path.to_owned(), package: Package::open_outer(path)? })
+        Ok(Export { path: path.to_owned(), package: Package::open(path, false)? })
     }
 
     /// Returns the total size of the JSON files in bytes.
@@ -56,10 +56,11 @@ impl Export {
     /// the usual names for conversations come first.
     pub fn format(&mut self, most: usize) -> Option<&'static Format> {
         let files = self.package.files();
-        let is_usual = |at: &usize| files[*at].name.contains("conversations");
-        let (usual, others): (Vec<usize>, Vec<usize>) = (0..files.len()).partition(is_usual);
+        let (usual, others): (Vec<usize>, Vec<usize>) =
+            (0..files.len()).partition(|at| files[*at].name.contains("conversations"));
         let format = usual.into_iter().chain(others).take(most).find_map(|at| {
-            let (name, mut start) = (self.package.files()[at].name.clone(), Vec::new());
+            let name = self.package.files()[at].name.clone();
+            let mut start = Vec::new();
             let mut reader = self.package.reader(at).ok()?;
             transcript::read_start(&mut reader, &name, BYTES_LOOKED_AT, &mut start).ok()?;
             file::detect_format(&start)
@@ -87,8 +88,10 @@ impl Export {
         progress: &dyn Fn(u64),
         sink: &mut dyn FnMut(&'static Format, Conversation) -> Result<(), E>,
     ) -> Result<(), E> {
-        let (before, before_left_out) = (tally.conversations, tally.left_out.clone());
-        let (mut is_recognised, mut is_blank) = (false, false);
+        let before = tally.conversations;
+        let before_left_out = tally.left_out.clone();
+        let mut is_recognised = false;
+        let mut is_blank = false;
         let mut first_failure = None;
         let mut unreadable = Vec::new();
         tally.damaged.extend(self.package.refused().iter().cloned());
@@ -106,7 +109,8 @@ impl Export {
             };
         for at in 0..self.package.files().len() {
             let file = &self.package.files()[at];
-            let (name, is_empty) = (file.name.clone(), file.size == 0);
+            let name = file.name.clone();
+            let is_empty = file.size == 0;
             if beside::is_no_transcript(&self.path_of(&name)) {
                 continue;
             }

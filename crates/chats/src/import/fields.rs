@@ -16,8 +16,10 @@ pub(super) fn time(raw: Raw<'_>) -> Option<Instant> {
 
 /// Returns the first of these fields that is not blank.
 pub(super) fn own_id(fields: &ObjectFields<'_>, names: [&str; 3]) -> Option<String> {
-    let text = |name| fields.text(name).filter(|id| !id.trim().is_empty());
-    names.into_iter().find_map(text).map(Cow::into_owned)
+    names
+        .into_iter()
+        .find_map(|name| fields.text(name).filter(|id| !id.trim().is_empty()))
+        .map(Cow::into_owned)
 }
 
 /// The name of a file that has none.
@@ -38,10 +40,11 @@ pub(super) fn names(list: Raw<'_>, fields: &[&str]) -> Result<Vec<String>, Damag
 /// Returns a message's text with a line for each of its files that the text does not name.
 pub(super) fn with_files(mut text: String, names: &[String]) -> String {
     let is_only_files = text.trim().is_empty();
-    let is_wanted =
-        |name: &&String| is_only_files || name.as_str() != UNNAMED && !text.contains(name.as_str());
-    let lines: Vec<String> =
-        names.iter().filter(is_wanted).map(|name| format!("[file: {name}]")).collect();
+    let lines: Vec<String> = names
+        .iter()
+        .filter(|name| is_only_files || name.as_str() != UNNAMED && !text.contains(name.as_str()))
+        .map(|name| format!("[file: {name}]"))
+        .collect();
     if !lines.is_empty() {
         let before = if is_only_files { "" } else { text.trim_end() };
         text = joined("\n\n", &[before, &lines.join("\n")]);
@@ -83,7 +86,6 @@ pub(super) fn push_within<T>(queue: &mut VecDeque<T>, item: T, most: usize) {
     }
 }
 
-/// Returns a hash of some texts for an id.
 pub(super) fn derived_hash(texts: &[&str]) -> u64 {
     let mut hash = Fnv1a::default();
     for text in texts {

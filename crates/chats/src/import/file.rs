@@ -121,7 +121,8 @@ impl<'a> ExportFile<'a> {
         sink: ConversationSink<'_, E>,
     ) -> Result<(), E> {
         let mut scanner = Scanner::new(input, formats::field_names());
-        let (mut ordinal, mut known) = (0, 0);
+        let mut ordinal = 0;
+        let mut known = 0;
         let mut is_cut = false;
         let before = self.tally.conversations;
         let mut brackets = Brackets::default();
@@ -168,8 +169,7 @@ impl<'a> ExportFile<'a> {
                 }
                 Ok((format, Some(conversation))) => {
                     self.recognise();
-                    let is_utf8 = || str::from_utf8(bytes).is_ok();
-                    self.hand_over(format, conversation, &is_utf8, sink)?;
+                    self.hand_over(format, conversation, &|| str::from_utf8(bytes).is_ok(), sink)?;
                     continue;
                 }
                 Err(reason) => reason,

@@ -133,14 +133,12 @@ pub(super) fn transcript_phrase(program: &str) -> String {
     format!("a transcript of {program}, which is not read yet")
 }
 
-/// Describes a file by its name.
 pub(super) fn describe_by_name(name: &str) -> Option<String> {
     let name = Path::new(name).file_name()?.to_string_lossy().to_lowercase();
     let (_, program) = BY_NAME.iter().find(|(start, _)| name.starts_with(start))?;
     Some(format!("conversations of {program}, whose files are not read yet"))
 }
 
-/// Describes an SQLite database by its name.
 pub(super) fn database(path: &Path) -> Option<&'static str> {
     let name = path.file_name()?.to_string_lossy().to_lowercase();
     DATABASES.iter().find(|(start, _)| name.starts_with(start)).map(|(_, what)| *what)

@@ -14,7 +14,6 @@ use verbatim_base::model::{Conversation, Message};
 /// A format of conversations.
 #[derive(Debug)]
 pub struct Format {
-    /// The name of the format in databases.
     pub(super) name: &'static str,
     pub(super) label: &'static str,
     /// Returns whether a JSON object with these fields is a conversation in this format.

@@ -5,7 +5,7 @@ use memchr::memmem;
 use super::{
     chatgpt, claude, claude_code, codex, foreign,
     format::{FileLayout, Format, ObjectFormat, TranscriptFormat},
-    json::{ObjectFields, Value},
+    json::ObjectFields,
     scan::FieldNames,
     tally::Reason,
 };
@@ -24,11 +24,15 @@ pub(super) fn of_conversation(fields: &ObjectFields<'_>) -> Option<&'static Form
 
 /// Returns the format of a conversation that is too damaged to be parsed.
 pub(super) fn detect_damaged(bytes: &[u8]) -> Option<&'static Format> {
-    let has = |name: &str| memmem::find(bytes, format!("\"{name}\"").as_bytes()).is_some();
-    let is_marked =
-        |object: &ObjectFormat| object.marks.iter().any(|names| names.iter().all(|name| has(name)));
-    let is_one = |object: &ObjectFormat| has(object.messages) || is_marked(object);
-    objects().find(|(_, object)| is_one(object)).map(|(format, _)| format)
+    let found = objects().find(|(_, object)| {
+        has_name(bytes, object.messages)
+            || object.marks.iter().any(|names| names.iter().all(|name| has_name(bytes, name)))
+    });
+    found.map(|(format, _)| format)
+}
+
+fn has_name(bytes: &[u8], name: &str) -> bool {
+    memmem::find(bytes, format!("\"{name}\"").as_bytes()).is_some()
 }
 
 pub(super) fn field_names() -> FieldNames {
@@ -43,14 +47,11 @@ pub(super) fn unknown_format() -> Reason {
 }
 
 pub(super) fn searched_formats() -> String {
-    let labels = |are_transcripts| {
-        let formats = ALL.into_iter().filter(|format| format.is_transcript() == are_transcripts);
-        formats.map(|format| format.label).collect::<Vec<_>>().join(" and ")
-    };
+    let (transcripts, chats): (Vec<_>, Vec<_>) = ALL.into_iter().partition(|it| it.is_transcript());
+    let [chats, transcripts] = [chats, transcripts]
+        .map(|formats| formats.iter().map(|format| format.label).collect::<Vec<_>>().join(" and "));
     format!(
-        "looked for conversations of {} in .json files, and for transcripts of {} in .jsonl files",
-        labels(false),
-        labels(true)
+        "looked for conversations of {chats} in .json files, and for transcripts of {transcripts} in .jsonl files"
     )
 }
 
@@ -64,12 +65,13 @@ pub(super) fn detect_record(
 
 /// Describes an object that is not a readable conversation, but a known part of an export.
 pub(super) fn describe_known_part(fields: &ObjectFields<'_>) -> Option<String> {
-    let has = |names: &[&str]| names.iter().all(|name| fields.get(name).is_some());
     if fields.get("chats").and_then(|it| it.items().ok()).is_some_and(|it| !it.is_empty()) {
         Some("group chats of ChatGPT, which are not read yet".to_owned())
-    } else if has(&["title", "content", "type", "created_at"]) {
+    } else if ["title", "content", "type", "created_at"].iter().all(|name| fields.has(name)) {
         Some("documents of ChatGPT's canvas, as they are now".to_owned())
-    } else if has(&["rating", "message_id"]) && !fields.text("text").unwrap_or_default().is_empty()
+    } else if fields.has("rating")
+        && fields.has("message_id")
+        && !fields.text("text").unwrap_or_default().is_empty()
     {
         Some("comments on ChatGPT's answers".to_owned())
     } else {
@@ -80,13 +82,14 @@ pub(super) fn describe_known_part(fields: &ObjectFields<'_>) -> Option<String> {
 /// Describes a file that lists the downloads of an export, and names the downloads with the chats.
 fn listed_downloads(fields: &ObjectFields<'_>) -> Option<String> {
     let list = fields.get("data_files").or_else(|| fields.get("files"))?.value().ok()?;
-    let name = |item: &Value| {
-        let names = ["filename", "name"].map(|field| item.str(field));
-        names.into_iter().find(|name| name.ends_with(".zip")).map(str::to_owned)
-    };
-    let is_chat = |item: &&Value| item.str("category").contains("conversation");
-    let mut names: Vec<String> = list.items().iter().filter(is_chat).filter_map(name).collect();
-    names.extend(list.items().iter().filter_map(name).filter(|it| it.contains("conversation")));
+    let mut names: Vec<&str> = Vec::new();
+    for item in list.items() {
+        let zips = [item.str("filename"), item.str("name")];
+        let Some(name) = zips.into_iter().find(|name| name.ends_with(".zip")) else { continue };
+        if item.str("category").contains("conversation") || name.contains("conversation") {
+            names.push(name);
+        }
+    }
     names.dedup();
     let first = names.first()?;
     let more = match names.len() - 1 {

@@ -9,7 +9,7 @@ use std::{
 use super::{
     Error, downloads,
     export::Export,
-    format::{FileLayout, Format},
+    format::FileLayout,
     package::{self, is_json, is_named_as_conversations, is_zip},
 };
 
@@ -32,15 +32,17 @@ pub struct FoundExport {
 /// in folders. Does not search deeper folders. Also returns the errors of unreadable zips, because these may
 /// be exports, and of manifests whose zips are missing; and a line for each zip with another part of an export.
 pub fn exports_in(folder: &Path) -> io::Result<(Vec<FoundExport>, Vec<Error>, Vec<String>)> {
-    let (mut found, mut failures, mut left_out) = (Vec::new(), Vec::new(), Vec::new());
+    let mut found = Vec::new();
+    let mut failures = Vec::new();
+    let mut left_out = Vec::new();
     for path in fs::read_dir(folder)?.flatten().map(|entry| entry.path()) {
         let Ok(metadata) = fs::metadata(&path) else { continue };
         let is_zip = metadata.is_file() && is_zip(&path.to_string_lossy());
-        let looked_at = match metadata.is_dir() {
-            true => first_json(&path),
+        let looked_at = if metadata.is_dir() {
+            first_json(&path)
+        } else {
             // Opening a file that is not a regular file may block forever.
-            false if is_zip || metadata.is_file() && is_json(&path) => Some(path.clone()),
-            false => None,
+            (is_zip || metadata.is_file() && is_json(&path)).then(|| path.clone())
         };
         let Some(looked_at) = looked_at else { continue };
         let format = match Export::open_outer(&looked_at) {
@@ -55,13 +57,17 @@ pub fn exports_in(folder: &Path) -> io::Result<(Vec<FoundExport>, Vec<Error>, Ve
                 None
             }
         };
-        let is_chat = |format: &&Format| matches!(format.layout, FileLayout::Object(_));
-        let Some(format) = format.filter(is_chat) else { continue };
-        let bytes = match metadata.is_dir() {
-            true => Export::open_outer(&path).map_or(0, |export| export.size()),
-            false => metadata.len(),
+        let Some(format) = format.filter(|format| matches!(format.layout, FileLayout::Object(_)))
+        else {
+            continue;
         };
-        let (service, modified) = (format.label, metadata.modified().ok());
+        let bytes = if metadata.is_dir() {
+            Export::open_outer(&path).map_or(0, |export| export.size())
+        } else {
+            metadata.len()
+        };
+        let service = format.label;
+        let modified = metadata.modified().ok();
         found.push(FoundExport { path, service, bytes, modified });
     }
     found.sort_by(|a, b| b.modified.cmp(&a.modified).then_with(|| a.path.cmp(&b.path)));
@@ -104,11 +110,14 @@ pub fn expanded(path: &Path) -> ExpandedPath {
     let (mut exports, others): (Vec<PathBuf>, Vec<PathBuf>) =
         zips.partition(|zip| may_have_chats(zip));
     exports.sort();
-    let part = |zip: &PathBuf| Some(line_of(zip, Export::open_outer(zip).ok()?.part_left_out()?));
-    let mut left_out: Vec<String> = others.iter().filter_map(part).collect();
+    let mut left_out: Vec<String> = others
+        .iter()
+        .filter_map(|zip| Some(line_of(zip, Export::open_outer(zip).ok()?.part_left_out()?)))
+        .collect();
     left_out.sort();
-    let has_chats = || Export::open_outer(path).is_ok_and(|mut it| it.format(usize::MAX).is_some());
-    if exports.is_empty() || has_chats() {
+    if exports.is_empty()
+        || Export::open_outer(path).is_ok_and(|mut export| export.format(usize::MAX).is_some())
+    {
         exports.push(path.to_owned());
     }
     ExpandedPath { exports, foreign_zips: others.len() - left_out.len(), left_out }

@@ -4,7 +4,6 @@ use super::json::Value;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct InlineFile {
-    /// The name of the file in the block; may be empty.
     pub(super) name: String,
     pub(super) base64: String,
 }
@@ -36,8 +35,10 @@ pub(super) fn files(block: &Value) -> Vec<InlineFile> {
     };
     let url = block.get("image_url").map(|url| url.as_str().unwrap_or_else(|| url.str("url")));
     let file = [url, Some(base64)].into_iter().flatten().find_map(|text| {
-        let plain = || InlineFile { name: String::new(), base64: base64.to_owned() };
-        InlineFile::from_data_url(text).or_else(|| (!base64.is_empty()).then(plain))
+        InlineFile::from_data_url(text).or_else(|| {
+            (!base64.is_empty())
+                .then(|| InlineFile { name: String::new(), base64: base64.to_owned() })
+        })
     });
     match file {
         Some(file) => {

@@ -250,6 +250,10 @@ impl<'a> ObjectFields<'a> {
         self.0.iter().rev().find(|(key, _)| key == name).map(|(_, raw)| *raw)
     }
 
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.get(name).is_some()
+    }
+
     /// Returns the text of the field with this name; see [`Raw::text`].
     pub(super) fn text(&self, name: &str) -> Option<Cow<'a, str>> {
         self.get(name)?.text()
@@ -384,7 +388,6 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Reads the value at the position.
     fn value(&mut self) -> Result<Raw<'a>, Damage> {
         let first = self.next_token();
         let start = self.at;
@@ -437,7 +440,8 @@ impl<'a> Parser<'a> {
 
 /// Returns the strings in a value of any depth; a string in a field is in an object with only that field.
 fn texts_in(bytes: &[u8]) -> Vec<Value> {
-    let (mut texts, mut at) = (Vec::new(), 0);
+    let mut texts = Vec::new();
+    let mut at = 0;
     let mut field = None;
     while let Some(start) = memchr(b'"', &bytes[at..]).map(|found| at + found + 1) {
         let Some(end) = string_end(bytes, start) else { break };

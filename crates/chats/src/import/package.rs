@@ -6,7 +6,6 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
-    ffi::OsStr,
     fs::{self, File},
     io::{self, BufReader, Read, Seek, SeekFrom},
     path::{Path, PathBuf},
@@ -72,7 +71,6 @@ pub(super) struct Package {
 
 #[derive(Debug)]
 pub(super) struct PackagedFile {
-    /// The name for reports.
     pub(super) name: String,
     pub(super) size: u64,
     location: Location,
@@ -104,34 +102,25 @@ enum Location {
 type InnerZip = (usize, String, u64);
 
 impl Package {
-    /// Lists the JSON files of the zip, the folder or the file at `path`.
-    pub(super) fn open(path: &Path) -> Result<Package, Error> {
-        Package::collect_files(path, true)
-    }
-
-    /// Works like [`Package::open`], but does not open zips inside a zip.
-    pub(super) fn open_outer(path: &Path) -> Result<Package, Error> {
-        Package::collect_files(path, false)
-    }
-
-    fn collect_files(path: &Path, with_inner: bool) -> Result<Package, Error> {
-        let failed = |source| Error::Open { path: path.to_owned(), source };
-        let metadata = fs::metadata(path).map_err(failed)?;
+    /// Lists the JSON files of the zip, the folder or the file at `path`. `with_inner` tells whether to open zips
+    /// inside a zip.
+    pub(super) fn open(path: &Path, with_inner: bool) -> Result<Package, Error> {
+        let metadata = fs::metadata(path).map_err(open_error(path))?;
         if metadata.is_dir() {
             let mut package = Package::empty("the folder");
-            let root = dunce::canonicalize(path).map_err(failed)?;
-            package.walk(&root, &root, MAX_FOLDER_DEPTH).map_err(failed)?;
+            let root = dunce::canonicalize(path).map_err(open_error(path))?;
+            package.walk(&root, &root, MAX_FOLDER_DEPTH).map_err(open_error(path))?;
             package.sort();
             package.name_missing_parts();
             return Ok(package);
         }
         if !metadata.is_file() {
             let reason = "it is not a file; save the export as a file and import that";
-            return Err(failed(io::Error::other(reason)));
+            return Err(open_error(path)(io::Error::other(reason)));
         }
-        let file = File::open(path).map_err(failed)?;
+        let file = File::open(path).map_err(open_error(path))?;
         let mut magic = Vec::new();
-        (&file).take(4).read_to_end(&mut magic).map_err(failed)?;
+        (&file).take(4).read_to_end(&mut magic).map_err(open_error(path))?;
         if matches!(magic[..], [b'P', b'K', 3, 4] | [b'P', b'K', 5, 6]) {
             return Package::open_zip(path, file, with_inner);
         }
@@ -160,18 +149,13 @@ impl Package {
     }
 
     fn open_zip(path: &Path, file: File, with_inner: bool) -> Result<Package, Error> {
-        let damaged = |error: ZipError| Error::Zip {
-            path: path.to_owned(),
-            reason: zip_error_reason(&error),
-        };
-        let failed = |source| Error::Open { path: path.to_owned(), source };
-        let length = file.metadata().map_err(failed)?.len();
-        let mut zip = ZipArchive::new(file).map_err(damaged)?;
-        let directory = File::open(path).map_err(failed)?;
+        let length = file.metadata().map_err(open_error(path))?.len();
+        let mut zip = ZipArchive::new(file).map_err(zip_error(path))?;
+        let directory = File::open(path).map_err(open_error(path))?;
         let mut refused =
-            repeated_names(directory, zip.central_directory_start()).map_err(failed)?;
+            repeated_names(directory, zip.central_directory_start()).map_err(open_error(path))?;
         let mut package = Package::empty("the zip");
-        let inner = package.list(&mut zip, "").map_err(damaged)?;
+        let inner = package.list(&mut zip, "").map_err(zip_error(path))?;
         refused.append(&mut package.refused);
         package.refused = refused;
         package.zips.push(zip);
@@ -229,7 +213,8 @@ impl Package {
             self.refused.push(format!("{more} more zips in the zip were not read"));
         }
         for (at, name, size) in inner.into_iter().take(MAX_INNER_ZIPS) {
-            let (files, others) = (self.files.len(), self.others.len());
+            let files = self.files.len();
+            let others = self.others.len();
             if let Err(reason) = self.open_one(at, &name, size, length) {
                 self.files.truncate(files);
                 self.others.truncate(others);
@@ -240,21 +225,17 @@ impl Package {
 
     /// Adds the JSON files of one zip in the first zip. `length` is the length of the first zip.
     fn open_one(&mut self, at: usize, name: &str, size: u64, length: u64) -> Result<(), String> {
-        let bomb = |unpacked: u64, length| match is_bomb(unpacked, length) {
-            true => Err(format!(
-                "refused: unpacks to {} MB, more than {RATIO} times its size, which no export does",
-                unpacked / 1_000_000
-            )),
-            false => Ok(()),
-        };
-        bomb(size, length)?;
+        refuse_bomb(size, length)?;
         let before = self.files.len();
         let deeper = self.unpack_inner(at, name, size);
         let (zip, deeper) = deeper.map_err(|error| format!("cannot be read: {error}"))?;
-        bomb(total_size(&self.files[before..]), size)?;
+        refuse_bomb(total_size(&self.files[before..]), size)?;
         self.zips.push(zip);
-        let line = |(_, name, _)| format!("{name}: a zip that is nested so deeply is not read");
-        self.refused.extend(deeper.into_iter().map(line));
+        self.refused.extend(
+            deeper
+                .into_iter()
+                .map(|(_, name, _)| format!("{name}: a zip that is nested so deeply is not read")),
+        );
         Ok(())
     }
 
@@ -290,7 +271,8 @@ impl Package {
             let mut stream = zip.by_index(*at).ok()?.take(most);
             // The loop ends at the first file that is incomplete.
             while let Ok(Some(entry)) = read_zipfile_from_stream(&mut stream) {
-                let (is_wanted, mut start) = (is_part_of_export(entry.name()), Vec::new());
+                let is_wanted = is_part_of_export(entry.name());
+                let mut start = Vec::new();
                 let is_whole = entry.take(most).read_to_end(&mut start).is_ok();
                 let found = Some(start).filter(|_| is_wanted).and_then(|start| look(&start));
                 if found.is_some() || !is_whole {
@@ -356,7 +338,8 @@ impl Package {
     fn sort(&mut self) {
         let keys: Vec<_> = (0..self.files.len())
             .map(|at| {
-                let (name, size) = (self.files[at].name.clone(), self.files[at].size);
+                let name = self.files[at].name.clone();
+                let size = self.files[at].size;
                 if !compressed::is_named_as_transcript(Path::new(&name)) {
                     return (number_aware(&name), None);
                 }
@@ -389,7 +372,8 @@ impl Package {
     fn listed_but_missing(&mut self) -> BTreeSet<String> {
         let mut missing = BTreeSet::new();
         for at in 0..self.files.len() {
-            let (manifest, mut bytes) = (self.files[at].name.clone(), Vec::new());
+            let manifest = self.files[at].name.clone();
+            let mut bytes = Vec::new();
             let name = last_part(&manifest);
             let is_read = MANIFESTS.contains(&&*name)
                 && self.files[at].size <= LONGEST_MANIFEST
@@ -398,9 +382,13 @@ impl Package {
             let mut paths = Vec::new();
             paths_in(&list, &mut paths);
             let folder = &manifest[..manifest.len() - name.len()];
-            let is_here = |path: &str| self.files.iter().any(|file| is_at(&file.name, path));
-            let lost = paths.into_iter().filter(|it| is_named_as_conversations(it) && !is_here(it));
-            missing.extend(lost.map(|path| format!("{folder}{path}")));
+            for path in paths {
+                if is_named_as_conversations(path)
+                    && !self.files.iter().any(|file| is_at(&file.name, path))
+                {
+                    missing.insert(format!("{folder}{path}"));
+                }
+            }
         }
         missing
     }
@@ -432,10 +420,11 @@ impl Package {
             return None;
         }
         let first = self.others.partition_point(|file| file.name.as_str() < id);
-        let begin = self.others[first..].iter().take_while(|file| file.name.starts_with(id));
-        let is_whole = |name: &str| !name[id.len()..].starts_with(|c: char| c.is_alphanumeric());
-        let found = begin.into_iter().find(|file| is_whole(&file.name))?;
-        let (name, location) = (found.name.clone(), found.location.clone());
+        let mut begin = self.others[first..].iter().take_while(|file| file.name.starts_with(id));
+        let found =
+            begin.find(|file| !file.name[id.len()..].starts_with(|c: char| c.is_alphanumeric()))?;
+        let name = found.name.clone();
+        let location = found.location.clone();
         let size = match &location {
             Location::Path(path) => fs::metadata(path).map_or(0, |metadata| metadata.len()),
             Location::Entry(zip, entry) => {
@@ -506,7 +495,8 @@ impl Package {
     /// Opens a file; the error is a sentence about the file.
     pub(super) fn reader(&mut self, at: usize) -> Result<Box<dyn Read + '_>, String> {
         let file = &self.files[at];
-        let (location, size) = (file.location.clone(), file.size);
+        let location = file.location.clone();
+        let size = file.size;
         let is_compressed = compressed::plain(Path::new(&file.name)).is_some();
         let input = self.open_at(&location, size)?;
         Ok(if is_compressed { Box::new(compressed::unpacked(input)) } else { input })
@@ -531,6 +521,14 @@ impl Package {
             Location::Path(path) => Box::new(File::open(path).map_err(|error| error.to_string())?),
         })
     }
+}
+
+fn open_error(path: &Path) -> impl FnOnce(io::Error) -> Error + '_ {
+    |source| Error::Open { path: path.to_owned(), source }
+}
+
+fn zip_error(path: &Path) -> impl FnOnce(ZipError) -> Error + '_ {
+    |error| Error::Zip { path: path.to_owned(), reason: zip_error_reason(&error) }
 }
 
 /// A reader that fails if a file is longer than the zip says.
@@ -607,10 +605,20 @@ fn is_bomb(unpacked: u64, length: u64) -> bool {
     unpacked > HARMLESS && unpacked > length.saturating_mul(RATIO)
 }
 
+fn refuse_bomb(unpacked: u64, length: u64) -> Result<(), String> {
+    if !is_bomb(unpacked, length) {
+        return Ok(());
+    }
+    let megabytes = unpacked / 1_000_000;
+    Err(format!(
+        "refused: unpacks to {megabytes} MB, more than {RATIO} times its size, which no export does"
+    ))
+}
+
 /// Returns whether the name of a file ends with one of these extensions, in either case.
 fn ends_with(path: &Path, extensions: &[&str]) -> bool {
-    let is_one = |it: &OsStr| extensions.iter().any(|extension| it.eq_ignore_ascii_case(extension));
-    path.extension().is_some_and(is_one)
+    path.extension()
+        .is_some_and(|it| extensions.iter().any(|extension| it.eq_ignore_ascii_case(extension)))
 }
 
 fn total_size(files: &[PackagedFile]) -> u64 {

@@ -67,9 +67,9 @@ pub fn is_repeat<H: History>(
     if !message.id.starts_with('/') {
         return Ok(!history.record(named)?);
     }
-    let (transcript, fingerprint) = (reader.id(), unnamed);
-    let place = history.record_next(&transcript, fingerprint)?;
-    Ok(!history.has_begun() && history.is_at(&transcript, reader.parent(), place, fingerprint)?)
+    let transcript = reader.id();
+    let place = history.record_next(&transcript, unnamed)?;
+    Ok(!history.has_begun() && history.is_at(&transcript, reader.parent(), place, unnamed)?)
 }
 
 /// Returns a unique id for the conversation of a transcript.
@@ -113,8 +113,9 @@ impl ReadingOrder {
         // If reading fails, the key is made from the bytes before the failure.
         content.map(|content| content.take(START).read_to_end(&mut start));
         let time = first_time(&start);
-        let is_named = |name| first_value(&start, name).is_some_and(|it| !it.starts_with(b"null"));
-        let is_fork = FORK_FIELDS.into_iter().any(is_named);
+        let is_fork = FORK_FIELDS
+            .into_iter()
+            .any(|name| first_value(&start, name).is_some_and(|it| !it.starts_with(b"null")));
         ReadingOrder {
             has_no_time: time.is_none(),
             time: time.unwrap_or_default(),

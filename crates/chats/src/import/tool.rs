@@ -28,7 +28,9 @@ const PATCH_PROGRAM: &str = "apply_patch";
 pub fn named_files(text: &str) -> impl Iterator<Item = &str> {
     // Whether the line is in an argument of one line, whether it may be the first line of a patch, and
     // whether it is in a patch.
-    let (mut is_argument, mut may_be_patch, mut is_patch) = (false, false, false);
+    let mut is_argument = false;
+    let mut may_be_patch = false;
+    let mut is_patch = false;
     let lines = text.lines().skip_while(|line| called_by(line).is_none());
     lines.filter_map(move |line| {
         if called_by(line).is_some() {
@@ -39,11 +41,11 @@ pub fn named_files(text: &str) -> impl Iterator<Item = &str> {
         let has_more_lines = line.strip_suffix(':').is_some_and(|name| !name.contains([' ', ':']));
         may_be_patch = is_argument && has_more_lines || line.contains(PATCH_PROGRAM);
         is_argument &= !has_more_lines && !line.is_empty();
-        let is_wanted = |start: &&&str| match start.starts_with("*** ") {
-            true => is_patch,
-            false => is_argument && !is_patch,
-        };
-        FILES.iter().filter(is_wanted).find_map(|start| line.strip_prefix(start))
+        FILES.iter().find_map(|start| {
+            let is_wanted =
+                if start.starts_with("*** ") { is_patch } else { is_argument && !is_patch };
+            if is_wanted { line.strip_prefix(start) } else { None }
+        })
     })
 }
 

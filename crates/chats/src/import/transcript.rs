@@ -30,7 +30,6 @@ use super::{
 use verbatim_base::model::{Message, Origin};
 use verbatim_text::screen;
 
-/// The number of bytes that are read at once.
 const CHUNK: u64 = 256 << 10;
 
 /// The maximum length of a line in bytes. Real lines stay below 50 MB, even with pictures.
@@ -53,7 +52,6 @@ pub struct TranscriptReader {
 /// The place up to which a transcript was read, and the head of the transcript.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Position {
-    /// The file's name without its ending.
     stem: String,
     /// The number of lines so far that are not blank.
     lines: u32,
@@ -208,23 +206,25 @@ impl TranscriptReader {
     /// Returns the origin of the conversation. `file` is the path of the transcript.
     pub fn origin(&self, file: &Path) -> Origin {
         let head = &self.position.head;
-        let folder_name = || {
+        let transcript = self.format().and_then(Format::transcript);
+        let has_project_folders = transcript.is_some_and(|it| it.has_project_folders);
+        let project = if beside::is_of_cowork(file) {
+            Some(beside::COWORK.to_owned())
+        } else if let Some(project) = head.folder.as_deref().and_then(project) {
+            Some(project.to_owned())
+        } else if has_project_folders {
             let mut folders = file.ancestors().skip(1).filter_map(Path::file_name);
             let folder =
                 folders.find(|name| *name != "subagents" && !is_uuid(&name.to_string_lossy()));
             folder.map(|name| name.to_string_lossy().into_owned())
-        };
-        let transcript = self.format().and_then(Format::transcript);
-        let has_project_folders = transcript.is_some_and(|it| it.has_project_folders);
-        let project = match beside::is_of_cowork(file) {
-            true => Some(beside::COWORK.to_owned()),
-            false => head.folder.as_deref().and_then(project).map(str::to_owned),
+        } else {
+            None
         };
         Origin {
             file: Some(file.to_string_lossy().into_owned()),
             // An agent belongs to the session that started it.
             session: head.spawner.clone().or(head.session.clone()).or_else(|| Some(self.id())),
-            project: project.or_else(|| folder_name().filter(|_| has_project_folders)),
+            project,
             folder: head.folder.clone(),
             later_folders: head.later_folders.clone(),
             branch: head.branch.clone(),

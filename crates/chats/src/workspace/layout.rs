@@ -2,11 +2,10 @@
 
 use std::{
     cmp::Reverse,
-    ffi::OsStr,
-    path::{Component, Path, PathBuf},
+    path::{Path, PathBuf},
 };
 
-use super::{Error, Folder};
+use super::{Error, Folder, WorkspaceQuestion};
 use verbatim_text::date::{self, Edge};
 
 /// The folder whose conversations have their type in their names: `001-brainstorm-feature`.
@@ -16,35 +15,31 @@ const UNTYPED: &str = "conversations";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dates(String);
 
-/// A conversation's folder, `TYPE/DATE/NNN-slug`, or a file that lies directly in a date's folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct ArchivePlace<'a> {
-    pub(super) date: &'a str,
-    pub(super) conversation: &'a str,
+pub(super) enum WorkspacePlace<'a> {
+    /// A folder that may contain folders of dates.
+    AboveDates,
+    /// The folder of a date, or what is in it.
+    InDate(DatedPlace<'a>),
+    Outside,
 }
 
-/// The order of files: the newest conversation first, then by path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct DatedPlace<'a> {
+    kind: &'a str,
+    date: &'a str,
+    /// A folder, or a file that lies directly in the folder of the date.
+    pub(super) conversation: Option<&'a str>,
+}
+
+/// A file of a conversation. The newest conversation comes first, and its files in the order of their paths.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Rank {
+pub(super) struct ConversationFile {
+    // The order is reversed, so that a month comes after its days: `2025-11` is a prefix of `2025-11-10`.
     date: Reverse<String>,
     number: Reverse<u64>,
     pub(super) path: PathBuf,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Contents<'a> {
-    /// Folders of dates, at any depth.
-    Dates,
-    /// The conversations of a date.
-    Conversations(&'a str),
-    Nothing,
-}
-
-/// The layout of one searched folder, for conversations of one type or of every type.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct WorkspaceLayout<'a> {
-    folder: &'a Folder,
-    kind: Option<&'a str>,
+    pub(super) conversation: String,
 }
 
 impl Dates {
@@ -60,113 +55,93 @@ impl Dates {
     }
 
     /// Returns whether a date is in the range. A month contains its days and the month itself.
-    pub(super) fn contain(&self, date: &str) -> bool {
+    fn contain(&self, date: &str) -> bool {
         date == self.0 || self.0.len() == "YYYY-MM".len() && date.starts_with(&self.0)
     }
 }
 
-impl Rank {
-    pub(super) fn new(place: ArchivePlace<'_>, path: &Path) -> Rank {
-        // The order is reversed, so that a month sorts after its days: `2025-11` is a prefix of `2025-11-10`.
-        Rank {
-            date: Reverse(place.date.to_owned()),
-            number: Reverse(number(place.conversation)),
+impl ConversationFile {
+    pub(super) fn new(date: &str, conversation: &str, path: &Path) -> ConversationFile {
+        ConversationFile {
+            date: Reverse(date.to_owned()),
+            number: Reverse(number(conversation)),
             path: path.to_owned(),
+            conversation: conversation.to_owned(),
         }
     }
 }
 
-impl<'a> WorkspaceLayout<'a> {
-    pub(super) fn new(folder: &'a Folder, kind: Option<&'a str>) -> WorkspaceLayout<'a> {
-        WorkspaceLayout { folder, kind }
-    }
-
-    /// Returns the conversation of a file; `None` if the file is outside of all conversations.
-    pub(super) fn locate<'p>(&self, path: &'p Path) -> Option<ArchivePlace<'p>> {
-        let in_layout = |root: &Path| {
-            let mut names = path.strip_prefix(root).ok()?.components().map(name);
-            let (mut kind, mut date) = (names.next()??, names.next()??);
-            if kind == UNTYPED && !is_date(date) {
-                (kind, date) = (date, names.next()??);
+impl Folder {
+    /// Returns where a path lies in the layout that begins at this folder or at its workspace.
+    pub(super) fn locate<'p>(&self, path: &'p Path) -> WorkspacePlace<'p> {
+        match (place_below(&self.path, path), place_below(&self.workspace, path)) {
+            (place @ WorkspacePlace::InDate(_), _) | (_, place @ WorkspacePlace::InDate(_)) => {
+                place
             }
-            let conversation = names.next()??;
-            let wanted = is_date(date) && self.is_kind(kind, conversation);
-            wanted.then_some(ArchivePlace { date, conversation })
-        };
-        in_layout(&self.folder.path).or_else(|| in_layout(&self.folder.workspace))
-    }
-
-    /// Returns what a folder may contain.
-    pub(super) fn contents<'p>(&self, path: &'p Path) -> Contents<'p> {
-        let in_layout = |root: &Path| {
-            let Ok(inner) = path.strip_prefix(root) else { return Contents::Nothing };
-            let mut names = inner.components().map(name);
-            let Some(kind) = names.next() else { return Contents::Dates };
-            let kinds = [Some(UNTYPED), self.kind];
-            let of_kind = |name: &str| kinds.iter().flatten().any(|k| k.eq_ignore_ascii_case(name));
-            if self.kind.is_some() && !kind.is_some_and(of_kind) {
-                return Contents::Nothing;
+            (WorkspacePlace::AboveDates, _) | (_, WorkspacePlace::AboveDates) => {
+                WorkspacePlace::AboveDates
             }
-            match (names.next(), names.next()) {
-                (None, _) => Contents::Dates,
-                (Some(Some(date)), _) if is_date(date) => Contents::Conversations(date),
-                // `conversations/TYPE/DATE`
-                (Some(Some(inner)), date) if kind == Some(UNTYPED) => match date {
-                    _ if self.kind.is_some_and(|kind| !inner.eq_ignore_ascii_case(kind)) => {
-                        Contents::Nothing
-                    }
-                    None => Contents::Dates,
-                    Some(Some(date)) if is_date(date) => Contents::Conversations(date),
-                    Some(_) => Contents::Nothing,
-                },
-                _ => Contents::Nothing,
-            }
-        };
-        match (in_layout(&self.folder.path), in_layout(&self.folder.workspace)) {
-            (Contents::Conversations(date), _) | (_, Contents::Conversations(date)) => {
-                Contents::Conversations(date)
-            }
-            (Contents::Dates, _) | (_, Contents::Dates) => Contents::Dates,
-            _ => Contents::Nothing,
+            (WorkspacePlace::Outside, WorkspacePlace::Outside) => WorkspacePlace::Outside,
         }
     }
+}
 
-    fn is_kind(&self, folder: &str, conversation: &str) -> bool {
-        let Some(kind) = self.kind else { return true };
-        if folder.eq_ignore_ascii_case(kind) {
+impl WorkspaceQuestion {
+    /// Returns whether the question is about conversations of this date and type.
+    pub(super) fn accepts(&self, place: DatedPlace<'_>) -> bool {
+        self.dates.as_ref().is_none_or(|dates| dates.contain(place.date))
+            && self.kind.as_ref().is_none_or(|kind| place.is_of_kind(kind))
+    }
+}
+
+impl DatedPlace<'_> {
+    /// Returns the file with this path; `None` if it is in no conversation.
+    pub(super) fn file(self, path: &Path) -> Option<ConversationFile> {
+        Some(ConversationFile::new(self.date, self.conversation?, path))
+    }
+
+    fn is_of_kind(&self, kind: &str) -> bool {
+        if self.kind.eq_ignore_ascii_case(kind) {
             return true;
         }
+        let Some(conversation) = self.conversation else { return self.kind == UNTYPED };
         let slug = slug(conversation);
         let begins = slug.get(..kind.len()).is_some_and(|start| start.eq_ignore_ascii_case(kind));
-        folder == UNTYPED && begins && matches!(slug.as_bytes().get(kind.len()), None | Some(b'-'))
+        self.kind == UNTYPED
+            && begins
+            && matches!(slug.as_bytes().get(kind.len()), None | Some(b'-'))
     }
 }
 
-fn name(component: Component<'_>) -> Option<&str> {
-    match component {
-        Component::Normal(name) => OsStr::to_str(name),
-        _ => None,
-    }
-}
-
-/// Returns whether a folder's name is a month or a day. The function runs for every folder, so days
-/// up to 28 are accepted without parsing.
-fn is_date(name: &str) -> bool {
-    let number = |part: Option<&str>| part.and_then(|part| part.parse::<u8>().ok());
-    is_shaped(name)
-        && match (number(name.get(5..7)), number(name.get(8..))) {
-            (Some(1..=12), None | Some(1..=28)) => true,
-            _ => Dates::parse(name).is_ok(),
+fn place_below<'p>(root: &Path, path: &'p Path) -> WorkspacePlace<'p> {
+    let Ok(path) = path.strip_prefix(root) else { return WorkspacePlace::Outside };
+    let names = path.iter().map(|name| name.to_str().unwrap_or("\u{FFFD}"));
+    let names: Vec<&str> = names.take(4).collect();
+    let (kind, names) = match &names[..] {
+        [] => return WorkspacePlace::AboveDates,
+        [UNTYPED, kind, names @ ..] if !is_date(kind) => (*kind, names),
+        [kind, names @ ..] => (*kind, names),
+    };
+    match names {
+        [] => WorkspacePlace::AboveDates,
+        [date, rest @ ..] if is_date(date) => {
+            WorkspacePlace::InDate(DatedPlace { kind, date, conversation: rest.first().copied() })
         }
+        _ => WorkspacePlace::Outside,
+    }
+}
+
+fn is_date(name: &str) -> bool {
+    is_shaped(name) && date::parse_iso(name, Edge::Start).is_some()
 }
 
 /// Returns whether a text has the form `0000-00` or `0000-00-00`.
 fn is_shaped(text: &str) -> bool {
-    let fits = |(at, byte): (usize, u8)| match at {
-        4 | 7 => byte == b'-',
-        _ => byte.is_ascii_digit(),
-    };
-    matches!(text.len(), 7 | 10) && text.bytes().enumerate().all(fits)
+    matches!(text.len(), 7 | 10)
+        && text.bytes().enumerate().all(|(at, byte)| match at {
+            4 | 7 => byte == b'-',
+            _ => byte.is_ascii_digit(),
+        })
 }
 
 fn number(conversation: &str) -> u64 {
@@ -186,8 +161,12 @@ mod tests {
     use super::*;
 
     fn layout(folder: &Folder, kind: Option<&'static str>, path: &str) -> Option<String> {
-        let place = WorkspaceLayout::new(folder, kind).locate(Path::new(path))?;
-        Some(format!("{} {}", place.date, place.conversation))
+        let WorkspacePlace::InDate(place) = folder.locate(Path::new(path)) else { return None };
+        let question = WorkspaceQuestion { kind: kind.map(str::to_owned), ..Default::default() };
+        if !question.accepts(place) {
+            return None;
+        }
+        Some(format!("{} {}", place.date, place.conversation?))
     }
 
     #[test]
@@ -230,9 +209,6 @@ mod tests {
 
     #[test]
     fn newest_first() {
-        let rank = |date, conversation| {
-            Rank::new(ArchivePlace { date, conversation }, Path::new(conversation))
-        };
         let order = [
             ("2025-12-01", "1000-a"),
             ("2025-12-01", "002-a"),
@@ -241,7 +217,7 @@ mod tests {
             ("2025-11-30", "001-a"),
             ("2025-11", "009-a"),
         ]
-        .map(|(date, conversation)| rank(date, conversation));
+        .map(|(date, name)| ConversationFile::new(date, name, Path::new(name)));
         assert!(order.is_sorted(), "{order:#?}");
         assert_eq!(number("99999999999999999999999-x"), u64::MAX);
     }

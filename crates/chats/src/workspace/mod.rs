@@ -7,16 +7,10 @@
 //! Invariant: hidden, ignored, binary, encoded and linked files are treated as `rg` treats them.
 //! Invariant: no file outside of the searched folder is opened.
 
-mod best;
-mod expression;
 mod layout;
-mod line;
 mod search;
 
-use std::{
-    fs, io,
-    path::{Path, PathBuf},
-};
+use std::{fs, io, path::PathBuf};
 
 pub use layout::Dates;
 pub use search::search;
@@ -132,28 +126,29 @@ pub fn folders(workspaces: &[PathBuf], named: Option<&str>) -> Result<Vec<Folder
     if workspaces.is_empty() {
         return Err(Error::NoWorkspace);
     }
-    let roots = workspaces.iter().map(|path| {
+    let mut roots = Vec::with_capacity(workspaces.len());
+    for path in workspaces {
         let real = dunce::canonicalize(path).and_then(|real| fs::read_dir(&real).map(|_| real));
-        real.map_err(|source| Error::Unreadable { path: path.clone(), source })
-    });
-    let mut roots = roots.collect::<Result<Vec<PathBuf>, Error>>()?;
+        roots.push(real.map_err(|source| Error::Unreadable { path: path.clone(), source })?);
+    }
     let Some(named) = named else {
         // A workspace inside another workspace would be searched twice.
         roots.sort();
         roots.dedup_by(|inner, outer| inner.starts_with(outer));
-        let whole = |path: PathBuf| Folder { workspace: path.clone(), path };
-        return Ok(roots.into_iter().map(whole).collect());
+        return Ok(roots
+            .into_iter()
+            .map(|path| Folder { workspace: path.clone(), path })
+            .collect());
     };
-    let inside = |root: &PathBuf| {
-        let path = dunce::canonicalize(root.join(Path::new(named))).ok()?;
-        let there = path.starts_with(root) && path.is_dir();
-        there.then(|| Folder { path, workspace: root.clone() })
-    };
-    let found = roots.iter().find_map(inside).ok_or_else(|| Error::Outside {
-        named: named.to_owned(),
-        workspaces: workspaces.to_vec(),
-    })?;
-    Ok(vec![found])
+    for workspace in roots {
+        if let Ok(path) = dunce::canonicalize(workspace.join(named))
+            && path.starts_with(&workspace)
+            && path.is_dir()
+        {
+            return Ok(vec![Folder { path, workspace }]);
+        }
+    }
+    Err(Error::Outside { named: named.to_owned(), workspaces: workspaces.to_vec() })
 }
 
 fn listed(paths: &[PathBuf]) -> String {

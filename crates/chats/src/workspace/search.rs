@@ -1,59 +1,57 @@
-//! Searches a workspace. The newest dates come first, and older dates follow until the limit is reached.
+//! Searches a workspace. The files of the newest conversations come first, and older ones follow until the limit
+//! is reached.
 
 use std::{
-    collections::BTreeSet,
+    collections::BTreeMap,
     fs::File,
     io::{self, Read},
-    path::Path,
     sync::{
-        Mutex, PoisonError,
-        atomic::{AtomicU64, Ordering},
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
     thread,
     time::{Duration, Instant},
 };
 
 use grep_matcher::Matcher;
-use grep_regex::RegexMatcher;
+use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkMatch};
-use ignore::{WalkBuilder, WalkState};
+use ignore::WalkBuilder;
 
 use super::{
     Error, Folder, FoundLines, Line, WorkspaceQuestion,
-    best::Best,
-    expression::Expression,
-    layout::{Contents, Rank, WorkspaceLayout},
-    line,
+    layout::{ConversationFile, WorkspacePlace},
 };
 use verbatim_base::{call::Stop, lock::lock};
-
-/// The number of dates in the first step. Each further step has `STEP` times as many dates. If the
-/// newest dates have enough lines, older dates are never read. If nothing matches, the two further
-/// walks through the upper folders take about a hundredth of the search time.
-const STEP: usize = 16;
-
-/// The greatest depth of a date below the folder that is searched.
-const DATE_DEPTH: usize = 3;
+use verbatim_text::{
+    excerpt::{self, Room, characters},
+    expression::{COMPILING, ExpressionError, MAX_PROGRAM_BYTES, check_size},
+};
 
 const MAX_THREADS: usize = 12;
 
-/// The maximum number of files that are reported as unreadable.
 const MAX_UNREAD: usize = 20;
 
 /// The longest line in bytes. A line is matched in one piece, which a stop cannot interrupt.
 const MAX_LINE_BYTES: usize = 1 << 20;
+
+/// The memory limit of each thread for the cached states of the lazy DFA.
+const MAX_STATES_BYTES: usize = 1 << 20;
 
 /// The limits of all matching: a fixed time, and the least speed in bytes per second. Simple
 /// expressions match a thousand times as fast as this speed; the slowest match 10 kB per second.
 const MATCH_TIME: Duration = Duration::from_secs(1);
 const LEAST_SPEED: u64 = 100_000;
 
-/// The size in bytes of the first read of a file; the next reads double while matching is fast.
-const FIRST_READ: usize = 4 << 10;
+/// The size in bytes of a read, after which the limits are checked. The slowest expressions match it in half a
+/// second.
+const READ: usize = 4 << 10;
 
-/// The longest time of a fast match. Only the time above this counts as slow, and after a fast match the next
-/// read is twice as long.
+/// The time of matching a read that does not count as slow.
 const FAST: Duration = Duration::from_millis(2);
+
+/// The shown part of a line, in characters.
+const ROOM: Room = Room { all: 1000, before: 200, is_filled: true, is_one_line: false };
 
 /// Returns the first matching lines.
 pub fn search(
@@ -61,190 +59,183 @@ pub fn search(
     question: &WorkspaceQuestion,
     stop: &Stop,
 ) -> Result<FoundLines, Error> {
-    let expression = Expression::new(&question.pattern, stop)?;
+    let matcher = compiled(&question.pattern)?;
+    let mut found = FoundLines::default();
+    let mut files = Vec::new();
+    for folder in folders {
+        add_files(folder, question, stop, &mut files, &mut found);
+    }
+    files.sort_unstable();
     let search = Search {
         question,
-        matcher: &expression.matcher,
+        matcher: &matcher,
+        files: &files,
         stop,
         speed: Speed::default(),
-        best: Mutex::new(Best::new(question.limit)),
-        unread: Mutex::new(Vec::new()),
+        next_file: AtomicUsize::new(0),
+        number_of_lines: AtomicUsize::new(0),
+        lines: Mutex::default(),
+        unread: Mutex::new(found.unread),
     };
-    let mut dates = search.dates(folders, question.kind.as_deref());
-    let has_conversations =
-        !dates.is_empty() || question.kind.is_some() && !search.dates(folders, None).is_empty();
-    if let Some(wanted) = &question.dates {
-        dates.retain(|date| wanted.contain(date));
-    }
+    let threads = thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS);
+    thread::scope(|scope| {
+        for _ in 0..threads.min(files.len()) {
+            scope.spawn(|| search.search_files());
+        }
+    });
     stop.check(Error::Stopped)?;
-    // The newest date comes first, and a month comes after its days.
-    let dates: Vec<String> = dates.into_iter().rev().collect();
-    let mut rest = &dates[..];
-    let mut step = if question.limit == usize::MAX { rest.len() } else { STEP };
-    while !rest.is_empty() && !search.is_full() {
-        let (newest, older) = rest.split_at(step.min(rest.len()));
-        let newest: BTreeSet<&str> = newest.iter().map(String::as_str).collect();
-        for folder in folders {
-            search.search_dates(folder, &newest);
-        }
-        stop.check(Error::Stopped)?;
-        if search.speed.is_too_slow() {
-            return Err(Error::Slow);
-        }
-        rest = older;
-        step *= STEP;
+    if search.speed.is_too_slow() {
+        return Err(Error::Slow);
     }
-    let lines = search.best.into_inner().unwrap_or_else(PoisonError::into_inner).into_lines();
-    let unread = search.unread.into_inner().unwrap_or_else(PoisonError::into_inner);
-    Ok(FoundLines { lines, unread, has_conversations })
+    let lines = search.lines.into_inner().unwrap_or_else(PoisonError::into_inner);
+    found.lines = lines.into_values().flatten().take(question.limit).collect();
+    found.unread = search.unread.into_inner().unwrap_or_else(PoisonError::into_inner);
+    Ok(found)
 }
 
-/// Returns a walk through a folder as `rg` does it.
-fn walk(folder: &Folder) -> WalkBuilder {
+/// Compiles an expression as `rg -i` does. Only one is compiled at a time, which limits the memory.
+fn compiled(pattern: &str) -> Result<RegexMatcher, Error> {
+    check_size(pattern).map_err(Error::from_expression)?;
+    let _alone = lock(&COMPILING);
+    RegexMatcherBuilder::new()
+        .size_limit(MAX_PROGRAM_BYTES)
+        .dfa_size_limit(MAX_STATES_BYTES)
+        .multi_line(true)
+        .unicode(true)
+        .octal(false)
+        .case_insensitive(true)
+        .line_terminator(Some(b'\n'))
+        .dot_matches_new_line(false)
+        .ban_byte(Some(b'\0'))
+        .build(pattern)
+        .map_err(|error| {
+            let error = error.to_string();
+            Error::from_expression(ExpressionError::from_compiler(
+                pattern,
+                &error,
+                MAX_PROGRAM_BYTES,
+            ))
+        })
+}
+
+/// Adds the files of the wanted conversations in a folder, which is walked as `rg` does it.
+fn add_files(
+    folder: &Folder,
+    question: &WorkspaceQuestion,
+    stop: &Stop,
+    files: &mut Vec<ConversationFile>,
+    found: &mut FoundLines,
+) {
+    found.has_conversations |= matches!(folder.locate(&folder.path), WorkspacePlace::InDate(_));
+    let has_dates = Arc::new(AtomicBool::new(false));
     let mut walk = WalkBuilder::new(&folder.path);
-    walk.add_custom_ignore_filename(".rgignore");
-    walk
+    walk.add_custom_ignore_filename(".rgignore").filter_entry({
+        let has_dates = Arc::clone(&has_dates);
+        let folder = folder.clone();
+        let question = question.clone();
+        move |entry| match folder.locate(entry.path()) {
+            WorkspacePlace::AboveDates => true,
+            WorkspacePlace::InDate(place) => {
+                has_dates.store(true, Ordering::Relaxed);
+                question.accepts(place)
+            }
+            WorkspacePlace::Outside => false,
+        }
+    });
+    for entry in walk.build() {
+        if stop.requested() {
+            break;
+        }
+        match entry {
+            Ok(entry) if entry.file_type().is_some_and(|kind| kind.is_file()) => {
+                if let WorkspacePlace::InDate(place) = folder.locate(entry.path()) {
+                    files.extend(place.file(entry.path()));
+                }
+            }
+            Ok(_) => {}
+            Err(error) => add_unread(&mut found.unread, error.to_string()),
+        }
+    }
+    found.has_conversations |= has_dates.load(Ordering::Relaxed);
+}
+
+fn add_unread(unread: &mut Vec<String>, message: String) {
+    if unread.len() < MAX_UNREAD && !unread.contains(&message) {
+        unread.push(message);
+    }
 }
 
 struct Search<'a> {
     question: &'a WorkspaceQuestion,
     matcher: &'a RegexMatcher,
+    files: &'a [ConversationFile],
     stop: &'a Stop,
     speed: Speed,
-    best: Mutex<Best>,
+    /// The place in `files` of the file that is searched next.
+    next_file: AtomicUsize,
+    number_of_lines: AtomicUsize,
+    /// The lines of each file, by its place in `files`.
+    lines: Mutex<BTreeMap<usize, Vec<Line>>>,
     unread: Mutex<Vec<String>>,
 }
 
 impl Search<'_> {
-    fn layout<'a>(&'a self, folder: &'a Folder) -> WorkspaceLayout<'a> {
-        WorkspaceLayout::new(folder, self.question.kind.as_deref())
-    }
-
-    fn is_full(&self) -> bool {
-        lock(&self.best).is_full()
-    }
-
-    /// Returns the dates of conversations of one type, or of all types.
-    fn dates(&self, folders: &[Folder], kind: Option<&str>) -> BTreeSet<String> {
-        let mut dates = BTreeSet::new();
-        let mut open: Vec<_> = folders.iter().map(|folder| (folder, folder.path.clone())).collect();
-        while let Some((folder, path)) = open.pop() {
-            match WorkspaceLayout::new(folder, kind).contents(&path) {
-                Contents::Nothing => {}
-                Contents::Conversations(date) => {
-                    dates.insert(date.to_owned());
-                }
-                Contents::Dates if self.stop.requested() => {}
-                Contents::Dates => match std::fs::read_dir(&path) {
-                    Ok(entries) => {
-                        let is_folder = |entry: &std::fs::DirEntry| {
-                            entry.file_type().is_ok_and(|kind| kind.is_dir())
-                        };
-                        let folders = entries.flatten().filter(is_folder);
-                        open.extend(folders.map(|entry| (folder, entry.path())));
-                    }
-                    Err(error) => self.fail(&path, &error),
-                },
+    /// Searches files in their order until there are enough lines. The files that other threads search at the
+    /// end come before all that were not begun.
+    fn search_files(&self) {
+        let mut searcher = SearcherBuilder::new()
+            .line_number(true)
+            .heap_limit(Some(MAX_LINE_BYTES))
+            .binary_detection(BinaryDetection::quit(b'\0'))
+            .build();
+        while self.number_of_lines.load(Ordering::Relaxed) < self.question.limit
+            && !self.has_to_end()
+        {
+            let at = self.next_file.fetch_add(1, Ordering::Relaxed);
+            let Some(file) = self.files.get(at) else { return };
+            let lines = self.search_file(file, &mut searcher);
+            if !lines.is_empty() {
+                self.number_of_lines.fetch_add(lines.len(), Ordering::Relaxed);
+                lock(&self.lines).insert(at, lines);
             }
         }
-        dates
     }
 
-    /// Searches the conversations of some dates.
-    fn search_dates(&self, folder: &Folder, dates: &BTreeSet<&str>) {
-        let threads = thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS);
-        let mut walk = walk(folder);
-        walk.threads(threads);
-        let (own, kind) = (folder.clone(), self.question.kind.clone());
-        let wanted: BTreeSet<String> = dates.iter().map(|date| (*date).to_owned()).collect();
-        walk.filter_entry(move |entry| {
-            // Deeper folders belong to a date that was accepted; files are checked later.
-            if entry.depth() > DATE_DEPTH || !entry.file_type().is_some_and(|kind| kind.is_dir()) {
-                return true;
-            }
-            match WorkspaceLayout::new(&own, kind.as_deref()).contents(entry.path()) {
-                Contents::Dates => true,
-                Contents::Conversations(date) => wanted.contains(date),
-                Contents::Nothing => false,
-            }
-        });
-        walk.build_parallel().run(|| {
-            let mut searcher = SearcherBuilder::new()
-                .line_number(true)
-                .heap_limit(Some(MAX_LINE_BYTES))
-                .binary_detection(BinaryDetection::quit(b'\0'))
-                .build();
-            let layout = self.layout(folder);
-            Box::new(move |entry| {
-                if self.stop.requested() || self.speed.is_too_slow() {
-                    return WalkState::Quit;
-                }
-                match entry {
-                    Ok(entry) if entry.file_type().is_some_and(|kind| kind.is_file()) => {
-                        self.file(&layout, entry.path(), &mut searcher);
-                    }
-                    Ok(_) => {}
-                    Err(error) => self.note(error.to_string()),
-                }
-                WalkState::Continue
-            })
-        });
-    }
-
-    /// Searches a file if it could still add a line to the result.
-    fn file(&self, layout: &WorkspaceLayout<'_>, path: &Path, searcher: &mut Searcher) {
-        let Some(place) = layout.locate(path) else { return };
-        let rank = Rank::new(place, path);
-        if !lock(&self.best).wants(&rank) {
-            return;
-        }
+    fn search_file(&self, file: &ConversationFile, searcher: &mut Searcher) -> Vec<Line> {
         let mut lines = Vec::new();
-        let sink = LineSink { search: self, found: &mut lines };
-        let searched = File::open(path).and_then(|file| {
-            searcher.search_reader(self.matcher, StoppableFile::new(file, self), sink)
+        let sink = LineSink { search: self, file, lines: &mut lines };
+        let searched = File::open(&file.path).and_then(|file| {
+            searcher.search_reader(
+                self.matcher,
+                StoppableFile { file, search: self, last: None },
+                sink,
+            )
         });
         if let Err(error) = searched
-            && !self.stop.requested()
-            && !self.speed.is_too_slow()
+            && !self.has_to_end()
         {
+            let path = file.path.display();
             // The searcher has no error kind for a line that is too long, so the error's text is checked.
-            match error.to_string().contains("allocation limit") {
-                true => self.note(format!(
-                    "{}: searched only up to a line that is longer than {} MB",
-                    path.display(),
-                    MAX_LINE_BYTES >> 20
-                )),
-                false => self.fail(path, &error),
-            }
+            let message = if error.to_string().contains("allocation limit") {
+                let most = MAX_LINE_BYTES >> 20;
+                format!("{path}: searched only up to a line that is longer than {most} MB")
+            } else {
+                format!("{path}: {error}")
+            };
+            add_unread(&mut lock(&self.unread), message);
         }
-        if lines.is_empty() {
-            return;
-        }
-        let line = |(number, text)| Line {
-            conversation: place.conversation.to_owned(),
-            path: path.to_owned(),
-            number,
-            text,
-        };
-        let lines = lines.into_iter().map(line).collect();
-        lock(&self.best).add(rank, lines);
+        lines
     }
 
-    fn fail(&self, path: &Path, error: &io::Error) {
-        self.note(format!("{}: {error}", path.display()));
-    }
-
-    fn note(&self, message: String) {
-        let mut unread = lock(&self.unread);
-        if unread.len() < MAX_UNREAD && !unread.contains(&message) {
-            unread.push(message);
-        }
+    fn has_to_end(&self) -> bool {
+        self.stop.requested() || self.speed.is_too_slow()
     }
 }
 
 struct LineSink<'s, 'a> {
     search: &'s Search<'a>,
-    found: &'s mut Vec<(u64, String)>,
+    file: &'s ConversationFile,
+    lines: &'s mut Vec<Line>,
 }
 
 impl Sink for LineSink<'_, '_> {
@@ -253,9 +244,26 @@ impl Sink for LineSink<'_, '_> {
     fn matched(&mut self, _: &Searcher, hit: &SinkMatch<'_>) -> Result<bool, io::Error> {
         let bytes = hit.bytes();
         let at = self.search.matcher.find(bytes).ok().flatten().map_or(0, |hit| hit.start());
-        self.found.push((hit.line_number().unwrap_or_default(), line::excerpt(bytes, at)));
-        Ok(self.found.len() < self.search.question.limit)
+        self.lines.push(Line {
+            conversation: self.file.conversation.clone(),
+            path: self.file.path.clone(),
+            number: hit.line_number().unwrap_or_default(),
+            text: excerpt(bytes, at),
+        });
+        Ok(self.lines.len() < self.search.question.limit)
     }
+}
+
+/// Returns a line without white space at its ends, cut around the match that begins at `at`.
+fn excerpt(line: &[u8], at: usize) -> String {
+    // In a line that is not UTF-8, an empty match may lie inside a character.
+    let before = String::from_utf8_lossy(&line[..at]);
+    let whole = format!("{before}{}", String::from_utf8_lossy(&line[at..]));
+    let text = whole.trim_start();
+    let at = before.len().saturating_sub(whole.len() - text.len());
+    let text = text.trim_end();
+    let at = at.min(text.len());
+    excerpt::text_around(text, Some(at..at), ROOM, characters)
 }
 
 struct StoppableFile<'a> {
@@ -263,27 +271,17 @@ struct StoppableFile<'a> {
     search: &'a Search<'a>,
     /// The number of bytes of the last read, and the time at which the read ended.
     last: Option<(usize, Instant)>,
-    /// The maximum number of bytes of the next read.
-    size: usize,
-}
-
-impl<'a> StoppableFile<'a> {
-    fn new(file: File, search: &'a Search<'a>) -> StoppableFile<'a> {
-        StoppableFile { file, search, last: None, size: FIRST_READ }
-    }
 }
 
 impl Read for StoppableFile<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if let Some((bytes, end)) = self.last {
-            let took = end.elapsed();
-            self.search.speed.add(bytes, took);
-            self.size = if took < FAST { self.size.saturating_mul(2) } else { FIRST_READ };
+            self.search.speed.add(bytes, end.elapsed());
         }
-        if self.search.stop.requested() || self.search.speed.is_too_slow() {
+        if self.search.has_to_end() {
             return Err(io::Error::other("stopped"));
         }
-        let most = buffer.len().min(self.size);
+        let most = buffer.len().min(READ);
         let read = self.file.read(&mut buffer[..most])?;
         self.last = Some((read, Instant::now()));
         Ok(read)
@@ -308,5 +306,41 @@ impl Speed {
         let taken = Duration::from_micros(self.micros.load(Ordering::Relaxed));
         let bytes = self.bytes.load(Ordering::Relaxed);
         taken > MATCH_TIME + Duration::from_micros(bytes * 1_000_000 / LEAST_SPEED)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_lines_are_whole() {
+        assert_eq!(excerpt(b"  a red thing\r\n", 4), "a red thing");
+        assert_eq!(excerpt(b"", 0), "");
+        assert_eq!(excerpt(b"\xff x", 2), "\u{FFFD} x");
+        assert_eq!(excerpt(b"\xbfQu\xe9?", 0), "\u{FFFD}Qu\u{FFFD}?", "a match of nothing");
+        assert_eq!(excerpt("é".repeat(ROOM.all).as_bytes(), 0), "é".repeat(ROOM.all));
+        let end = format!("{}red", "x".repeat(900));
+        assert_eq!(excerpt(end.as_bytes(), 900), end);
+    }
+
+    #[test]
+    fn long_lines_are_cut_around_the_match() {
+        for filler in ["x", "é", "語", "😀"] {
+            let line = format!("{}needle{}\n", filler.repeat(5000), filler.repeat(5000));
+            let text = excerpt(line.as_bytes(), filler.len() * 5000);
+            let expected = format!(
+                "…{}needle{}…",
+                filler.repeat(ROOM.before),
+                filler.repeat(ROOM.all - ROOM.before - "…needle…".chars().count())
+            );
+            assert_eq!(text, expected, "{filler}");
+        }
+        let start = format!("  needle {}", "y".repeat(5000));
+        let text = excerpt(start.as_bytes(), 2);
+        assert!(text.starts_with("needle") && text.ends_with("y…"), "{text}");
+        let end = format!("{} needle  ", "y ".repeat(5000));
+        let text = excerpt(end.as_bytes(), 10_001);
+        assert!(text.starts_with('…') && text.ends_with("needle"), "{text}");
     }
 }

@@ -437,8 +437,8 @@ impl ClusterConceptScorer<'_> {
         let ranked = self.scorer.ranked(&call.stop)?;
         let (mut found, mut after) = (Vec::new(), None);
         for _ in 0..MOST_PAGES {
-            let page = (depth + MARGIN, after.as_ref());
-            let page = ranked.by_terms(&self.scorer.filter, &boosts, page)?;
+            let page =
+                ranked.by_terms(&self.scorer.filter, &boosts, depth + MARGIN, after.as_ref())?;
             let doc_ids = lock(&self.scorer.fetched).add(page.messages);
             let accepted = doc_ids.into_iter().filter(|doc_id| self.accepts(*doc_id));
             found.extend(

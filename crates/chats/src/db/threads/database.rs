@@ -83,8 +83,11 @@ const LOCK_WAIT: Duration = Duration::from_secs(60);
 impl Threads {
     /// Opens the database; `None` if there is none.
     pub fn open(path: &Path) -> Result<Option<Threads>> {
-        let failed = |source| Error::Io { path: path.to_owned(), source };
-        let Some(stamp) = header::stamp_at(path).map_err(failed)? else { return Ok(None) };
+        let Some(stamp) =
+            header::stamp_at(path).map_err(|source| Error::Io { path: path.to_owned(), source })?
+        else {
+            return Ok(None);
+        };
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let opened = Connection::open_with_flags(path, flags)
             .and_then(|mut connection| configure(&mut connection).map(|()| connection));
@@ -93,7 +96,8 @@ impl Threads {
         // locks.
         let shared = beside(path, "-shm");
         let files = [header::shared_file(path), header::shared_file(&shared)].map(Result::ok);
-        let (path, identity) = (path.to_owned(), stamp.identity);
+        let path = path.to_owned();
+        let identity = stamp.identity;
         let threads = Threads { connection, path, identity, _files: files };
         threads.check()?;
         Ok(Some(threads))
@@ -123,15 +127,13 @@ impl Threads {
         &mut self,
         work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
     ) -> Result<T, Error> {
-        let path = &self.path;
-        let run = |connection: &mut Connection| {
-            let transaction =
-                connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate);
+        let done = transaction.and_then(|transaction| {
             let done = work(&transaction)?;
             transaction.commit()?;
             Ok(done)
-        };
-        run(&mut self.connection).map_err(|source| Error::Sqlite { path: path.clone(), source })
+        });
+        done.map_err(|source| Error::Sqlite { path: self.path.clone(), source })
     }
 
     /// Runs `read` on the connection. Its error becomes one that names the database.
@@ -142,33 +144,30 @@ impl Threads {
         read(&self.connection).map_err(|source| Error::Sqlite { path: self.path.clone(), source })
     }
 
-    /// Returns an error unless the tables are those of this version.
     fn check(&self) -> Result<()> {
-        let path = self.path.clone();
-        let foreign = |reason| Error::Foreign { path: path.clone(), reason };
-        let other = |tables: &str, found: i64, ours: i64| {
-            foreign(format!(
-                "another version of verbatim made it ({tables} {found}, this one knows {ours})"
-            ))
-        };
-        match schema::find(&self.connection) {
-            Err(source) => return Err(explain(&path, source)),
-            Ok(Err(reason)) => return Err(foreign(reason)),
-            Ok(Ok(SchemaState::OtherVersion(version))) => {
-                return Err(other("schema", version, schema::SCHEMA_VERSION));
-            }
-            Ok(Ok(SchemaState::Empty | SchemaState::Canonical)) => {
-                return Err(foreign("it has no table of threads".to_owned()));
-            }
-            Ok(Ok(SchemaState::Ours)) => {}
-        }
+        const NO_TABLE: &str = "it has no table of threads";
+        let found = schema::find(&self.connection).map_err(|source| explain(&self.path, source))?;
         let sql = "SELECT value FROM verbatim_meta WHERE name = 'threads'";
-        match self.query(|connection| connection.query_row(sql, [], |row| row.get(0)).optional())? {
-            Some(VERSION) => Ok(()),
-            Some(version) => Err(other("threads", version, VERSION)),
-            None => Err(foreign("it has no table of threads".to_owned())),
-        }
+        let reason = match found {
+            Err(reason) => reason,
+            Ok(SchemaState::OtherVersion(version)) => {
+                other_version("schema", version, schema::SCHEMA_VERSION)
+            }
+            Ok(SchemaState::Empty | SchemaState::Canonical) => NO_TABLE.to_owned(),
+            Ok(SchemaState::Ours) => match self
+                .query(|connection| connection.query_row(sql, [], |row| row.get(0)).optional())?
+            {
+                Some(VERSION) => return Ok(()),
+                Some(version) => other_version("threads", version, VERSION),
+                None => NO_TABLE.to_owned(),
+            },
+        };
+        Err(Error::Foreign { path: self.path.clone(), reason })
     }
+}
+
+fn other_version(tables: &str, found: i64, ours: i64) -> String {
+    format!("another version of verbatim made it ({tables} {found}, this one knows {ours})")
 }
 
 /// Creates the database under a temporary name and then renames it. If another process was faster, keeps its
@@ -180,22 +179,10 @@ fn make(path: &Path) -> Result<()> {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
     };
-    let failed = |source| Error::Io { path: folder.to_owned(), source };
-    private::create_dir_all(folder).map_err(failed)?;
-    let file = TemporaryDatabase::begin(folder).map_err(failed)?;
-    let connection = Connection::open(file.path()).map_err(|source| explain(path, source))?;
-    let made = || {
-        connection.execute_batch("PRAGMA journal_mode = MEMORY; PRAGMA synchronous = EXTRA")?;
-        connection.execute_batch("BEGIN IMMEDIATE")?;
-        schema::create(&connection, SchemaState::Empty)?;
-        connection.execute_batch(TABLE)?;
-        let sql = "INSERT INTO verbatim_meta (name, value) VALUES ('threads', ?1)";
-        connection.execute(sql, [VERSION])?;
-        connection.execute_batch("COMMIT")?;
-        connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))
-    };
-    made().map_err(|source| explain(path, source))?;
-    connection.close().map_err(|(_, source)| explain(path, source))?;
+    let file = private::create_dir_all(folder)
+        .and_then(|()| TemporaryDatabase::begin(folder))
+        .map_err(|source| Error::Io { path: folder.to_owned(), source })?;
+    create_tables(file.path()).map_err(|source| explain(path, source))?;
     match file.take_place(path) {
         Ok(()) => {
             // Some systems, such as Windows, cannot synchronise a folder and do not need to.
@@ -205,6 +192,19 @@ fn make(path: &Path) -> Result<()> {
         Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         Err(error) => Err(Error::Io { path: path.to_owned(), source: error.error }),
     }
+}
+
+fn create_tables(path: &Path) -> rusqlite::Result<()> {
+    let connection = Connection::open(path)?;
+    connection.execute_batch("PRAGMA journal_mode = MEMORY; PRAGMA synchronous = EXTRA")?;
+    connection.execute_batch("BEGIN IMMEDIATE")?;
+    schema::create(&connection, SchemaState::Empty)?;
+    connection.execute_batch(TABLE)?;
+    let sql = "INSERT INTO verbatim_meta (name, value) VALUES ('threads', ?1)";
+    connection.execute(sql, [VERSION])?;
+    connection.execute_batch("COMMIT")?;
+    connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
+    connection.close().map_err(|(_, source)| source)
 }
 
 fn configure(connection: &mut Connection) -> rusqlite::Result<()> {

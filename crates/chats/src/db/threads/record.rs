@@ -128,10 +128,7 @@ impl Threads {
         for id in ids {
             is_there |= self.delete(id)?;
         }
-        match is_there {
-            true => self.query(scrub::finish).map(Some),
-            false => Ok(None),
-        }
+        if is_there { self.query(scrub::finish).map(Some) } else { Ok(None) }
     }
 }
 
@@ -144,7 +141,8 @@ pub(super) fn insert(
     let id: String =
         connection.query_row("SELECT lower(hex(randomblob(16)))", [], |row| row.get(0))?;
     let id = uuid(&id);
-    let (create_time, update_time) = (Some(now), Some(now));
+    let create_time = Some(now);
+    let update_time = Some(now);
     let row = ConversationRow { id: &id, title: Some(start.topic), create_time, update_time };
     row.insert(connection)?;
     let sql = "INSERT INTO verbatim_threads (conversation_id, user_id, platform, session_key, next)
@@ -235,6 +233,7 @@ fn resolve_continuation(
 }
 
 fn uuid(digits: &str) -> String {
-    let part = |range| digits.get::<std::ops::Range<usize>>(range).unwrap_or_default();
-    format!("{}-{}-4{}-a{}-{}", part(0..8), part(8..12), part(13..16), part(17..20), part(20..32))
+    let ranges = [0..8, 8..12, 13..16, 17..20, 20..32];
+    let [a, b, c, d, e] = ranges.map(|range| digits.get(range).unwrap_or_default());
+    format!("{a}-{b}-4{c}-a{d}-{e}")
 }

@@ -74,8 +74,9 @@ impl Details {
     fn sorted(&mut self) -> Vec<DetailRow> {
         let mut rows = std::mem::take(&mut self.rows);
         rows.sort_unstable_by(|one, other| {
-            let by_id = || self.columns(one)[0].cmp(&self.columns(other)[0]);
-            one.first.cmp(&other.first).then_with(by_id)
+            one.first
+                .cmp(&other.first)
+                .then_with(|| self.columns(one)[0].cmp(&self.columns(other)[0]))
         });
         rows
     }
@@ -83,7 +84,8 @@ impl Details {
 
 impl LateParts {
     fn new() -> LateParts {
-        let (details, ids) = (RefCell::default(), RefCell::new(Some(HashSet::new())));
+        let details = RefCell::default();
+        let ids = RefCell::new(Some(HashSet::new()));
         LateParts { details, ids, hasher: RandomState::new() }
     }
 

@@ -39,7 +39,6 @@ impl Writer {
         find(connection, export).ok().flatten()
     }
 
-    /// Removes the rows of all exports.
     pub(super) fn forget_known(connection: &Connection) -> Result<()> {
         let sql = "DELETE FROM verbatim_meta WHERE substr(name, 1, length(?1)) = ?1";
         connection.execute(sql, [NAME]).map(drop)

@@ -54,6 +54,18 @@ struct KnownMessage {
     follows: Option<String>,
 }
 
+fn lost_characters(text: &str) -> usize {
+    text.matches(char::REPLACEMENT_CHARACTER).count()
+}
+
+fn has_heading(text: &str, file: &AttachedFile) -> bool {
+    let AttachedContent::Id(id) = &file.content else { return false };
+    text.lines().any(|line| match &*file.name {
+        "" => line.starts_with(&**id),
+        name => line == name,
+    })
+}
+
 impl Merge<'_> {
     /// Merges a conversation. Returns the changes that were made or counted, and the id of its row.
     pub(super) fn conversation(
@@ -88,12 +100,11 @@ impl Merge<'_> {
     pub(super) fn read(&self, id: &str) -> Result<Option<(String, Conversation)>> {
         let Some(stored) = self.stored(id)? else { return Ok(None) };
         let mut names = self.stored_attachments(id)?;
-        let time = |text: Option<String>| text.as_deref().and_then(date::from_stored);
         let messages = self.stored_messages(id)?.into_iter().map(|row| Message {
             role: row.role.unwrap_or_default(),
             content: row.content.unwrap_or_default(),
-            create_time: time(row.create_time),
-            update_time: time(row.update_time),
+            create_time: row.create_time.as_deref().and_then(date::from_stored),
+            update_time: row.update_time.as_deref().and_then(date::from_stored),
             model: row.model,
             attachments: names.remove(&row.id).unwrap_or_default(),
             line: None,
@@ -104,8 +115,8 @@ impl Merge<'_> {
             id: id.to_owned(),
             messages: messages.collect(),
             title: stored.title,
-            create_time: time(stored.create_time),
-            update_time: time(stored.update_time),
+            create_time: stored.create_time.as_deref().and_then(date::from_stored),
+            update_time: stored.update_time.as_deref().and_then(date::from_stored),
             model: stored.model,
             link: stored.link,
             archived: stored.archived,
@@ -121,10 +132,11 @@ impl Merge<'_> {
     fn without_loss<'c>(&self, id: &str, new: &'c Conversation) -> Result<Cow<'c, Conversation>> {
         let stored = if new.is_lossy { self.read(id)? } else { None };
         let Some((_, stored)) = stored else { return Ok(Cow::Borrowed(new)) };
-        let lost = |text: &str| text.matches(char::REPLACEMENT_CHARACTER).count();
         let mut whole = new.clone();
         whole.title = match (stored.title, &new.title) {
-            (Some(stored), Some(title)) if lost(&stored) >= lost(title) => Some(title.clone()),
+            (Some(stored), Some(title)) if lost_characters(&stored) >= lost_characters(title) => {
+                Some(title.clone())
+            }
             (stored, title) => stored.or_else(|| title.clone()),
         };
         let known = stored.messages.into_iter().map(|message| (message.id.clone(), message));
@@ -133,7 +145,7 @@ impl Merge<'_> {
             let Some(stored) = known.remove(&*key) else { continue };
             let decoded = self.parts.then(|| decode_parts(&stored.content)).flatten();
             let content = decoded.unwrap_or(stored.content);
-            if lost(&content) < lost(&message.content) {
+            if lost_characters(&content) < lost_characters(&message.content) {
                 (message.content, message.attachments) = (content, stored.attachments);
             }
         }
@@ -246,9 +258,10 @@ impl Merge<'_> {
         let mut changes = Changes::default();
         let mut has_moved = false;
         let mut is_exported = vec![false; rows.len()];
-        let mut position = match is_older {
-            true => rows.iter().filter_map(|row| row.position).max().unwrap_or(0),
-            false => 0,
+        let mut position = if is_older {
+            rows.iter().filter_map(|row| row.position).max().unwrap_or(0)
+        } else {
+            0
         };
         let mut files: HashMap<usize, Vec<&AttachedFile>> = HashMap::new();
         new.files.iter().for_each(|file| files.entry(file.message).or_default().push(file));
@@ -300,14 +313,6 @@ impl Merge<'_> {
         let stored = row.content.as_deref().unwrap_or_default();
         let decoded = self.parts.then(|| decode_parts(stored)).flatten();
         let stored = decoded.as_deref().unwrap_or(stored);
-        let has_heading = |text: &str, file: &AttachedFile| {
-            let AttachedContent::Id(id) = &file.content else { return false };
-            let is_it = |line: &str| match &*file.name {
-                "" => line.starts_with(&**id),
-                name => line == name,
-            };
-            text.lines().any(is_it)
-        };
         let mut lines = stored.lines();
         let keeps =
             files.iter().any(|it| has_heading(stored, it) && !has_heading(&new.content, it))
@@ -524,7 +529,6 @@ fn differs(new: Option<Instant>, stored: &Option<String>) -> bool {
     new.is_some() && new != stored.as_deref().and_then(date::from_stored)
 }
 
-/// Returns a column of any type as text.
 fn text_column(row: &Row<'_>, column: usize) -> Result<Option<String>> {
     Ok(match row.get_ref(column)? {
         ValueRef::Null => None,

@@ -30,9 +30,9 @@ impl Writer {
     /// Only its owner can read the database, because chats are private.
     pub(super) fn create(&mut self) -> Result<()> {
         let folder = self.folder();
-        let failed = |source| Error::Io { path: folder.clone(), source };
-        private::create_dir_all(&folder).map_err(failed)?;
-        let file = TemporaryDatabase::begin(&folder).map_err(failed)?;
+        let file = private::create_dir_all(&folder)
+            .and_then(|()| TemporaryDatabase::begin(&folder))
+            .map_err(|source| Error::Io { path: folder, source })?;
         let made = (|| {
             let mut connection = Connection::open(file.path())?;
             configure(&mut connection, None)?;

@@ -23,14 +23,11 @@ impl Writer {
 
     fn remove_rows(&mut self, ids: &[String], always: bool) -> rusqlite::Result<Option<bool>> {
         let Some(connection) = &self.connection else { return Ok(None) };
-        let has = |id: &String| {
-            let sql = "SELECT EXISTS (SELECT 1 FROM conversations WHERE id = ?1)
-                           OR EXISTS (SELECT 1 FROM messages WHERE conversation_id = ?1)";
-            connection.query_row(sql, [id], |row| row.get::<_, bool>(0))
-        };
         let mut is_there = always;
         for id in ids {
-            is_there |= has(id)?;
+            let sql = "SELECT EXISTS (SELECT 1 FROM conversations WHERE id = ?1)
+                           OR EXISTS (SELECT 1 FROM messages WHERE conversation_id = ?1)";
+            is_there |= connection.query_row(sql, [id], |row| row.get::<_, bool>(0))?;
         }
         if !is_there {
             return Ok(None);

@@ -27,7 +27,8 @@ pub(super) const CANVAS: &str = "canmore.";
 /// Returns the same text as [`text`] for a `content` that is only a list of texts; `None` for any other
 /// content.
 pub(super) fn only_text(content: Raw<'_>) -> Option<String> {
-    let (mut is_text, mut parts) = (false, None);
+    let mut is_text = false;
+    let mut parts = None;
     for (name, value) in content.fields().ok()? {
         match &*name {
             "content_type" if !is_text => is_text = value.string()? == "text",
@@ -84,7 +85,8 @@ pub(super) fn text(content: &Value, recipient: &str, tally: &mut ImportTally) ->
             lines(texts.into_iter().chain(placeholders))
         }
         "system_error" => {
-            let (name, text) = (content.str("name"), content.str("text"));
+            let name = content.str("name");
+            let text = content.str("text");
             if name.is_empty() || text.is_empty() {
                 format!("{name}{text}")
             } else {
@@ -159,14 +161,10 @@ fn thought(thought: &Value) -> String {
 fn canvas(call: &str) -> Option<String> {
     let raw = Raw::new(call.as_bytes());
     let call = raw.is_object().then(|| raw.value().ok()).flatten()?;
-    let list = |name: &str, field: &str| -> Vec<String> {
-        let items = call.at(name).items();
-        items.iter().map(|item| item.str(field).to_owned()).collect()
-    };
-    let mut found = vec![call.str("name").to_owned(), call.str("content").to_owned()];
-    found.extend(list("updates", "replacement"));
-    found.extend(list("comments", "comment"));
-    Some(lines(found)).filter(|text| !text.is_empty())
+    let mut texts = vec![call.str("name"), call.str("content")];
+    texts.extend(call.at("updates").items().iter().map(|update| update.str("replacement")));
+    texts.extend(call.at("comments").items().iter().map(|comment| comment.str("comment")));
+    Some(lines(texts)).filter(|text| !text.is_empty())
 }
 
 #[cfg(test)]

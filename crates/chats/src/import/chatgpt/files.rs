@@ -24,8 +24,11 @@ pub(super) fn message_files(metadata: &Metadata<'_>, content: Option<&Value>) ->
     if let Some(content) = content.filter(|content| !TEXTS.contains(&content.str("content_type"))) {
         files.add_pointers(content);
     }
-    let is_of_export = |chart: &&String| !chart.starts_with("http") && !chart.starts_with("data:");
-    metadata.charts.iter().filter(is_of_export).for_each(|chart| files.add(chart, None));
+    metadata
+        .charts
+        .iter()
+        .filter(|chart| !chart.starts_with("http") && !chart.starts_with("data:"))
+        .for_each(|chart| files.add(chart, None));
     files.list
 }
 
@@ -59,7 +62,8 @@ impl FilesOfMessage {
         let end = id.find(|c: char| !(c.is_ascii_alphanumeric() || c == '-' || c == '_'));
         let id = &id[..end.unwrap_or(id.len())];
         if !id.is_empty() && self.ids.insert(id.to_owned()) {
-            let (name, content) = (name.unwrap_or_default(), AttachedContent::Id(id.to_owned()));
+            let name = name.unwrap_or_default();
+            let content = AttachedContent::Id(id.to_owned());
             self.list.push(AttachedFile { message: 0, name: name.to_owned(), content });
         }
     }

@@ -19,12 +19,13 @@ const MEMORY: &str = "conversations_memory";
 const PROJECT_MEMORIES: &str = "project_memories";
 
 pub(super) fn is_project(fields: &ObjectFields<'_>) -> bool {
-    let has = |name| fields.get(name).is_some();
-    has("docs") && (has("prompt_template") || ["uuid", "name", "description"].into_iter().all(has))
+    fields.has("docs")
+        && (fields.has("prompt_template")
+            || ["uuid", "name", "description"].iter().all(|name| fields.has(name)))
 }
 
 pub(super) fn is_memory(fields: &ObjectFields<'_>) -> bool {
-    [MEMORY, PROJECT_MEMORIES].iter().any(|name| fields.get(name).is_some())
+    [MEMORY, PROJECT_MEMORIES].iter().any(|name| fields.has(name))
 }
 
 /// Reads a project: its description, its instructions, and each of its documents as one message.
@@ -48,9 +49,10 @@ pub(super) fn project(fields: &ObjectFields<'_>) -> Result<Conversation, Reason>
     for (at, document) in fields.get("docs").map_or(Ok(Vec::new()), Raw::items)?.iter().enumerate()
     {
         let document = document.fields()?;
-        let text = |names: [&str; 2]| names.into_iter().find_map(|name| document.text(name));
-        let name = text(["filename", "file_name"]).unwrap_or_default().into_owned();
-        let content = text(["content", "extracted_content"]).unwrap_or_default();
+        let name = document.text("filename").or_else(|| document.text("file_name"));
+        let name = name.unwrap_or_default().into_owned();
+        let content = document.text("content").or_else(|| document.text("extracted_content"));
+        let content = content.unwrap_or_default();
         if content.trim().is_empty() {
             continue;
         }

@@ -15,9 +15,8 @@ pub(super) struct AttachedText {
 
 /// Returns the text of an attachment; `None` for a kind that has no text for the user.
 pub(super) fn attached(attachment: &Value) -> Option<AttachedText> {
-    let str = |name| attachment.str(name);
     let is_told = matches!(
-        str("type"),
+        attachment.str("type"),
         "hook_blocking_error"
             | "hook_non_blocking_error"
             | "hook_error_during_execution"
@@ -26,7 +25,7 @@ pub(super) fn attached(attachment: &Value) -> Option<AttachedText> {
             | "async_hook_response"
     );
     let mut files = Vec::new();
-    let text = match str("type") {
+    let text = match attachment.str("type") {
         "file"
         | "already_read_file"
         | "pdf_reference"
@@ -34,49 +33,53 @@ pub(super) fn attached(attachment: &Value) -> Option<AttachedText> {
         | "edited_image_file"
         | "selected_lines_in_ide" => {
             let content = attachment.at("content");
-            files.extend(file_in(content, str("filename")));
-            let snippet = str("snippet").to_owned();
+            files.extend(file_in(content, attachment.str("filename")));
+            let snippet = attachment.str("snippet").to_owned();
             lines([
                 named("file", attachment, &["displayPath", "filename"]),
                 snippet,
                 text_in(content),
             ])
         }
-        "directory" => {
-            lines([&named("folder", attachment, &["displayPath", "path"]), str("content")])
-        }
+        "directory" => lines([
+            &named("folder", attachment, &["displayPath", "path"]),
+            attachment.str("content"),
+        ]),
         "mcp_resource" => {
             let contents = attachment.at("content").at("contents").items();
             let texts = lines(contents.iter().map(|it| it.str("text")));
             let name = named("resource", attachment, &["displayPath", "name", "uri"]);
-            lines([&name, str("description"), &texts])
+            lines([&name, attachment.str("description"), &texts])
         }
-        "diagnostics" => {
-            let of_file = |file: &Value| {
-                let messages = file.at("diagnostics").items().iter().map(|it| {
-                    joined(": ", &[it.str("severity"), it.str("source"), it.str("message")])
-                });
-                let uri = file.str("uri").to_owned();
-                lines(std::iter::once(uri).chain(messages))
-            };
-            lines(attachment.at("files").items().iter().map(of_file))
-        }
+        "diagnostics" => lines(attachment.at("files").items().iter().map(|file| {
+            let mut texts = vec![file.str("uri").to_owned()];
+            for it in file.at("diagnostics").items() {
+                let message = [it.str("severity"), it.str("source"), it.str("message")];
+                texts.push(joined(": ", &message));
+            }
+            lines(texts)
+        })),
         "todo" => {
-            let line = |it: &Value| joined(": ", [it.str("status"), it.str("content")]);
-            lines(attachment.at("content").items().iter().map(line))
+            let items = attachment.at("content").items().iter();
+            lines(items.map(|it| joined(": ", [it.str("status"), it.str("content")])))
         }
-        "task_status" => lines(["description", "status", "deltaSummary"].map(str)),
+        "task_status" => {
+            lines(["description", "status", "deltaSummary"].map(|name| attachment.str(name)))
+        }
         _ if is_told => {
             let error = attachment.at("blockingError");
             let error = error.as_str().unwrap_or_else(|| error.str("blockingError"));
             let response = attachment.at("response");
-            let [message, out, errors] = match str("type") {
+            let [message, out, errors] = match attachment.str("type") {
                 "async_hook_response" => [response.str("systemMessage"), "", ""],
-                _ => [str("message"), str("stdout"), str("stderr")],
+                _ => {
+                    [attachment.str("message"), attachment.str("stdout"), attachment.str("stderr")]
+                }
             };
             let content = lines(attachment.at("content").items().iter().map(shown));
             let said = lines([&content, error, message, out, errors]);
-            let name = Some(str("hookName")).filter(|name| !name.is_empty() && !said.is_empty());
+            let name = Some(attachment.str("hookName"))
+                .filter(|name| !name.is_empty() && !said.is_empty());
             lines([&name.map_or_else(String::new, |it| format!("[hook: {it}]")), &said])
         }
         _ => return None,

@@ -6,7 +6,6 @@ use super::super::{
 };
 use verbatim_text::screen::shown as shown_on_screen;
 
-/// Returns the text of a block that the model wrote.
 pub(super) fn assistant_block(block: &Value) -> String {
     match block.str("type") {
         "thinking" => match block.str("thinking").trim() {
@@ -106,13 +105,13 @@ pub(super) fn has_output(text: &str, output: &str) -> bool {
 pub(super) fn error(value: &Value, texts: &mut Vec<String>) {
     match value {
         Value::Object(fields) => {
-            let is_told = |name: &str| {
-                matches!(
-                    name,
-                    "cause" | "code" | "content" | "error" | "message" | "status" | "type"
-                )
-            };
-            fields.iter().filter(|it| is_told(&it.0)).for_each(|(_, value)| error(value, texts));
+            for (name, value) in fields {
+                if let "cause" | "code" | "content" | "error" | "message" | "status" | "type" =
+                    name.as_str()
+                {
+                    error(value, texts);
+                }
+            }
         }
         Value::String(text) | Value::Scalar(text)
             if !text.trim().is_empty() && !texts.contains(text) =>
@@ -158,11 +157,10 @@ fn nested_text(block: &Value) -> String {
 
 /// Returns the text of a tool's result, without the reminders that Claude Code appends.
 pub(super) fn result(block: &Value) -> String {
-    let item = |item: &Value| match item {
+    let text = lines(block.at("content").items().iter().map(|item| match item {
         Value::Object(_) if item.str("type").is_empty() => structured(item),
         item => shown(item),
-    };
-    let text = lines(block.at("content").items().iter().map(item));
+    }));
     let text = shown_on_screen(&text);
     let mut plain = text.trim_end();
     while let Some(before) = plain.strip_suffix("</system-reminder>")

@@ -109,14 +109,13 @@ fn injected(text: &str) -> Option<(usize, usize)> {
         let at = Some(text).filter(|it| starts_with(it, start))?.find(end)?;
         Some((place, at + end.len()))
     });
-    let unlisted = || {
+    listed.or_else(|| {
         let (name, _) = text.strip_prefix('<')?.split_once(['>', ' '])?;
         let is_of_codex = TAGS_OF_CODEX.iter().any(|start| name.starts_with(start))
             && name.bytes().all(|byte| byte == b'_' || byte.is_ascii_lowercase());
         let end = format!("</{name}>");
         Some((0, text.find(&end).filter(|_| is_of_codex)? + end.len()))
-    };
-    listed.or_else(unlisted)
+    })
 }
 
 /// Returns the user's words from a prompt, without the context that the editor added.
@@ -147,12 +146,15 @@ fn starts_with(text: &str, start: &str) -> bool {
 /// folder only there.
 pub(super) fn environment(text: &str, head: &mut Head) {
     if head.folder.is_none() && text.trim_start().starts_with("<environment_context>") {
-        let tagged = text.split_once("<cwd>").and_then(|(_, rest)| rest.split_once("</cwd>"));
-        let named = || {
-            let (_, rest) = text.split_once("Current working directory: ")?;
-            Some((rest.lines().next()?, ""))
+        let folder = if let Some((_, rest)) = text.split_once("<cwd>")
+            && let Some((folder, _)) = rest.split_once("</cwd>")
+        {
+            Some(folder)
+        } else {
+            let named = text.split_once("Current working directory: ");
+            named.and_then(|(_, rest)| rest.lines().next())
         };
-        set_first(&mut head.folder, tagged.or_else(named).map(|(folder, _)| folder.trim()));
+        set_first(&mut head.folder, folder.map(str::trim));
     }
 }
 
@@ -204,8 +206,9 @@ pub(super) fn review(output: &Value) -> String {
         .map(|finding| {
             let place = finding.at("code_location");
             let lines = place.at("line_range");
-            let (path, start, end) =
-                (place.str("absolute_file_path"), lines.str("start"), lines.str("end"));
+            let path = place.str("absolute_file_path");
+            let start = lines.str("start");
+            let end = lines.str("end");
             let body = finding.str("body").replace('\n', "\n  ");
             format!("- {} — {path}:{start}-{end}\n  {body}", finding.str("title"))
         })
@@ -221,7 +224,6 @@ const WRAPPED: [(&str, &[&str]); 3] = [
     ("content_items", &["success"]),
 ];
 
-/// Returns the output of a tool as text.
 pub(super) fn output(output: &Value) -> String {
     let inner = match output {
         Value::Object(fields) => WRAPPED.iter().find_map(|(name, others)| {
