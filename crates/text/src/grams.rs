@@ -28,6 +28,7 @@ use std::{
     collections::{HashMap, HashSet},
     fmt,
     hash::{BuildHasherDefault, Hasher},
+    ops::Range,
 };
 
 use super::{
@@ -571,12 +572,11 @@ impl CommonRun {
         third.filter(move |_| is_ascii).map(move |third| Gram::pack(&[first, second, third]))
     }
 
-    /// Returns the range of the packed trigrams that begin with the run and are not ASCII. The end
-    /// is exclusive.
-    pub fn wide_trigrams(self) -> (Gram, Gram) {
+    /// Returns the range of the packed trigrams that begin with the run and are not ASCII.
+    pub fn wide_trigrams(self) -> Range<Gram> {
         let [first, second] = self.0.map(|c| u64::from(u32::from(c)));
         let start = WIDE | first << 42 | second << 21;
-        (Gram(start + 1), Gram(start + (1 << 21)))
+        Gram(start + 1)..Gram(start + (1 << 21))
     }
 }
 
@@ -625,8 +625,8 @@ impl WildcardGap {
     }
 
     /// Returns the range of packed trigrams that have the last characters before the gap, followed by a
-    /// non-ASCII character. The end is exclusive.
-    pub fn wide_range(&self) -> (Gram, Gram) {
+    /// non-ASCII character.
+    pub fn wide_range(&self) -> Range<Gram> {
         let mut start = self.left.clone();
         start.push('\u{80}');
         let mut end = self.left.clone();
@@ -634,7 +634,7 @@ impl WildcardGap {
         // A gram is wide if any of its characters is wide, so they are packed together.
         let start = Gram::pack(&start[..start.len().min(3)]);
         // The end allows any character in the third place, which is the gap or the place after the gap.
-        (start, Gram(Gram::pack(&end).0 | 0x1F_FFFF))
+        start..Gram(Gram::pack(&end).0 | 0x1F_FFFF)
     }
 
     /// Returns the character in the place of the gap, for a packed trigram from [`WildcardGap::wide_range`].
@@ -725,10 +725,10 @@ mod tests {
             [("TH", "xth"), ("th", "日th語"), ("th", "the"), ("語é", "語éa"), ("語é", "a語É語")]
         {
             let run = of(run).expect("a common run");
-            let (start, end) = run.wide_trigrams();
+            let wide = run.wide_trigrams();
             let narrow: Vec<Gram> = run.ascii_trigrams().collect();
             let found = cut(text, &set).into_iter();
-            let found = found.filter(|it| narrow.contains(it) || (start..end).contains(it)).count();
+            let found = found.filter(|it| narrow.contains(it) || wide.contains(it)).count();
             assert_eq!(found, usize::from(text != "xth"), "{text}");
         }
     }
@@ -887,12 +887,12 @@ mod tests {
             [("ab_cd", "ab", "cd"), ("b_cd", "b", "cd"), ("ж_x", "ж", "x")]
         {
             let [gap] = &wildcard_gaps(&Pattern::parse(pattern))[..] else { panic!("{pattern}") };
-            let (start, end) = gap.wide_range();
+            let range = gap.wide_range();
             for character in ['\u{80}', '\u{FF}', '日', '\u{E000}', '\u{10FFFE}', '\u{10FFFF}'] {
                 let run: Vec<char> =
                     format!("{left}{character}{right}").chars().map(fold).collect();
                 let gram = Gram::pack(&run[..3]);
-                assert!(start <= gram && gram < end, "{pattern} {character:?}");
+                assert!(range.contains(&gram), "{pattern} {character:?}");
                 assert_eq!(gap.filling_char(gram), Some(fold(character)));
             }
         }
