@@ -25,9 +25,9 @@ pub fn lines<'a>(notes: impl IntoIterator<Item = &'a Note>, reader: Audience) ->
 
 /// Returns the lines as sentences in one text; `None` if there are no lines.
 pub fn message(lines: &[String]) -> Option<String> {
-    let sentence = |line: &String| format!("{}.", line.trim_end_matches(['.', ':']));
-    let sentences: Vec<String> = lines.iter().map(sentence).collect();
-    (!sentences.is_empty()).then(|| sentences.join(" "))
+    let sentences: Vec<String> =
+        lines.iter().map(|line| format!("{}.", line.trim_end_matches(['.', ':']))).collect();
+    if sentences.is_empty() { None } else { Some(sentences.join(" ")) }
 }
 
 /// Returns the text of a note, with what helps.

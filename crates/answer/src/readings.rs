@@ -12,10 +12,8 @@ pub fn described(reading: &QueryReading, quote: impl Fn(&str) -> String) -> Stri
         messages => (counted(messages, "message"), messages),
     };
     let has = if number == 1 { "has" } else { "have" };
-    let texts = || {
-        let all = std::iter::once(&request.text).chain(&request.and);
-        all.map(|text| quote(text)).collect::<Vec<_>>().join(" and ")
-    };
+    let all: Vec<&String> = std::iter::once(&request.text).chain(&request.and).collect();
+    let texts = all.iter().map(|text| quote(text)).collect::<Vec<_>>().join(" and ");
     let how = match kind {
         ReadingKind::AnyScope => "without the filters".to_owned(),
         ReadingKind::AnyCase => "in any letter case".to_owned(),
@@ -24,18 +22,17 @@ pub fn described(reading: &QueryReading, quote: impl Fn(&str) -> String) -> Stri
         ReadingKind::Expression => "as a regular expression".to_owned(),
         ReadingKind::Either => format!("{has} one of the texts"),
         ReadingKind::AllWords => {
-            let is_phrase = |text: &String| text.contains(char::is_whitespace);
-            let has_phrase = std::iter::once(&request.text).chain(&request.and).any(is_phrase);
+            let has_phrase = all.iter().any(|text| text.contains(char::is_whitespace));
             let what = if has_phrase { "texts" } else { "words" };
             let all = if request.and.len() == 1 { "both" } else { "all the" };
             format!("{has} {all} {what}")
         }
         ReadingKind::Without => {
             let not: Vec<String> = request.not.iter().map(|text| quote(text)).collect();
-            format!("{has} {} without {}", texts(), not.join(" or "))
+            format!("{has} {texts} without {}", not.join(" or "))
         }
         ReadingKind::AllWordsButOne | ReadingKind::Part | ReadingKind::Spelling => {
-            format!("{has} {}", texts())
+            format!("{has} {texts}")
         }
     };
     format!("{found} {how}")

@@ -202,7 +202,8 @@ mod unix {
         // map that this program registered, and has no memory behind it, so replacing it loses
         // nothing. `mmap` is a system call that takes no lock and allocates nothing.
         let is_replaced = unsafe {
-            let (code, address) = ((*info).si_code, (*info).si_addr() as usize);
+            let code = (*info).si_code;
+            let address = (*info).si_addr() as usize;
             let start = address & !(page - 1);
             let kind = libc::MAP_PRIVATE | libc::MAP_FIXED | libc::MAP_ANON;
             code == libc::BUS_ADRERR

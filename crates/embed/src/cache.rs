@@ -32,10 +32,9 @@ const PREFIX: &str = "embedded-";
 
 /// Returns the FNV-1a hash of a text, which is the same in every version of the program.
 pub fn hash(text: &str) -> u128 {
-    let step = |hash: u128, byte: &u8| {
-        (hash ^ u128::from(*byte)).wrapping_mul(0x0000_0000_0100_0000_0000_0000_0000_013B)
-    };
-    text.as_bytes().iter().fold(0x6C62_272E_07BB_0142_62B8_2175_6295_C58D, step)
+    text.bytes().fold(0x6C62_272E_07BB_0142_62B8_2175_6295_C58D, |hash, byte| {
+        (hash ^ u128::from(byte)).wrapping_mul(0x0000_0000_0100_0000_0000_0000_0000_013B)
+    })
 }
 
 /// A text's int8 row with its scale.
