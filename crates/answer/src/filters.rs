@@ -101,13 +101,8 @@ impl Filters {
 
     /// Returns whether the answer can include transcripts of coding agents.
     pub fn takes_transcripts(&self) -> bool {
-        let exports = FORMATS.iter().filter(|format| !format.is_transcript());
-        let others: Vec<&str> = exports
-            .map(|format| format.service())
-            .chain([SourceKind::Export, SourceKind::Threads].map(SourceKind::name))
-            .collect();
         let services = self.names.of("service");
-        services.is_empty() || services.iter().any(|service| !others.contains(&service.as_str()))
+        services.is_empty() || services.iter().any(|service| may_be_of_agent(service))
     }
 
     /// Returns the first and the last instant.
@@ -188,6 +183,12 @@ impl Filters {
         }
         Ok(())
     }
+}
+
+fn may_be_of_agent(service: &str) -> bool {
+    let mut exports = FORMATS.iter().filter(|format| !format.is_transcript());
+    ![SourceKind::Export, SourceKind::Threads].iter().any(|kind| kind.name() == service)
+        && !exports.any(|format| format.service() == service)
 }
 
 /// Adds unreadable sources to a not-found error, because they may contain the conversation.

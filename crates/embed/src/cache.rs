@@ -64,20 +64,24 @@ impl Cache {
     /// Opens or makes the cache of a model in a folder. Waits while another process has it open.
     pub fn open(folder: &Path, model: &str, stop: &Stop) -> Result<Cache> {
         let path = folder.join(format!("{PREFIX}{model}"));
-        let failed = |error| Error::Write { path: path.clone(), error };
-        let file = private::open_file(&path).map_err(failed)?;
+        let file = match private::open_file(&path) {
+            Ok(file) => file,
+            Err(error) => return Err(Error::Write { path, error }),
+        };
         loop {
             match file.try_lock() {
                 Ok(()) => break,
                 Err(TryLockError::WouldBlock) if stop.requested() => return Err(Error::Stopped),
                 Err(TryLockError::WouldBlock) => thread::sleep(POLL),
-                Err(TryLockError::Error(error)) => return Err(failed(error)),
+                Err(TryLockError::Error(error)) => return Err(Error::Write { path, error }),
             }
         }
         let records = HashMap::new();
-        let mut cache = Cache { path: path.clone(), file, dimensions: 0, records, end: 0 };
-        cache.read_records().map_err(failed)?;
-        Ok(cache)
+        let mut cache = Cache { path, file, dimensions: 0, records, end: 0 };
+        match cache.read_records() {
+            Ok(()) => Ok(cache),
+            Err(error) => Err(cache.failed(error)),
+        }
     }
 
     /// Reads all intact records. Cuts off half a record at the end, which would shift all later ones.
