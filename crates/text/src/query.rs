@@ -164,8 +164,9 @@ pub fn is_word_in(phrase: &str, text: &str) -> bool {
     text.match_indices(phrase).any(|(at, found)| {
         let before = text[..at].chars().next_back();
         let after = text[at + found.len()..].chars().next();
-        !(joins(before) && joins(phrase.chars().next()))
-            && !(joins(phrase.chars().next_back()) && joins(after))
+        let is_cut = joins(before) && joins(phrase.chars().next())
+            || joins(phrase.chars().next_back()) && joins(after);
+        !is_cut
     })
 }
 
