@@ -23,10 +23,7 @@ impl Clock {
 
     /// Returns the current name of the time zone.
     pub fn zone(self) -> String {
-        match self.is_local {
-            true => self.now.format("UTC%:z").to_string(),
-            false => "UTC".to_owned(),
-        }
+        if self.is_local { self.now.format("UTC%:z").to_string() } else { "UTC".to_owned() }
     }
 
     /// Returns the month of a time, as `2025-01`.
@@ -100,19 +97,19 @@ impl Clock {
         if let Some(parsed) = date::parse_iso(text, edge) {
             return Ok(if has_offset(text) { parsed } else { self.at_wall(parsed, edge) });
         }
-        let unreadable = || {
+        let time = match date::parse_typed(text, self.now.naive_local(), edge)? {
+            Some(Typed::Wall(wall)) => Some(self.at_wall(of_utc(wall.and_utc()), edge)),
+            Some(Typed::Ago(length)) => {
+                self.now.checked_sub_signed(length).map(|time| of_utc(time.to_utc()))
+            }
+            None => None,
+        };
+        time.ok_or_else(|| {
             format!(
                 "{text:?} is not a date; write 7d, 3months, yesterday, monday, last week, nov 2025, \
                  2025, 2025-01, 2025-01-31 or 2025-01-31T14:30 (ISO 8601)"
             )
-        };
-        match date::parse_typed(text, self.now.naive_local(), edge)?.ok_or_else(unreadable)? {
-            Typed::Wall(wall) => Ok(self.at_wall(of_utc(wall.and_utc()), edge)),
-            Typed::Ago(length) => {
-                let time = self.now.checked_sub_signed(length);
-                time.map(|time| of_utc(time.to_utc())).ok_or_else(unreadable)
-            }
-        }
+        })
     }
 
     /// Returns the instant of a local time; `wall` holds the local time as if it were UTC.
@@ -122,14 +119,13 @@ impl Clock {
         let Some(naive) = naive.filter(|_| self.is_local) else { return wall };
         // When the clocks go back, a local time comes twice, and has the offset of either side. When they
         // go forward, a local time is skipped: then the offset before gives the time as much later.
-        let offset = |time: NaiveDateTime| Local.offset_from_utc_datetime(&time).fix();
-        let of_day = |days| naive.checked_add_signed(TimeDelta::days(days)).map(offset);
-        let [before, after] = [of_day(-1), of_day(1)].map(|offset| {
-            let offset = offset?;
+        let [before, after] = [-1, 1].map(|days| {
+            let offset = local_offset(naive.checked_add_signed(TimeDelta::days(days))?);
             Some((naive.checked_sub_offset(offset)?, offset))
         });
-        let is_real = |(time, used): &(NaiveDateTime, FixedOffset)| offset(*time) == *used;
-        let times = [before, after].into_iter().flatten().filter(is_real).map(|(time, _)| time);
+        let times = [before, after].into_iter().flatten();
+        let times = times.filter(|(time, offset)| local_offset(*time) == *offset);
+        let times = times.map(|(time, _)| time);
         let time = match edge {
             Edge::Start => times.min(),
             Edge::End => times.max(),
@@ -137,6 +133,10 @@ impl Clock {
         let time = time.or(before.map(|(time, _)| time));
         time.map_or(wall, |time| of_utc(time.and_utc()))
     }
+}
+
+fn local_offset(time: NaiveDateTime) -> FixedOffset {
+    Local.offset_from_utc_datetime(&time).fix()
 }
 
 fn of_utc(time: DateTime<Utc>) -> Instant {
@@ -150,11 +150,7 @@ fn has_offset(text: &str) -> bool {
 }
 
 fn in_zone(is_local: bool, time: DateTime<Utc>) -> DateTime<FixedOffset> {
-    let offset = match is_local {
-        true => Local.offset_from_utc_datetime(&time.naive_utc()).fix(),
-        false => Utc.fix(),
-    };
-    time.with_timezone(&offset)
+    if is_local { time.with_timezone(&Local).fixed_offset() } else { time.fixed_offset() }
 }
 
 #[cfg(test)]

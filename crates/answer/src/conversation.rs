@@ -57,10 +57,9 @@ impl DescribedConversation {
 
     /// Returns the place of a message in the conversation, from 0 to 1.
     pub fn place(&self, message: &Hit<'_>) -> f64 {
-        let place = |description: &Description| {
+        self.description.as_ref().map_or(0.0, |description| {
             description.turn(message) as f64 / f64::from(description.about.turns.max(1))
-        };
-        self.description.as_ref().map_or(0.0, place)
+        })
     }
 
     /// Returns whether all messages are newer than a time. False if that is not known.
@@ -92,12 +91,11 @@ impl DescribedConversation {
     /// Returns the project with the branch; `None` without a project.
     pub fn project(&self) -> Option<String> {
         let origin = self.origin.as_ref()?;
-        let named = |name: &Option<String>| name.clone().filter(|name| !name.is_empty());
-        let project = named(&origin.project)?;
-        Some(match named(&origin.branch) {
-            Some(branch) => format!("{project}@{branch}"),
-            None => project,
-        })
+        match (origin.project.as_deref()?, origin.branch.as_deref()) {
+            ("", _) => None,
+            (project, None | Some("")) => Some(project.to_owned()),
+            (project, Some(branch)) => Some(format!("{project}@{branch}")),
+        }
     }
 
     /// Returns the service with the project and the branch.
@@ -141,9 +139,8 @@ pub fn title_line(title: &str) -> String {
 
 /// Returns a title as a file name without an extension, which every system allows.
 pub fn file_name(title: &str) -> String {
-    let is_plain = |c: char| c.is_alphanumeric() || "-_'+".contains(c);
-    let words: Vec<&str> = title.split(|c| !is_plain(c)).filter(|word| !word.is_empty()).collect();
-    let name = words.join(" ");
+    let words = title.split(|c: char| !c.is_alphanumeric() && !"-_'+".contains(c));
+    let name = words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ");
     let name = snippet::cut(&name, LONGEST_NAME).unwrap_or(&name).trim_end();
     if name.is_empty() { UNTITLED.to_owned() } else { name.to_owned() }
 }
@@ -171,10 +168,10 @@ pub fn conversations(
         (key, DescribedConversation { kind, id, short_id, origin, provenance, description })
     });
     let found = found.collect();
-    match map_faults::count() == faults {
-        true => Ok(found),
-        false => Err(Error::Torn { folder: engine.config().index_folder() }),
+    if map_faults::count() > faults {
+        return Err(Error::Torn { folder: engine.config().index_folder() });
     }
+    Ok(found)
 }
 
 /// Looks up the services and the links of the listed conversations.

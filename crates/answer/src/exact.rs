@@ -47,7 +47,8 @@ impl<'a> ExactSearch<'a> {
         scope: Scope,
         call: &Call,
     ) -> Result<ExactSearch<'a>> {
-        let (marks, call) = (Marks::of(&request)?, call.clone());
+        let marks = Marks::of(&request)?;
+        let call = call.clone();
         Ok(ExactSearch { engine, request, scope, oldest_first: false, marks, call })
     }
 
@@ -61,9 +62,10 @@ impl<'a> ExactSearch<'a> {
     ) -> Result<Searched> {
         let request = Request { limit, ..self.request.clone() };
         let sources = self.engine.all_sources();
-        match self.oldest_first {
-            true => sources.search_oldest(&request, &self.scope, &self.call, render.make, show),
-            false => sources.search(&request, &self.scope, &self.call, render, show),
+        if self.oldest_first {
+            sources.search_oldest(&request, &self.scope, &self.call, render.make, show)
+        } else {
+            sources.search(&request, &self.scope, &self.call, render, show)
         }
     }
 
@@ -150,8 +152,14 @@ impl<T> Grouping<T> {
     ) -> usize {
         let conversations = &mut self.conversations;
         let place = *self.places.entry(key).or_insert_with_key(|key| {
-            let (key, messages, kept) = (key.clone(), 0, Vec::new());
-            conversations.push(GroupedConversation { key, title, time, messages, kept });
+            let key = key.clone();
+            conversations.push(GroupedConversation {
+                key,
+                title,
+                time,
+                messages: 0,
+                kept: Vec::new(),
+            });
             conversations.len() - 1
         });
         conversations[place].messages += usize::from(!is_title_only);

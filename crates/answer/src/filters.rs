@@ -101,27 +101,20 @@ impl Filters {
 
     /// Returns whether the answer can include transcripts of coding agents.
     pub fn takes_transcripts(&self) -> bool {
-        let may_be_archive = |name: &String| {
-            let mut exports = FORMATS.iter().filter(|format| !format.is_transcript());
-            let other = [SourceKind::Export, SourceKind::Threads];
-            !other.into_iter().any(|kind| kind.name() == name)
-                && !exports.any(|format| format.service() == *name)
-        };
         let services = self.names.of("service");
-        services.is_empty() || services.iter().any(may_be_archive)
+        services.is_empty() || services.iter().any(|service| may_be_of_agent(service))
     }
 
     /// Returns the first and the last instant.
     pub fn dates(&self, clock: Clock) -> Result<(Option<Instant>, Option<Instant>), FilterError> {
-        let date = |filter, text: &Option<String>, edge| {
-            let parsed = text.as_ref().map(|text| clock.parse(text, edge)).transpose();
-            parsed.map_err(|reason| FilterError::Date { filter, reason })
-        };
-        let since = date(SINCE, &self.since, Edge::Start)?;
-        let until = date(UNTIL, &self.until, Edge::End)?;
-        match since.zip(until).is_some_and(|(since, until)| since > until) {
-            true => Err(FilterError::NoTime),
-            false => Ok((since, until)),
+        let [since, until] = [(SINCE, &self.since, Edge::Start), (UNTIL, &self.until, Edge::End)]
+            .map(|(filter, text, edge)| {
+                let parsed = text.as_ref().map(|text| clock.parse(text, edge)).transpose();
+                parsed.map_err(|reason| FilterError::Date { filter, reason })
+            });
+        match (since?, until?) {
+            (Some(since), Some(until)) if since > until => Err(FilterError::NoTime),
+            dates => Ok(dates),
         }
     }
 
@@ -190,6 +183,12 @@ impl Filters {
         }
         Ok(())
     }
+}
+
+fn may_be_of_agent(service: &str) -> bool {
+    let mut exports = FORMATS.iter().filter(|format| !format.is_transcript());
+    ![SourceKind::Export, SourceKind::Threads].iter().any(|kind| kind.name() == service)
+        && !exports.any(|format| format.service() == service)
 }
 
 /// Adds unreadable sources to a not-found error, because they may contain the conversation.

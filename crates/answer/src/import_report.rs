@@ -124,21 +124,27 @@ pub fn left_out(report: &Report, remedies: Remedies) -> Vec<String> {
 pub fn left_out_in_brief(report: &Report, details: &str) -> Vec<String> {
     let tally = &report.tally;
     let mut kinds = Vec::new();
-    let mut add = |count: u64, one: &str, what: &str| {
+    let files = report.attachments.as_ref();
+    let too_large = format!(" of more than {}", bytes(MAX_FILE));
+    let no_room = format!(" beyond the {} of all", bytes(MAX_ALL));
+    for (count, one, what) in [
+        (tally.bare, "conversation", " without messages"),
+        (tally.empty, "empty message", ""),
+        (report.excluded, "conversation", " of excluded projects and folders"),
+        (report.forgotten, "conversation", " that you forgot"),
+        (
+            files.map_or(0, |files| files.absent),
+            "file",
+            " that messages name and the export does not have",
+        ),
+        (files.map_or(0, |files| files.too_large.number), "file", &too_large),
+        (files.map_or(0, |files| files.no_room.number), "file", &no_room),
+        (report.foreign_zips, "zip", " without chats"),
+    ] {
         if count > 0 {
             kinds.push(format!("{}{what}", counted(count, one)));
         }
-    };
-    add(tally.bare, "conversation", " without messages");
-    add(tally.empty, "empty message", "");
-    add(report.excluded, "conversation", " of excluded projects and folders");
-    add(report.forgotten, "conversation", " that you forgot");
-    if let Some(files) = &report.attachments {
-        add(files.absent, "file", " that messages name and the export does not have");
-        add(files.too_large.number, "file", &format!(" of more than {}", bytes(MAX_FILE)));
-        add(files.no_room.number, "file", &format!(" beyond the {} of all", bytes(MAX_ALL)));
     }
-    add(report.foreign_zips, "zip", " without chats");
     kinds.extend(tally.left_out.iter().map(|(what, number)| match number {
         0 | 1 => what.clone(),
         number => format!("{what} ({})", grouped(*number)),
@@ -176,8 +182,8 @@ fn of_unknown_types(report: &Report, lines: &mut Vec<String>) {
 /// Adds the lines about files of messages.
 fn of_attachments(counts: &AttachmentCounts, remedies: Remedies, lines: &mut Vec<String>) {
     if counts.kept > 0 {
-        let (files, size) = (counted(counts.kept, "file"), bytes(counts.bytes));
-        lines.push(format!("{files} of messages kept, {size}{}", remedies.files));
+        let files = counted(counts.kept, "file");
+        lines.push(format!("{files} of messages kept, {}{}", bytes(counts.bytes), remedies.files));
     }
     if counts.absent > 0 {
         let files = counted(counts.absent, "file");
@@ -204,27 +210,23 @@ fn of_attachments(counts: &AttachmentCounts, remedies: Remedies, lines: &mut Vec
 fn unread(report: &Report, lines: &mut Vec<String>) {
     let tally = &report.tally;
     // A warning says of these that their file is cut off.
-    let is_cut = |skipped: &&Skipped| {
-        let mut damaged = tally.damaged.iter();
-        damaged.any(|damaged| damaged.starts_with(&format!("{} is cut off", skipped.file)))
-            && skipped.reason.contains("ends in the middle")
-    };
-    let cut = tally.skipped.iter().filter(is_cut).count() as u64;
-    let skipped_count = tally.skipped_count - cut;
+    let (cut, skipped): (Vec<&Skipped>, Vec<&Skipped>) =
+        tally.skipped.iter().partition(|skipped| {
+            let mut damaged = tally.damaged.iter();
+            damaged.any(|damaged| damaged.starts_with(&format!("{} is cut off", skipped.file)))
+                && skipped.reason.contains("ends in the middle")
+        });
+    let skipped_count = tally.skipped_count - cut.len() as u64;
     for (number, what) in [(tally.malformed, "line"), (skipped_count, "conversation")] {
         if number > 0 {
             let what = counted(number, what);
             lines.push(format!("skipped, because they could not be read: {what}"));
         }
     }
-    for skipped in tally.skipped.iter().filter(|skipped| !is_cut(skipped)) {
-        let name = skipped
-            .name
-            .as_deref()
-            .map(|name| format!(" ({})", snippet::line(name, LONGEST_TITLE)));
-        let (file, reason) = (&skipped.file, &skipped.reason);
+    for Skipped { file, name, ordinal, reason, .. } in skipped {
+        let name = name.as_deref().map(|name| format!(" ({})", snippet::line(name, LONGEST_TITLE)));
         let name = name.unwrap_or_default();
-        lines.push(format!("  {file}: conversation {}{name}: {reason}", skipped.ordinal));
+        lines.push(format!("  {file}: conversation {ordinal}{name}: {reason}"));
     }
     let unnamed = tally.skipped_count - tally.skipped.len() as u64;
     if unnamed > 0 {

@@ -219,8 +219,11 @@ impl JsonLines<'_> {
             };
             json_line(self.out, &line)?;
         }
-        let (count, is_cut) = (ranking.items.len(), !ranking.is_total_exact);
-        Ok(WrittenLines { count, is_cut, notes: ranking.notes.clone() })
+        Ok(WrittenLines {
+            count: ranking.items.len(),
+            is_cut: !ranking.is_total_exact,
+            notes: ranking.notes.clone(),
+        })
     }
 }
 

@@ -25,9 +25,9 @@ pub fn lines<'a>(notes: impl IntoIterator<Item = &'a Note>, reader: Audience) ->
 
 /// Returns the lines as sentences in one text; `None` if there are no lines.
 pub fn message(lines: &[String]) -> Option<String> {
-    let sentence = |line: &String| format!("{}.", line.trim_end_matches(['.', ':']));
-    let sentences: Vec<String> = lines.iter().map(sentence).collect();
-    (!sentences.is_empty()).then(|| sentences.join(" "))
+    let sentences: Vec<String> =
+        lines.iter().map(|line| format!("{}.", line.trim_end_matches(['.', ':']))).collect();
+    if sentences.is_empty() { None } else { Some(sentences.join(" ")) }
 }
 
 /// Returns the text of a note, with what helps.
@@ -77,13 +77,13 @@ pub fn line(note: &Note, reader: Audience) -> String {
 /// Returns a line with the number of given and of all conversations; `None` if all are given.
 pub fn more(given: usize, total: usize, is_exact: bool) -> Option<String> {
     let at_least = if is_exact { "" } else { "at least " };
-    match given < total {
-        true => Some(format!("{given} of {at_least}{} conversations", grouped(total))),
-        false if is_exact => None,
-        false => {
-            let best = "only the best matches were compared, so there may be more conversations";
-            Some(best.to_owned())
-        }
+    if given < total {
+        Some(format!("{given} of {at_least}{} conversations", grouped(total)))
+    } else if is_exact {
+        None
+    } else {
+        let best = "only the best matches were compared, so there may be more conversations";
+        Some(best.to_owned())
     }
 }
 

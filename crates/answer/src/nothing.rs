@@ -11,9 +11,9 @@ use verbatim_engine::{Engine, QueryReading, Scope};
 /// words, it says that the words were read as one text.
 pub fn sentence(request: &Request, readings: &[QueryReading], is_filtered: bool) -> String {
     let within = if is_filtered { " within these filters" } else { "" };
-    let has_words = readings.iter().any(|reading| reading.is_of_words(request));
-    let as_one = if has_words { " as one text" } else { "" };
-    format!("{}{as_one}{within}", none_has(request))
+    let is_one_text = readings.iter().any(|reading| reading.is_of_words(request));
+    let as_one_text = if is_one_text { " as one text" } else { "" };
+    format!("{}{as_one_text}{within}", none_has(request))
 }
 
 /// Returns whether a search by meaning finds messages near to the texts of a request.
@@ -29,16 +29,15 @@ pub fn no_answer(question: &str) -> String {
 /// Returns the phrase that says that no message matches the request.
 fn none_has(request: &Request) -> String {
     let Request { text, or, and, not, matching, .. } = request;
-    let quoted_all = |texts: &[String], word: &str| -> String {
-        texts.iter().map(|text| format!(" {word} {}", quoted(text))).collect()
-    };
+    let [or, not, others] = [(or, "or"), (not, "without"), (and, "and")].map(|(texts, word)| {
+        texts.iter().map(|text| format!(" {word} {}", quoted(text))).collect::<String>()
+    });
     let has_others = !and.is_empty() || !not.is_empty();
     if text.is_empty() && or.is_empty() && has_others {
         let had: Vec<String> = and.iter().map(|text| quoted(text)).collect();
         let verb = if had.is_empty() { "is" } else { "has " };
-        return format!("no message {verb}{}{}", had.join(" and "), quoted_all(not, "without"));
+        return format!("no message {verb}{}{}", had.join(" and "), not);
     }
     let verb = if *matching == Matching::Regex { "matches" } else { "has" };
-    let (or, and, not) = (quoted_all(or, "or"), quoted_all(and, "and"), quoted_all(not, "without"));
-    format!("no message {verb} {}{or}{and}{not}", quoted(text))
+    format!("no message {verb} {}{or}{others}{not}", quoted(text))
 }

@@ -55,12 +55,12 @@ impl RankedMessages {
 
     /// Returns a sentence to show above the messages, if they have none of the question's words. Reads them.
     pub fn heading(&self) -> Option<&'static str> {
-        let has_word = |one: &Match| {
-            let texts = [&one.hit.content, &one.hit.title];
-            texts.iter().any(|text| !self.marks.spans(text, 1).is_empty())
-        };
-        let has_none = || !self.items.is_empty() && !self.items.iter().any(has_word);
-        (self.may_have_heading && has_none()).then_some(BY_MEANING)
+        if !self.may_have_heading || self.items.is_empty() {
+            return None;
+        }
+        let mut texts = self.items.iter().flat_map(|one| [&one.hit.content, &one.hit.title]);
+        let has_word = texts.any(|text| !self.marks.spans(text, 1).is_empty());
+        if has_word { None } else { Some(BY_MEANING) }
     }
 }
 
@@ -108,8 +108,7 @@ impl<T> Ranked<T> {
     /// Returns the notes that are true for what was found. Without messages, none is shown for its text.
     pub fn true_notes(&self) -> impl Iterator<Item = &Note> {
         let is_empty = self.items.is_empty();
-        let is_true = move |note: &&Note| !is_empty || !matches!(note, Note::NoWords { .. });
-        self.notes.iter().filter(is_true)
+        self.notes.iter().filter(move |note| !is_empty || !matches!(note, Note::NoWords { .. }))
     }
 
     /// Returns the words of the question that no message has.

@@ -13,25 +13,22 @@ pub fn described(reading: &QueryReading, quote: impl Fn(&str) -> String) -> Stri
         messages => (counted(messages, "message"), messages),
     };
     let has = if number == 1 { "has" } else { "have" };
-    let texts = || {
-        let all = std::iter::once(&request.text).chain(&request.and);
-        all.map(|text| quote(text)).collect::<Vec<_>>().join(" and ")
-    };
+    let all: Vec<&String> = std::iter::once(&request.text).chain(&request.and).collect();
+    let texts = all.iter().map(|text| quote(text)).collect::<Vec<_>>().join(" and ");
     let how = match kind {
         ReadingKind::AnyScope => "without the filters".to_owned(),
         ReadingKind::AnyCase => "in any letter case".to_owned(),
         ReadingKind::AnyAccents => "with other accents or width".to_owned(),
         ReadingKind::Expression => "as a regular expression".to_owned(),
-        ReadingKind::Nearest => format!("{has} {}", texts()),
+        ReadingKind::Nearest => format!("{has} {}", texts),
         ReadingKind::Words if !request.or.is_empty() => format!("{has} one of the texts"),
         ReadingKind::Words if !request.not.is_empty() => {
             let not: Vec<String> = request.not.iter().map(|text| quote(text)).collect();
-            format!("{has} {} without {}", texts(), not.join(" or "))
+            format!("{has} {} without {}", texts, not.join(" or "))
         }
         ReadingKind::Words if request.and.is_empty() => "without the quotation marks".to_owned(),
         ReadingKind::Words => {
-            let is_phrase = |text: &String| text.contains(char::is_whitespace);
-            let has_phrase = std::iter::once(&request.text).chain(&request.and).any(is_phrase);
+            let has_phrase = all.iter().any(|text| text.contains(char::is_whitespace));
             let what = if has_phrase { "texts" } else { "words" };
             let all = if request.and.len() == 1 { "both" } else { "all the" };
             format!("{has} {all} {what}")

@@ -24,14 +24,16 @@ impl<'a> ResumeCommand<'a> {
             return None;
         }
         // The id becomes a part of a command, and a transcript may hold any text as the id.
-        let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-        if session.is_empty() || session.starts_with('-') || !session.chars().all(is_plain) {
+        let is_id = session.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_');
+        if session.is_empty() || session.starts_with('-') || !is_id {
             return None;
         }
         // On Windows, shells interpret these characters even inside quotation marks.
-        let is_hostile = |c: char| c.is_control() || cfg!(windows) && "\"%$`".contains(c);
-        let folder = origin.folder.as_deref().filter(|folder| !folder.is_empty());
-        let folder = folder.filter(|folder| !folder.contains(is_hostile));
+        let folder = origin.folder.as_deref().filter(|folder| {
+            !folder.is_empty()
+                && !folder
+                    .contains(|c: char| c.is_control() || cfg!(windows) && "\"%$`".contains(c))
+        });
         match agent {
             "claude-code" => Some(ResumeCommand { folder, words: ["claude", "--resume", session] }),
             "codex" => Some(ResumeCommand { folder: None, words: ["codex", "resume", session] }),

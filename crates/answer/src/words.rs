@@ -53,8 +53,8 @@ impl Words {
         if query.is_sentence {
             self.terms.extend(self.tokenizer.question(&query.text));
         }
-        let quoted = |phrase: &String| Matchers::of(&PhraseSearch::quoted(phrase).request).ok();
-        self.phrases.extend(query.phrases.iter().filter_map(quoted));
+        let requests = query.phrases.iter().map(|phrase| PhraseSearch::quoted(phrase).request);
+        self.phrases.extend(requests.filter_map(|request| Matchers::of(&request).ok()));
     }
 
     /// Adds the term or the text that, as a note says, was found in place of the question's words.
@@ -80,7 +80,8 @@ impl Words {
     ) -> Option<&'t str> {
         let mut with_part = None;
         for word in texts.into_iter().flat_map(|text| text.unicode_words()) {
-            let (mut parts, mut has_term) = (0, false);
+            let mut parts = 0;
+            let mut has_term = false;
             self.tokenizer.word(word, &mut |other| {
                 parts += 1;
                 has_term |= other == term;
@@ -88,7 +89,9 @@ impl Words {
             if has_term && parts == 1 {
                 return Some(word);
             }
-            with_part = with_part.or(has_term.then_some(word));
+            if has_term && with_part.is_none() {
+                with_part = Some(word);
+            }
         }
         with_part
     }

@@ -62,10 +62,14 @@ pub fn caught<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     done.map_err(|panic| format!("{} ({})", message(&*panic), PLACE.take()))
 }
 
-/// Runs `work` on several threads and returns the results in no particular order.
+/// Runs `work` on several threads, or on this one if it is to be one, and returns the results in no particular
+/// order.
 ///
 /// Panics if `work` does: the caller expects panics, because files may change while they are read.
 pub fn on_threads<T: Send>(threads: usize, work: impl Fn() -> T + Sync) -> Vec<T> {
+    if threads == 1 {
+        return vec![work()];
+    }
     thread::scope(|scope| {
         let workers: Vec<_> = (0..threads).map(|_| scope.spawn(|| caught(&work))).collect();
         let done = workers.into_iter().map(|worker| match worker.join() {
@@ -198,7 +202,8 @@ mod unix {
         // map that this program registered, and has no memory behind it, so replacing it loses
         // nothing. `mmap` is a system call that takes no lock and allocates nothing.
         let is_replaced = unsafe {
-            let (code, address) = ((*info).si_code, (*info).si_addr() as usize);
+            let code = (*info).si_code;
+            let address = (*info).si_addr() as usize;
             let start = address & !(page - 1);
             let kind = libc::MAP_PRIVATE | libc::MAP_FIXED | libc::MAP_ANON;
             code == libc::BUS_ADRERR

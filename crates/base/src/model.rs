@@ -201,14 +201,10 @@ pub struct StoredMessage {
 impl StoredMessage {
     /// Returns the message as a row of an answer.
     pub fn into_hit(self, conversation: &str, title: &str, raw_content: bool) -> Hit<'static> {
-        let stored = |content: Option<Vec<u8>>| match String::from_utf8(content.unwrap_or_default())
-        {
-            Ok(text) => text,
-            Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
-        };
-        let content = match self.decoded.filter(|_| !raw_content) {
-            Some(decoded) => decoded,
-            None => stored(self.content),
+        let content = match self.decoded {
+            Some(decoded) if !raw_content => decoded,
+            _ => String::from_utf8(self.content.unwrap_or_default())
+                .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()),
         };
         Hit {
             message_id: self.id.into(),
@@ -278,14 +274,13 @@ impl Hit<'_> {
     /// part around `place`.
     pub fn into_owned_at(mut self, place: usize, most: usize) -> Hit<'static> {
         if self.content.len() > most {
-            let boundary = |mut at: usize| {
+            let start = place.saturating_sub(most / 2).min(self.content.len() - most);
+            let [start, end] = [start, start + most].map(|mut at| {
                 while !self.content.is_char_boundary(at) {
                     at -= 1;
                 }
                 at
-            };
-            let start = place.saturating_sub(most / 2).min(self.content.len() - most);
-            let (start, end) = (boundary(start), boundary(start + most));
+            });
             let open = if start > 0 { CUT.trim_start() } else { "" };
             let close = if end < self.content.len() { CUT } else { "" };
             let kept = format!("{open}{}{close}", &self.content[start..end]);
@@ -304,14 +299,13 @@ impl Hit<'_> {
 
     /// Returns the hit with copies of its texts.
     pub fn into_owned(self) -> Hit<'static> {
-        let owned = |text: Cow<'_, str>| Cow::Owned(text.into_owned());
         Hit {
-            message_id: owned(self.message_id),
-            conversation_id: owned(self.conversation_id),
-            title: owned(self.title),
-            role: owned(self.role),
+            message_id: Cow::Owned(self.message_id.into_owned()),
+            conversation_id: Cow::Owned(self.conversation_id.into_owned()),
+            title: Cow::Owned(self.title.into_owned()),
+            role: Cow::Owned(self.role.into_owned()),
             time: self.time,
-            content: owned(self.content),
+            content: Cow::Owned(self.content.into_owned()),
             position: self.position,
         }
     }

@@ -64,7 +64,8 @@ fn is_meaningful(piece: &str, start: usize) -> bool {
 
 /// Returns the share of a text's letters and digits that belong to meaningful pieces, from 0 to 1.
 pub(super) fn known_share(text: &str) -> f64 {
-    let (mut known, mut all) = (0, 0);
+    let mut known = 0;
+    let mut all = 0;
     for word in text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()) {
         let word = word.to_lowercase();
         all += word.chars().count();
@@ -76,7 +77,8 @@ pub(super) fn known_share(text: &str) -> f64 {
 /// Returns how many letters of a word belong to meaningful pieces. Splits the word as the model does: the
 /// longest piece first.
 fn known_letters(word: &str) -> usize {
-    let (mut known, mut start) = (0, 0);
+    let mut known = 0;
+    let mut start = 0;
     while let Some(first) = word[start..].chars().next() {
         let longest = MODEL.tokenizer.longest(word, start, |piece| is_meaningful(piece, start));
         let letters = longest.map_or(0, |(_, length)| word[start..][..length].chars().count());

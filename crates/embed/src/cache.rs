@@ -32,10 +32,9 @@ const PREFIX: &str = "embedded-";
 
 /// Returns the FNV-1a hash of a text, which is the same in every version of the program.
 pub fn hash(text: &str) -> u128 {
-    let step = |hash: u128, byte: &u8| {
-        (hash ^ u128::from(*byte)).wrapping_mul(0x0000_0000_0100_0000_0000_0000_0000_013B)
-    };
-    text.as_bytes().iter().fold(0x6C62_272E_07BB_0142_62B8_2175_6295_C58D, step)
+    text.bytes().fold(0x6C62_272E_07BB_0142_62B8_2175_6295_C58D, |hash, byte| {
+        (hash ^ u128::from(byte)).wrapping_mul(0x0000_0000_0100_0000_0000_0000_0000_013B)
+    })
 }
 
 /// A text's int8 row with its scale.
@@ -65,20 +64,24 @@ impl Cache {
     /// Opens or makes the cache of a model in a folder. Waits while another process has it open.
     pub fn open(folder: &Path, model: &str, stop: &Stop) -> Result<Cache> {
         let path = folder.join(format!("{PREFIX}{model}"));
-        let failed = |error| Error::Write { path: path.clone(), error };
-        let file = private::open_file(&path).map_err(failed)?;
+        let file = match private::open_file(&path) {
+            Ok(file) => file,
+            Err(error) => return Err(Error::Write { path, error }),
+        };
         loop {
             match file.try_lock() {
                 Ok(()) => break,
                 Err(TryLockError::WouldBlock) if stop.requested() => return Err(Error::Stopped),
                 Err(TryLockError::WouldBlock) => thread::sleep(POLL),
-                Err(TryLockError::Error(error)) => return Err(failed(error)),
+                Err(TryLockError::Error(error)) => return Err(Error::Write { path, error }),
             }
         }
         let records = HashMap::new();
-        let mut cache = Cache { path: path.clone(), file, dimensions: 0, records, end: 0 };
-        cache.read_records().map_err(failed)?;
-        Ok(cache)
+        let mut cache = Cache { path, file, dimensions: 0, records, end: 0 };
+        match cache.read_records() {
+            Ok(()) => Ok(cache),
+            Err(error) => Err(cache.failed(error)),
+        }
     }
 
     /// Reads all intact records. Cuts off half a record at the end, which would shift all later ones.

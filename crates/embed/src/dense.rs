@@ -68,7 +68,8 @@ impl Dense {
     ///
     /// Panics if the matrix has more than 1,280 rows, an odd number of rows, or columns that do not fill tiles.
     pub(super) fn new(codes: &'static [u8], scales: Vec<f32>) -> Dense {
-        let (rows, columns) = (codes.len() / scales.len(), scales.len());
+        let columns = scales.len();
+        let rows = codes.len() / columns;
         assert_eq!(rows * columns, codes.len(), "a scale for each column");
         assert!(columns.is_multiple_of(TILE) && rows.is_multiple_of(2) && rows <= MOST_ROWS);
         Dense { codes, scales }
@@ -78,8 +79,8 @@ impl Dense {
         let columns = self.scales.len();
         let length = self.codes.len() / columns;
         let mut sums = vec![0; input.rows.len() * columns];
-        let row = |(start, _): &(usize, f32)| &input.numbers[*start..][..length];
-        let rows: Vec<&[i16]> = input.rows.iter().map(row).collect();
+        let rows: Vec<&[i16]> =
+            input.rows.iter().map(|(start, _)| &input.numbers[*start..][..length]).collect();
         BEST(&rows, self.codes, columns, &mut sums);
         let mut out = Vec::with_capacity(sums.len());
         for (sums, (_, scale)) in sums.chunks_exact(columns).zip(&input.rows) {
@@ -158,7 +159,8 @@ mod x86 {
         for column in (0..columns).step_by(TILE) {
             for (at, codes) in codes.chunks(PANEL * columns).enumerate() {
                 let pairs = unpack(codes, columns, column, &mut panel);
-                let (first, panel) = (at * PANEL, &panel[..pairs]);
+                let first = at * PANEL;
+                let panel = &panel[..pairs];
                 let mut sums = sums.chunks_mut(ROWS * columns);
                 for rows in rows.chunks(ROWS) {
                     let sums = sums.next().expect("there are sums for each row");
@@ -188,10 +190,9 @@ mod x86 {
     ) -> usize {
         let mut pairs = 0;
         for (rows, pair) in codes.chunks_exact(2 * columns).zip(panel) {
-            let (a, b) = (&rows[column..][..TILE], &rows[columns + column..][..TILE]);
+            let both = [&rows[column..][..TILE], &rows[columns + column..][..TILE]];
             // SAFETY: both have 16 bytes, and these loads need no alignment.
-            let (a, b) =
-                unsafe { (_mm_loadu_si128(a.as_ptr().cast()), _mm_loadu_si128(b.as_ptr().cast())) };
+            let [a, b] = both.map(|row| unsafe { _mm_loadu_si128(row.as_ptr().cast()) });
             pair[0] = _mm256_cvtepi8_epi16(_mm_unpacklo_epi8(a, b));
             pair[1] = _mm256_cvtepi8_epi16(_mm_unpackhi_epi8(a, b));
             pairs += 1;

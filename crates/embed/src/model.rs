@@ -98,10 +98,12 @@ impl Model {
     fn encode_for(&self, texts: &[&str], purpose: Purpose, stop: &Stop) -> Result<Vec<Vec<f32>>> {
         match &self.kind {
             Kind::BuiltIn { .. } => {
-                let encode = |text: &&str| {
-                    if stop.requested() { Err(Error::Stopped) } else { Ok(builtin::encode(text)) }
-                };
-                texts.iter().map(encode).collect()
+                let mut vectors = Vec::with_capacity(texts.len());
+                for text in texts {
+                    stop.check(Error::Stopped)?;
+                    vectors.push(builtin::encode(text));
+                }
+                Ok(vectors)
             }
             Kind::Remote(client) => client.encode(texts, purpose, stop),
         }

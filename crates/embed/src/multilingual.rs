@@ -94,7 +94,8 @@ static NETWORK: LazyLock<Network> =
 pub fn encode(texts: &[&str]) -> Vec<Vec<f32>> {
     let network = &*NETWORK;
     let mut vectors = Vec::with_capacity(texts.len());
-    let (mut ids, mut ends) = (Vec::new(), Vec::new());
+    let mut ids = Vec::new();
+    let mut ends = Vec::new();
     for (at, text) in texts.iter().enumerate() {
         ids.push(BEGIN);
         ids.extend(network.pieces(text));
@@ -116,13 +117,14 @@ pub fn encode(texts: &[&str]) -> Vec<Vec<f32>> {
 /// It is high for languages whose words look like those of the model's 16 languages.
 pub fn known_share(text: &str) -> f64 {
     let normalized = NETWORK.normalized(text);
-    let (mut known, mut all) = (0_u32, 0_u32);
+    let mut known = 0_u32;
+    let mut all = 0_u32;
     for piece in NETWORK.tokenizer.split(&normalized) {
         let (text, rest) = normalized[piece.bytes.start..].split_at(piece.bytes.len());
         let letters = text.chars().filter(|c| c.is_alphanumeric()).count() as u32;
-        let is_word = || text.starts_with(SPACE) && !rest.starts_with(char::is_alphanumeric);
+        let is_word = text.starts_with(SPACE) && !rest.starts_with(char::is_alphanumeric);
         all += letters;
-        if piece.id != UNKNOWN && (letters > 1 || is_word() || text.contains(means_something)) {
+        if piece.id != UNKNOWN && (letters > 1 || is_word || text.contains(means_something)) {
             known += letters;
         }
     }
@@ -168,44 +170,45 @@ pub fn stored(vector: &[f32]) -> Vec<f32> {
     stored
 }
 
+fn rounded(numbers: &[f32], length: usize) -> Rounded {
+    let mut rows = Rounded::default();
+    numbers.chunks_exact(length).for_each(|row| rows.push_rows([row].into_iter(), 0));
+    rows
+}
+
+fn relu(numbers: &mut [f32]) {
+    numbers.iter_mut().for_each(|x| *x = x.max(0.0));
+}
+
 impl Network {
     fn load() -> serde_json::Result<Network> {
-        let (tensors, directions) = (Tensors::parse(WEIGHTS)?, Tensors::parse(DIRECTIONS)?);
-        let dense = |name: &str, rows, columns| {
-            let codes = tensors.bytes(&format!("{name}.codes"), "I8", &[rows, columns])?;
-            Ok(Dense::new(codes, tensors.floats(&format!("{name}.scale"), &[columns])?))
-        };
-        let layer = |name: &str, rows, columns| {
-            let bias = tensors.floats(&format!("{name}.bias"), &[columns])?;
-            serde_json::Result::Ok(Layer { matrix: dense(name, rows, columns)?, bias })
-        };
-        let norm = |name: &str, length| {
-            let [gain, bias] =
-                ["gain", "bias"].map(|part| tensors.floats(&format!("{name}.{part}"), &[length]));
-            serde_json::Result::Ok(Norm { gain: gain?, bias: bias? })
-        };
-        let window = |(width, _): (usize, usize)| {
-            let layer = |place| layer(&format!("gram{width}.{place}"), width * CHANNELS, CHANNELS);
-            serde_json::Result::Ok([layer("first")?, layer("second")?])
-        };
+        let tensors = &Tensors::parse(WEIGHTS)?;
+        let directions = Tensors::parse(DIRECTIONS)?;
         let scores = tensors.bytes("pieces.score", "F32", &[VOCABULARY])?.as_chunks().0;
-        let cut = || serde::de::Error::custom("the rules are cut");
         Ok(Network {
-            tokenizer: SentencePiece::new(PIECES, scores, CHARSMAP).ok_or_else(cut)?,
+            tokenizer: SentencePiece::new(PIECES, scores, CHARSMAP)
+                .ok_or_else(|| serde::de::Error::custom("the rules are cut"))?,
             rows: tensors.bytes("pieces.codes", "U8", &[VOCABULARY, DIMENSIONS / 2])?.as_chunks().0,
             row_scales: tensors.bytes("pieces.scale", "F16", &[VOCABULARY])?.as_chunks().0,
-            project: layer("project", DIMENSIONS, PROJECTED)?,
-            project_norm: norm("project.norm", PROJECTED)?,
-            windows: [window(WINDOWS[0])?, window(WINDOWS[1])?, window(WINDOWS[2])?],
-            features_norm: norm("features.norm", FEATURES)?,
-            sentence: layer("sentence", FEATURES, DIMENSIONS)?,
-            dense: [
-                dense("dense0", DIMENSIONS, HIDDEN)?,
-                dense("dense1", HIDDEN, HIDDEN)?,
-                dense("dense2", HIDDEN, DIMENSIONS)?,
-                dense("dense3", DIMENSIONS, DIMENSIONS)?,
+            project: Layer::read(tensors, "project", DIMENSIONS, PROJECTED)?,
+            project_norm: Norm::read(tensors, "project.norm", PROJECTED)?,
+            windows: [
+                read_window(tensors, WINDOWS[0].0)?,
+                read_window(tensors, WINDOWS[1].0)?,
+                read_window(tensors, WINDOWS[2].0)?,
             ],
-            skips: [dense("skip1", DIMENSIONS, HIDDEN)?, dense("skip3", HIDDEN, DIMENSIONS)?],
+            features_norm: Norm::read(tensors, "features.norm", FEATURES)?,
+            sentence: Layer::read(tensors, "sentence", FEATURES, DIMENSIONS)?,
+            dense: [
+                read_dense(tensors, "dense0", DIMENSIONS, HIDDEN)?,
+                read_dense(tensors, "dense1", HIDDEN, HIDDEN)?,
+                read_dense(tensors, "dense2", HIDDEN, DIMENSIONS)?,
+                read_dense(tensors, "dense3", DIMENSIONS, DIMENSIONS)?,
+            ],
+            skips: [
+                read_dense(tensors, "skip1", DIMENSIONS, HIDDEN)?,
+                read_dense(tensors, "skip3", HIDDEN, DIMENSIONS)?,
+            ],
             directions: directions
                 .bytes("directions", "F32", &[DIMENSIONS, STORED_DIMENSIONS])?
                 .as_chunks()
@@ -307,12 +310,6 @@ impl Network {
 
     /// Returns what the dense layers make of sentences: unit vectors.
     fn heads(&self, sentences: &[f32]) -> Vec<f32> {
-        let rounded = |numbers: &[f32], length| {
-            let mut rows = Rounded::default();
-            numbers.chunks_exact(length).for_each(|row| rows.push_rows([row].into_iter(), 0));
-            rows
-        };
-        let relu = |numbers: &mut [f32]| numbers.iter_mut().for_each(|x| *x = x.max(0.0));
         let [dense0, dense1, dense2, dense3] = &self.dense;
         let sentences = rounded(sentences, DIMENSIONS);
         let mut y0 = dense0.product(&sentences);
@@ -333,7 +330,36 @@ impl Network {
     }
 }
 
+fn read_dense(
+    tensors: &Tensors,
+    name: &str,
+    rows: usize,
+    columns: usize,
+) -> serde_json::Result<Dense> {
+    let codes = tensors.bytes(&format!("{name}.codes"), "I8", &[rows, columns])?;
+    Ok(Dense::new(codes, tensors.floats(&format!("{name}.scale"), &[columns])?))
+}
+
+/// Reads the two layers of the windows of a width.
+fn read_window(tensors: &Tensors, width: usize) -> serde_json::Result<[Layer; 2]> {
+    let [first, second] = ["first", "second"].map(|place| {
+        Layer::read(tensors, &format!("gram{width}.{place}"), width * CHANNELS, CHANNELS)
+    });
+    Ok([first?, second?])
+}
+
 impl Layer {
+    fn read(
+        tensors: &Tensors,
+        name: &str,
+        rows: usize,
+        columns: usize,
+    ) -> serde_json::Result<Layer> {
+        Ok(Layer {
+            matrix: read_dense(tensors, name, rows, columns)?,
+            bias: tensors.floats(&format!("{name}.bias"), &[columns])?,
+        })
+    }
     /// Adds to the states of each piece what the layer makes of the states around it, less what is negative.
     fn add_windows(&self, states: &mut [&mut [f32]], ends: &[usize], left: usize) {
         let mut rows = Rounded::default();
@@ -354,6 +380,12 @@ impl Layer {
 }
 
 impl Norm {
+    fn read(tensors: &Tensors, name: &str, length: usize) -> serde_json::Result<Norm> {
+        Ok(Norm {
+            gain: tensors.floats(&format!("{name}.gain"), &[length])?,
+            bias: tensors.floats(&format!("{name}.bias"), &[length])?,
+        })
+    }
     /// Gives numbers the mean 0 and the variance 1, then the learned gain and bias.
     fn apply(&self, numbers: &mut [f32]) {
         let count = numbers.len() as f32;

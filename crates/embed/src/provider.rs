@@ -119,8 +119,9 @@ impl Remote {
 
     /// Returns the name of the model's vectors, which consists of letters, digits and hyphens.
     pub(super) fn name(&self) -> String {
-        let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
-        let model: String = self.model.chars().take(40).map(plain).collect();
+        let model =
+            self.model.to_ascii_lowercase().replace(|c: char| !c.is_ascii_alphanumeric(), "-");
+        let model: String = model.chars().take(40).collect();
         let identity = super::cache::hash(&format!("{} {}", self.endpoint, self.model));
         format!("remote-{model}-{:016x}", identity as u64)
     }

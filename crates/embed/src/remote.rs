@@ -203,8 +203,10 @@ impl RemoteModel {
         let transport = self.transport.clone();
         let remote = self.remote.clone();
         let count = texts.len();
-        let exchange = move || transport.exchange(&remote, body.to_string(), count, timeout);
-        let answer = stop.wait_for(exchange, Error::Stopped)?;
+        let answer = stop.wait_for(
+            move || transport.exchange(&remote, body.to_string(), count, timeout),
+            Error::Stopped,
+        )?;
         Ok(answer.unwrap_or_else(|| Err(RequestFailure::Final("the request broke off".to_owned()))))
     }
 

@@ -43,14 +43,14 @@ impl Tensors {
             "F16" => 2,
             _ => 1,
         };
-        let other = || Error::custom(format!("no {name}, {shape:?} of {dtype}"));
-        let head: TensorHead = serde_json::from_str(self.heads.get(name).ok_or_else(other)?.get())?;
-        if head.dtype != dtype || head.shape != shape {
-            return Err(other());
-        }
+        let head = self.heads.get(name).map(|head| serde_json::from_str::<TensorHead>(head.get()));
+        let head = head.transpose()?.filter(|head| head.dtype == dtype && head.shape == shape);
+        let Some(head) = head else {
+            return Err(Error::custom(format!("no {name}, {shape:?} of {dtype}")));
+        };
         let bytes = self.data.get(head.data_offsets.0..head.data_offsets.1);
-        let is_whole = |bytes: &&[u8]| bytes.len() == size * shape.iter().product::<usize>();
-        bytes.filter(is_whole).ok_or_else(truncated)
+        let length = size * shape.iter().product::<usize>();
+        bytes.filter(|bytes| bytes.len() == length).ok_or_else(truncated)
     }
 
     #[cfg(feature = "multilingual")]

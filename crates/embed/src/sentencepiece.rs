@@ -121,22 +121,25 @@ impl SentencePiece {
             score: f64,
             last: Option<(PieceId, usize)>,
         }
+        impl BestPath {
+            fn offer(&mut self, id: PieceId, start: usize, score: f64) {
+                if self.last.is_none() || score > self.score {
+                    *self = BestPath { score, last: Some((id, start)) };
+                }
+            }
+        }
         let mut best = vec![BestPath { score: 0.0, last: None }; normalized.len() + 1];
         for (start, c) in normalized.char_indices() {
             let before = best[start].score;
-            let mut reach = |length: usize, id: PieceId, score: f64| {
-                let best = &mut best[start + length];
-                if best.last.is_none() || before + score > best.score {
-                    *best = BestPath { score: before + score, last: Some((id, start)) };
-                }
-            };
+            let known = self.pieces.common_prefix_search(&normalized.as_bytes()[start..]);
             let mut is_known = false;
-            for (id, length) in self.pieces.common_prefix_search(&normalized.as_bytes()[start..]) {
+            for (id, length) in known {
                 is_known |= length == c.len_utf8();
-                reach(length, id, f64::from(f32::from_le_bytes(self.scores[id as usize])));
+                let score = before + f64::from(f32::from_le_bytes(self.scores[id as usize]));
+                best[start + length].offer(id, start, score);
             }
             if !is_known {
-                reach(c.len_utf8(), UNKNOWN, UNKNOWN_SCORE);
+                best[start + c.len_utf8()].offer(UNKNOWN, start, before + UNKNOWN_SCORE);
             }
         }
         let mut pieces: Vec<PieceAt> = Vec::new();

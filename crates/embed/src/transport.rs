@@ -151,9 +151,8 @@ pub fn said(bytes: &[u8], remote: &Remote) -> String {
         Some(key) => text.replace(key.as_str(), "…"),
         None => text,
     };
-    let plain = |c: char| if c.is_control() { ' ' } else { c };
-    let text: String = text.chars().take(200).map(plain).collect();
-    format!(": {text}")
+    let text: String = text.chars().take(200).collect();
+    format!(": {}", text.replace(char::is_control, " "))
 }
 
 /// Reads the vectors of an answer, in the order of the texts.

@@ -35,7 +35,7 @@ pub(super) struct WordPiece {
     slots: Vec<(Id, u16)>,
     hints: Hints,
     /// The pieces that a text can contain literally, such as `[SEP]`. Each begins with a bracket.
-    special: Vec<(String, Id)>,
+    special: Vec<Special>,
     unknown: Id,
 }
 
@@ -81,12 +81,9 @@ impl WordPiece {
             }
             slots[at] = (id as Id, hash as u16);
         }
-        let is_unknown = |special: &&Special| special.content == model.unk_token;
-        let unknown = added_tokens.iter().find(is_unknown).map(|special| special.id);
-        let unknown = unknown.ok_or_else(|| Error::custom("no unknown piece"))?;
-        let special =
-            added_tokens.into_iter().map(|special| (special.content, special.id)).collect();
-        Ok(WordPiece { pieces, slots, hints, special, unknown })
+        let unknown = added_tokens.iter().find(|special| special.content == model.unk_token);
+        let unknown = unknown.ok_or_else(|| Error::custom("no unknown piece"))?.id;
+        Ok(WordPiece { pieces, slots, hints, special: added_tokens, unknown })
     }
 
     pub(super) fn len(&self) -> usize {
@@ -104,8 +101,9 @@ impl WordPiece {
         while !rest.is_empty() && ids.len() < most {
             // Special pieces are found before the text is normalized, and in the middle of words.
             let special = rest.match_indices('[').find_map(|(at, _)| {
-                let is_here = |(content, _): &&(String, Id)| rest[at..].starts_with(content);
-                self.special.iter().find(is_here).map(|(content, id)| (at, at + content.len(), *id))
+                let here =
+                    self.special.iter().find(|special| rest[at..].starts_with(&special.content))?;
+                Some((at, at + here.content.len(), here.id))
             });
             let (end, next, special) = match special {
                 Some((start, end, id)) => (start, end, Some(id)),
@@ -284,8 +282,8 @@ fn normalize(text: &str, normalized: &mut String) {
             normalized.push(' ');
             rest = &rest[c.len_utf8()..];
         }
-        let is_next = |c| u8::try_from(c).is_ok_and(is_plain) || is_chinese(c);
-        let (other, next) = rest.split_at(rest.find(is_next).unwrap_or(rest.len()));
+        let end = rest.find(|c| u8::try_from(c).is_ok_and(is_plain) || is_chinese(c));
+        let (other, next) = rest.split_at(end.unwrap_or(rest.len()));
         let letters = other.chars().filter(|c| !is_removed(*c));
         let letters = letters.map(|c| if c.is_whitespace() { ' ' } else { c }).nfd();
         normalized.extend(letters.filter(|c| !is_accent(*c)).flat_map(char::to_lowercase));
@@ -337,8 +335,10 @@ fn split_words(normalized: &str) -> impl Iterator<Item = &str> {
         let end = if is_punctuation(first) {
             first.len_utf8()
         } else {
-            let ends = |c: char| c.is_ascii_whitespace() || is_punctuation(c);
-            rest.find(|c: char| !c.is_ascii_alphanumeric() && ends(c)).unwrap_or(rest.len())
+            let end = rest.find(|c: char| {
+                !c.is_ascii_alphanumeric() && (c.is_ascii_whitespace() || is_punctuation(c))
+            });
+            end.unwrap_or(rest.len())
         };
         let (word, after) = rest.split_at(end);
         rest = after;

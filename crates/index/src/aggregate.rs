@@ -11,7 +11,7 @@ use std::{
 use super::{
     Result, Snapshot,
     plan::{GramQuery, Plan, QueryGrams},
-    postings::{DocBits, List},
+    postings::{DocBits, List, StopCheck},
     segment::Segment,
     snapshot::SegmentReader,
     store::DocStore,
@@ -93,15 +93,15 @@ impl Snapshot {
                 None => None,
             };
             let aggregation = SegmentAggregation { segment, query: &query, followed, stop, add };
-            let made = match aggregation.threads() {
-                1 => {
-                    let mut value = make();
-                    aggregation.run(plan, &mut value);
-                    vec![value]
-                }
-                threads => aggregation.run_with(threads, &before, make)?,
-            };
-            values.extend(made.into_iter().map(|value| (number, value)));
+            let threads = aggregation.threads();
+            if threads == 1 {
+                let mut value = make();
+                aggregation.run(plan, &mut value);
+                values.push((number, value));
+            } else {
+                let made = aggregation.run_with(threads, &before, make)?;
+                values.extend(made.into_iter().map(|value| (number, value)));
+            }
         }
         Ok(values)
     }
@@ -147,8 +147,8 @@ impl<T: Send> SegmentAggregation<'_, T> {
         let store = &self.segment.data.store;
         let verifier = Verifier::new(&self.segment.data, self.query);
         let mut verifier = verifier.with_followed(self.followed.as_ref());
-        let mut is_stopped = || self.stop.requested();
-        while let Some(candidate) = plan.next(&mut is_stopped) {
+        let mut stop = StopCheck::new(self.stop);
+        while let Some(candidate) = plan.next(&mut stop) {
             let is_match = verifier.matches(&candidate);
             if is_match && (self.query.texts_only || verifier.has_in_text(candidate.doc)) {
                 (self.add)(value, TextMatch { store, doc: candidate.doc });
@@ -165,7 +165,7 @@ impl<T: Send> SegmentAggregation<'_, T> {
         let messages = self.segment.data.store.messages();
         let length = messages.div_ceil((threads * PARTS) as u32).max(1);
         let next = AtomicUsize::new(0);
-        let work = || -> Result<T> {
+        let values = map_faults::on_threads(threads, || {
             let mut value = make();
             loop {
                 let start = length.saturating_mul(next.fetch_add(1, Ordering::Relaxed) as u32);
@@ -173,12 +173,13 @@ impl<T: Send> SegmentAggregation<'_, T> {
                     return Ok(value);
                 }
                 let part: Range<u32> = start..start.saturating_add(length).min(messages);
-                let (mut grams, mut trace) = (grams.clone(), Trace::default());
-                if let Some(plan) = Plan::new(self.segment, self.query, &mut grams, &mut trace)? {
+                let mut grams = grams.clone();
+                let plan = Plan::new(self.segment, self.query, &mut grams, &mut Trace::default())?;
+                if let Some(plan) = plan {
                     self.run(plan.restrict_to_range(part), &mut value);
                 }
             }
-        };
-        map_faults::on_threads(threads, work).into_iter().collect()
+        });
+        values.into_iter().collect()
     }
 }

@@ -120,18 +120,20 @@ pub(super) fn seal(folder: &Path, written: &[WrittenFile]) -> io::Result<Vec<Fil
     names.sort_unstable();
     // One thread per file, so that some compute checksums while others wait for the disk.
     thread::scope(|scope| {
-        let record = |name: String| {
-            scope.spawn(move || {
+        let mut threads = Vec::new();
+        for name in names {
+            threads.push(scope.spawn(move || {
                 let path = folder.join(&name);
                 let known = written.iter().find(|file| file.name == name);
                 FileRecord::seal(name, &path, known.map(|file| file.checksum))
-            })
-        };
-        let threads: Vec<_> = names.into_iter().map(record).collect();
-        let join = |thread: thread::ScopedJoinHandle<'_, io::Result<FileRecord>>| {
-            thread.join().map_err(|_| io::Error::other("a thread panicked"))?
-        };
-        threads.into_iter().map(join).collect()
+            }));
+        }
+        let mut records = Vec::new();
+        for thread in threads {
+            let record = thread.join().map_err(|_| io::Error::other("a thread panicked"))?;
+            records.push(record?);
+        }
+        Ok(records)
     })
 }
 
@@ -158,7 +160,8 @@ impl FileRecord {
         private::protect(&file)?;
         file.sync_all()?;
         let before = file.metadata()?;
-        if let (true, Ok(age)) = (before.len() >= WORTH_A_WAIT, before.modified()?.elapsed())
+        if before.len() >= WORTH_A_WAIT
+            && let Ok(age) = before.modified()?.elapsed()
             && age <= RACY
         {
             thread::sleep(RACY.saturating_sub(age) + CLOCK_TICK);
@@ -186,42 +189,49 @@ impl FileRecord {
         let mut file = self.open(folder)?.file;
         let mut bytes = Vec::new();
         let read = file.rewind().and_then(|()| file.read_to_end(&mut bytes));
-        read.map_err(|error| self.unreadable(folder, &error))?;
+        read.map_err(|error| self.unreadable(folder, error))?;
         if crc32fast::hash(&bytes) == self.checksum { Ok(bytes) } else { Err(self.changed(folder)) }
     }
 
     pub(super) fn open(&self, folder: &Path) -> Result<OpenFile> {
-        let failed = |error: io::Error| self.unreadable(folder, &error);
-        let file = File::open(folder.join(&self.name)).map_err(failed)?;
-        let metadata = file.metadata().map_err(failed)?;
+        let (file, metadata) =
+            self.open_file(folder).map_err(|error| self.unreadable(folder, error))?;
         // Nobody else can change a file in a folder that only its owner can enter.
         if !fs::metadata(folder).is_ok_and(|folder| private::is_private(&folder)) {
             check_trusted(folder, &metadata)?;
         }
-        let is_as_written = metadata.len() == self.length
-            && (identity(&metadata) == self.identity
-                || checksum(&file, &Stop::never()).map_err(failed)? == self.checksum);
-        if !is_as_written {
+        if metadata.len() != self.length {
             return Err(self.changed(folder));
+        }
+        if identity(&metadata) != self.identity {
+            let checksum = checksum(&file, &Stop::never());
+            if checksum.map_err(|error| self.unreadable(folder, error))? != self.checksum {
+                return Err(self.changed(folder));
+            }
         }
         Ok(OpenFile { stamp: stamp(&metadata), length: self.length, file })
     }
 
     /// Reads the whole file and compares it with its checksum; returns its length.
     pub(super) fn check(&self, folder: &Path, stop: &Stop) -> Result<u64> {
-        let failed = |error: io::Error| match stop.requested() {
-            true => Error::Stopped,
-            false => self.unreadable(folder, &error),
-        };
-        let file = File::open(folder.join(&self.name)).map_err(failed)?;
-        let length = file.metadata().map_err(failed)?.len();
-        if length != self.length || checksum(&file, stop).map_err(failed)? != self.checksum {
-            return Err(self.changed(folder));
+        let checked = self.open_file(folder).and_then(|(file, metadata)| {
+            Ok(metadata.len() == self.length && checksum(&file, stop)? == self.checksum)
+        });
+        match checked {
+            Ok(true) => Ok(self.length),
+            Ok(false) => Err(self.changed(folder)),
+            Err(_) if stop.requested() => Err(Error::Stopped),
+            Err(error) => Err(self.unreadable(folder, error)),
         }
-        Ok(length)
     }
 
-    fn unreadable(&self, folder: &Path, error: &io::Error) -> Error {
+    fn open_file(&self, folder: &Path) -> io::Result<(File, fs::Metadata)> {
+        let file = File::open(folder.join(&self.name))?;
+        let metadata = file.metadata()?;
+        Ok((file, metadata))
+    }
+
+    fn unreadable(&self, folder: &Path, error: io::Error) -> Error {
         damaged(folder, &format!("{}: {error}", self.name))
     }
 
@@ -287,24 +297,30 @@ pub(super) fn read_manifest<M: DeserializeOwned>(
     struct ArtifactFormat {
         format: u32,
     }
-    let unreadable = |error: io::Error| damaged(folder, &error.to_string());
-    check_trusted(folder, &fs::metadata(folder).map_err(unreadable)?)?;
-    let bytes = fs::read(folder.join(MANIFEST)).map_err(unreadable)?;
+    check_trusted(folder, &fs::metadata(folder).map_err(unreadable(folder))?)?;
+    let bytes = fs::read(folder.join(MANIFEST)).map_err(unreadable(folder))?;
     if checksum.is_some_and(|checksum| checksum != crc32fast::hash(&bytes)) {
         return Err(damaged(folder, "its manifest is not as it was written"));
     }
-    let parse = |error: serde_json::Error| unreadable(error.into());
-    let ArtifactFormat { format: found } = serde_json::from_slice(&bytes).map_err(parse)?;
+    let ArtifactFormat { format: found } =
+        serde_json::from_slice(&bytes).map_err(unreadable(folder))?;
     if found != format {
         return Err(Error::Format { path: folder.to_owned(), found });
     }
-    serde_json::from_slice(&bytes).map_err(parse)
+    serde_json::from_slice(&bytes).map_err(unreadable(folder))
 }
 
 /// Checks that no other user can have written to a file or folder of the index and so forged answers.
 pub(super) fn check_trusted(folder: &Path, metadata: &fs::Metadata) -> Result<()> {
-    private::distrust(metadata)
-        .map_or(Ok(()), |reason| Err(Error::Untrusted { path: folder.to_owned(), reason }))
+    match private::distrust(metadata) {
+        Some(reason) => Err(Error::Untrusted { path: folder.to_owned(), reason }),
+        None => Ok(()),
+    }
+}
+
+/// Returns how an error of reading a folder's files is told.
+pub(super) fn unreadable<E: std::fmt::Display>(folder: &Path) -> impl Fn(E) -> Error {
+    move |error| damaged(folder, &error.to_string())
 }
 
 pub(super) fn damaged(folder: &Path, reason: &str) -> Error {
@@ -361,11 +377,13 @@ fn remove_abandoned(parent: &Path) {
             continue;
         }
         let lock = entry.path().join(LOCK);
-        let is_old = || {
+        let is_abandoned = if lock.exists() {
+            !FileLock::is_held(&lock)
+        } else {
             let changed = entry.metadata().and_then(|metadata| metadata.modified()).ok();
             changed.and_then(|time| time.elapsed().ok()).is_some_and(|age| age > ABANDONED)
         };
-        if if lock.exists() { !FileLock::is_held(&lock) } else { is_old() } {
+        if is_abandoned {
             // A later writer tries again.
             drop(fs::remove_dir_all(entry.path()));
         }
@@ -403,11 +421,11 @@ fn stamp(metadata: &fs::Metadata) -> [i64; 5] {
     }
     #[cfg(not(unix))]
     {
-        let nanos = |time: io::Result<std::time::SystemTime>| {
+        let [modified, created] = [metadata.modified(), metadata.created()].map(|time| {
             let since = time.ok().and_then(|at| at.duration_since(std::time::UNIX_EPOCH).ok());
             since.map_or(0, |since| since.as_nanos() as i64)
-        };
-        [nanos(metadata.modified()), nanos(metadata.created()), 0, 0, 0]
+        });
+        [modified, created, 0, 0, 0]
     }
 }
 

@@ -7,13 +7,14 @@ use std::{
 };
 
 use super::{
-    Error, Result, Snapshot,
+    Result, Snapshot,
     artifact::write_file,
     invert::{Inverter, Resources},
     postings::{DocBits, PostingsWriter},
     segment::{COLUMNS, COMMON, GRAMS, PLAIN, ROWS, SIGNATURES, SegmentManifest, Size},
     signature::SignatureWriter,
     store::{ConversationTitle, DocStoreWriter, Document},
+    write_error, write_error_unless_stopped,
 };
 use verbatim_base::{call::Stop, failpoint, private};
 use verbatim_text::{fold::fold, grams::CommonGrams, like::is_regular};
@@ -57,26 +58,32 @@ pub struct Build<'a> {
 impl<'a> Build<'a> {
     /// Begins a segment in an empty folder.
     pub fn start(folder: &Path, plan: BuildPlan<'a>, resources: Resources) -> Result<Self> {
-        let failed = |error| Error::Write { path: folder.to_owned(), error };
         let sampled: usize = plan.sample.iter().map(String::len).sum();
         let step = sampled.div_ceil(MAX_SAMPLED).max(1);
-        let sample = || plan.sample.iter().step_by(step).map(String::as_str);
+        let sample: Vec<&str> = plan.sample.iter().step_by(step).map(String::as_str).collect();
         let common = match plan.beside {
             Some(snapshot) => Arc::clone(&snapshot.common),
-            None => Arc::new(CommonGrams::from_sample(sample())),
+            None => Arc::new(CommonGrams::from_sample(sample.iter().copied())),
         };
         // The document store's columns take about 60 bytes per message.
         let resources = Resources {
             memory: resources.memory.saturating_sub(60 * plan.messages as usize),
             threads: resources.threads,
         };
-        let texts =
-            Inverter::start(folder, Arc::clone(&common), sample(), plan.text_bytes, resources)
-                .map_err(failed)?;
-        let sizes = (plan.messages as usize, plan.conversations.len());
-        let store = DocStoreWriter::create(folder, ROWS, sizes, &sample().collect::<Vec<_>>())
-            .map_err(failed)?;
-        let signatures = SignatureWriter::create(folder, SIGNATURES).map_err(failed)?;
+        let texts = Inverter::start(
+            folder,
+            Arc::clone(&common),
+            sample.iter().copied(),
+            plan.text_bytes,
+            resources,
+        )
+        .map_err(write_error(folder))?;
+        let messages = plan.messages as usize;
+        let store =
+            DocStoreWriter::create(folder, ROWS, messages, plan.conversations.len(), &sample)
+                .map_err(write_error(folder))?;
+        let signatures =
+            SignatureWriter::create(folder, SIGNATURES).map_err(write_error(folder))?;
         failpoint::pass("segment begun");
         Ok(Build {
             folder: folder.to_owned(),
@@ -91,7 +98,7 @@ impl<'a> Build<'a> {
             store,
             texts,
             signatures,
-            plain: Vec::with_capacity(plan.messages as usize),
+            plain: Vec::with_capacity(messages),
             text_bytes: 0,
             added: 0,
         })
@@ -99,62 +106,62 @@ impl<'a> Build<'a> {
 
     /// Adds the next message in result order.
     pub fn add(&mut self, document: &Document<'_>) -> Result<()> {
-        let regular = !self.irregular_titles[document.conversation as usize]
-            && document.shown.is_none_or(is_regular)
-            && document.stored.is_none_or(is_regular);
-        let failed = |error| Error::Write { path: self.folder.clone(), error };
-        let titled = self.plan.conversations[document.conversation as usize].title.is_some();
-        self.store.add(document, regular, titled).map_err(failed)?;
-        let mut is_plain = false;
-        if regular {
-            let text = |bytes| std::str::from_utf8(bytes).expect("regular text is UTF-8");
-            let (shown, stored) = (document.shown.map_or("", text), document.stored.map(text));
-            let is_loose = self.texts.add(self.added, shown, stored).map_err(failed)?;
-            if stored.is_none() {
-                self.signatures.add(self.added, shown).map_err(failed)?;
-                is_plain = !is_loose && is_folded(shown);
-            }
-        }
+        let is_plain = self.write(document).map_err(write_error(&self.folder))?;
         self.plain.push(is_plain);
         self.text_bytes += document.shown.map_or(0, <[u8]>::len) as u64;
         self.added += 1;
         Ok(())
     }
 
+    fn write(&mut self, document: &Document<'_>) -> io::Result<bool> {
+        let regular = !self.irregular_titles[document.conversation as usize]
+            && document.shown.is_none_or(is_regular)
+            && document.stored.is_none_or(is_regular);
+        let titled = self.plan.conversations[document.conversation as usize].title.is_some();
+        self.store.add(document, regular, titled)?;
+        if !regular {
+            return Ok(false);
+        }
+        let shown = regular_text(document.shown.unwrap_or_default());
+        let stored = document.stored.map(regular_text);
+        let is_loose = self.texts.add(self.added, shown, stored)?;
+        if stored.is_some() {
+            return Ok(false);
+        }
+        self.signatures.add(self.added, shown)?;
+        Ok(!is_loose && is_folded(shown))
+    }
+
     /// Writes the posting lists and the manifest, and makes the segment durable. Calls `progress` with the
     /// written share of the lists.
     pub fn finish(self, stop: &Stop, mut progress: impl FnMut(f64)) -> Result<Size> {
-        let failed = |error| match stop.requested() {
-            true => Error::Stopped,
-            false => Error::Write { path: self.folder.clone(), error },
-        };
-        let titles = self.invert_titles().map_err(failed)?;
+        let folder = self.folder.clone();
+        self.finish_files(stop, &mut progress).map_err(write_error_unless_stopped(&folder, stop))
+    }
+
+    fn finish_files(self, stop: &Stop, progress: &mut impl FnMut(f64)) -> io::Result<Size> {
+        let titles = self.invert_titles()?;
         failpoint::pass("segment filled");
         let Build { folder, plan, common, store, texts, signatures, plain, .. } = self;
-        let failed = |error| match stop.requested() {
-            true => Error::Stopped,
-            false => Error::Write { path: folder.clone(), error },
-        };
         let grams = folder.join(GRAMS);
-        private::create_dir(&grams).map_err(failed)?;
+        private::create_dir(&grams)?;
         let postings = PostingsWriter { texts, titles, store: &store };
         let written = postings.write(&grams, |gram| {
             progress(gram.0 as f64 / u64::MAX as f64);
-            if stop.requested() { Err(io::ErrorKind::Interrupted.into()) } else { Ok(()) }
+            stop.check(io::ErrorKind::Interrupted)?;
+            Ok(())
         });
-        written.map_err(|error| failed(io::Error::other(error)))?;
+        written.map_err(io::Error::other)?;
         failpoint::pass("posting lists written");
-        let (layout, [rows, columns]) =
-            store.finish(&folder, COLUMNS, plan.conversations).map_err(failed)?;
+        let (layout, [rows, columns]) = store.finish(&folder, COLUMNS, plan.conversations)?;
         let packed: Vec<u8> = common.packed().into_iter().flat_map(u64::to_le_bytes).collect();
-        let common = write_file(&folder, COMMON, &packed).map_err(failed)?;
-        let plain =
-            write_file(&folder, PLAIN, &DocBits::from_bools(&plain).to_bytes()).map_err(failed)?;
-        let signatures = signatures.finish().map_err(failed)?;
+        let common = write_file(&folder, COMMON, &packed)?;
+        let plain = write_file(&folder, PLAIN, &DocBits::from_bools(&plain).to_bytes())?;
+        let signatures = signatures.finish()?;
         failpoint::pass("segment written");
         let written = [rows, columns, common, plain, signatures];
-        let sealed = SegmentManifest::seal(&folder, layout, self.text_bytes, &written);
-        let (manifest, manifest_checksum) = sealed.map_err(failed)?;
+        let (manifest, manifest_checksum) =
+            SegmentManifest::seal(&folder, layout, self.text_bytes, &written)?;
         Ok(Size {
             messages: self.added,
             text_bytes: self.text_bytes,
@@ -167,26 +174,30 @@ impl<'a> Build<'a> {
     /// Inverts the titles of all conversations that have messages. Irregular titles count as empty.
     fn invert_titles(&self) -> io::Result<Inverter> {
         let conversations = self.plan.conversations;
-        let title = |number: usize| match self.irregular_titles[number] {
-            true => "",
-            false => std::str::from_utf8(conversations[number].title_bytes())
-                .expect("regular text is UTF-8"),
-        };
         let bytes = conversations.iter().map(|c| c.title_bytes().len() as u64).sum();
         let sample = (0..conversations.len()).step_by(1 + conversations.len() / 20_000);
         let Resources { memory, threads } = self.resources;
         let mut titles = Inverter::start(
             &self.folder,
             Arc::clone(&self.common),
-            sample.map(title),
+            sample.map(|place| self.title(place)),
             bytes,
             Resources { memory: memory / 8, threads },
         )?;
         for (number, place) in (0..).zip(self.store.conversations()) {
-            titles.add(number, title(*place as usize), None)?;
+            titles.add(number, self.title(*place as usize), None)?;
         }
         Ok(titles)
     }
+
+    fn title(&self, place: usize) -> &str {
+        let is_irregular = self.irregular_titles[place];
+        if is_irregular { "" } else { regular_text(self.plan.conversations[place].title_bytes()) }
+    }
+}
+
+fn regular_text(bytes: &[u8]) -> &str {
+    str::from_utf8(bytes).expect("regular text is UTF-8")
 }
 
 /// Returns whether folding changes ASCII letters only.

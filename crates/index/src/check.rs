@@ -34,15 +34,13 @@ impl IndexDir {
     /// Returns the files and folders that the current snapshot does not use. Returns nothing while a process
     /// writes, because that process may be about to use them.
     pub fn leftovers(&self) -> Vec<PathBuf> {
-        let mut used = BTreeSet::new();
-        if let Some(current) = self.current() {
-            let folder = self.folder().join(current.name());
-            let Ok(manifest) = SnapshotManifest::read(&folder, current.manifest_checksum()) else {
-                return Vec::new();
-            };
-            used.extend(manifest.segments().iter().map(|segment| segment.name.clone()));
-            used.insert(current.name().to_owned());
-        }
+        let used = match self.current() {
+            Some(current) => match self.used_by(&current) {
+                Ok(used) => used,
+                Err(_) => return Vec::new(),
+            },
+            None => BTreeSet::new(),
+        };
         let entries = fs::read_dir(self.folder()).into_iter().flatten().flatten();
         let left: Vec<PathBuf> = entries
             .filter(|entry| {

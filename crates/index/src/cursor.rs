@@ -3,13 +3,13 @@
 use super::{
     Result,
     plan::{GramQuery, Plan, QueryGrams},
-    postings::DocBits,
+    postings::{DocBits, StopCheck},
     scan::Scan,
     snapshot::SegmentReader,
     trace::Trace,
     verify::Verifier,
 };
-use verbatim_base::{call::Stop, model::Hit};
+use verbatim_base::model::Hit;
 use verbatim_text::lossy;
 
 /// The number of candidates after which an expansion of a pattern's gaps ([`super::wildcards`]) may pay off,
@@ -34,7 +34,6 @@ pub(super) struct Cursor<'a> {
     /// Whether the pattern has gaps (`_`, or `.` in an expression) that were not expanded yet.
     can_expand: bool,
     scan: Option<Scan<'a>>,
-    stop: &'a Stop,
 }
 
 impl std::fmt::Debug for Cursor<'_> {
@@ -49,7 +48,6 @@ impl<'a> Cursor<'a> {
         segment: &'a SegmentReader,
         query: &'a GramQuery<'_>,
         grams: &mut QueryGrams,
-        stop: &'a Stop,
         trace: &mut Trace,
     ) -> Result<Option<Cursor<'a>>> {
         let Some(plan) = Plan::new(segment, query, grams, trace)? else { return Ok(None) };
@@ -57,14 +55,16 @@ impl<'a> Cursor<'a> {
             segment,
             query,
             // A scan also finds titles.
-            scan: (plan.is_scan && !query.texts_only)
-                .then(|| Scan::new(&segment.data, query, stop)),
+            scan: if plan.is_scan && !query.texts_only {
+                Some(Scan::new(&segment.data, query))
+            } else {
+                None
+            },
             plan,
             verifier: Verifier::new(&segment.data, query),
             candidates: 0,
             verified: 0,
             can_expand: !query.gaps.is_empty(),
-            stop,
         }))
     }
 
@@ -72,20 +72,19 @@ impl<'a> Cursor<'a> {
         Cursor { plan: self.plan.restrict_to(documents), ..self }
     }
 
-    /// Returns the next message that matches; `None` after the last, or once `stop` returns true.
+    /// Returns the next message that matches; `None` after the last, or once a stop is requested.
     pub(super) fn next(
         &mut self,
-        stop: &mut dyn FnMut() -> bool,
+        stop: &mut StopCheck<'_>,
         trace: &mut Trace,
     ) -> Result<Option<u32>> {
-        let mut stop = || stop();
         if self.can_expand && self.scan.as_ref().is_some_and(Scan::is_slow) {
             self.expand_wildcards(trace)?;
         }
         if let Some(scan) = &mut self.scan {
-            return Ok(scan.next(&mut self.plan, &mut stop, trace));
+            return Ok(scan.next(&mut self.plan, stop, trace));
         }
-        while let Some(candidate) = self.plan.next(&mut stop) {
+        while let Some(candidate) = self.plan.next(stop) {
             self.candidates += 1;
             trace.candidates += 1;
             if self.can_expand && self.is_expansion_cheaper() {
@@ -97,8 +96,8 @@ impl<'a> Cursor<'a> {
                 return Ok(Some(candidate.doc));
             }
             if self.verifier.bytes_read > BYTES_BEFORE_SCAN && !self.query.texts_only {
-                let scan = Scan::new(&self.segment.data, self.query, self.stop);
-                return Ok(self.scan.insert(scan).next(&mut self.plan, &mut stop, trace));
+                let scan = Scan::new(&self.segment.data, self.query);
+                return Ok(self.scan.insert(scan).next(&mut self.plan, stop, trace));
             }
         }
         Ok(None)

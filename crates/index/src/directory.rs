@@ -10,32 +10,29 @@
 
 use std::{
     collections::BTreeSet,
-    fs,
+    fs, io,
     path::{Path, PathBuf},
     sync::Arc,
 };
 
 use super::{
-    Error, Result, Snapshot,
+    Result, Snapshot,
     activity::{Activity, Begun, Last},
     artifact,
     segment::SEGMENT,
     snapshot::{SnapshotBuilder, SnapshotManifest},
     vectors::{self, KEPT, KeptVectors},
+    write_error,
 };
 use verbatim_base::{
     failpoint,
     private::{self, FileLock},
 };
+use verbatim_text::hash::fnv1a;
 
 const CURRENT: &str = "current";
 const LOCK: &str = "lock";
 const SNAPSHOT: &str = "snapshot-";
-
-/// The prefix of snapshots up to format 2. Opening such a snapshot fails because of its format number.
-const OLD_SNAPSHOT: &str = "generation-";
-
-const OLD_SEGMENT: &str = "part-";
 
 /// The number of attempts to take the lock. A child process that was just forked shares its parent's lock,
 /// even after the parent releases it, until the child runs its own program.
@@ -68,13 +65,15 @@ impl CommitId {
     }
 }
 
-fn is_folder_of_ours(name: &str) -> bool {
-    [SNAPSHOT, SEGMENT, OLD_SNAPSHOT, OLD_SEGMENT].iter().any(|prefix| name.starts_with(prefix))
-}
-
 /// Returns whether an entry of an index directory is made and removed by writers.
 pub(super) fn is_ours(name: &str) -> bool {
-    is_folder_of_ours(name) || name.starts_with(artifact::TEMPORARY)
+    [SNAPSHOT, SEGMENT, artifact::TEMPORARY].iter().any(|prefix| name.starts_with(prefix))
+}
+
+/// Returns the stem of the database's file name, from the name of an index directory.
+fn stem_of(folder: &Path) -> Option<String> {
+    let name = folder.file_name()?.to_string_lossy();
+    Some(name.rsplit_once('-')?.0.to_owned())
 }
 
 impl IndexDir {
@@ -82,16 +81,13 @@ impl IndexDir {
     /// the database's absolute path.
     pub fn for_database(index: &Path, database: &Path) -> IndexDir {
         let stem = database.file_stem().unwrap_or_default().to_string_lossy();
-        let plain = |c: char| if c.is_alphanumeric() || c == '-' { c } else { '_' };
-        let stem: String = stem.chars().take(40).map(plain).collect();
-        // FNV-1a, 64 bits: databases of the same name in different folders get different hashes.
-        let hash = database
-            .as_os_str()
-            .as_encoded_bytes()
-            .iter()
-            .fold(0xCBF2_9CE4_8422_2325_u64, |hash, byte| {
-                (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01B3)
-            });
+        let stem: String = stem
+            .chars()
+            .take(40)
+            .map(|c| if c.is_alphanumeric() || c == '-' { c } else { '_' })
+            .collect();
+        // Databases of the same name in different folders get different hashes.
+        let hash = fnv1a(database.as_os_str().as_encoded_bytes());
         IndexDir { folder: index.join(format!("{stem}-{hash:016x}")) }
     }
 
@@ -111,26 +107,28 @@ impl IndexDir {
     /// Returns the index directories beside this one whose databases have the same file name. If the home
     /// folder was moved, the database's own earlier index is among them.
     pub fn namesakes(&self) -> Vec<IndexDir> {
-        let stem = |folder: &Path| {
-            let name = folder.file_name()?.to_string_lossy().into_owned();
-            Some(name.rsplit_once('-')?.0.to_owned())
-        };
         let beside = self.folder.parent().and_then(|folder| fs::read_dir(folder).ok());
         let beside = beside.into_iter().flatten().flatten().map(|entry| entry.path());
-        let is_namesake = |folder: &PathBuf| {
-            *folder != self.folder && IndexDir::is_at(folder) && stem(folder) == stem(&self.folder)
-        };
-        beside.filter(is_namesake).map(|folder| IndexDir { folder }).collect()
+        beside
+            .filter(|folder| {
+                *folder != self.folder
+                    && IndexDir::is_at(folder)
+                    && stem_of(folder) == stem_of(&self.folder)
+            })
+            .map(|folder| IndexDir { folder })
+            .collect()
     }
 
     /// Returns the current snapshot; `None` if there is none or its name cannot be read.
     pub fn current(&self) -> Option<CommitId> {
         let text = fs::read_to_string(self.folder.join(CURRENT)).ok()?;
         let (name, checksum) = text.trim_end().split_once(' ')?;
-        let number = name.strip_prefix(SNAPSHOT).or_else(|| name.strip_prefix(OLD_SNAPSHOT))?;
-        let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+        let number = name.strip_prefix(SNAPSHOT)?;
         let manifest_checksum = u32::from_str_radix(checksum, 16).ok()?;
-        is_number.then(|| CommitId { name: name.to_owned(), manifest_checksum })
+        if number.is_empty() || !number.bytes().all(|byte| byte.is_ascii_digit()) {
+            return None;
+        }
+        Some(CommitId { name: name.to_owned(), manifest_checksum })
     }
 
     /// Returns a value that changes whenever [`IndexDir::current`] does; costs one system call.
@@ -144,6 +142,14 @@ impl IndexDir {
         self.check_trusted()?;
         let folder = self.folder.join(&current.name);
         Snapshot::open(&folder, &current.name, current.manifest_checksum).map(Arc::new)
+    }
+
+    /// Returns the names of a snapshot's folders: its own, and those of its segments.
+    pub(super) fn used_by(&self, commit: &CommitId) -> Result<BTreeSet<String>> {
+        let folder = self.folder.join(&commit.name);
+        let manifest = SnapshotManifest::read(&folder, commit.manifest_checksum)?;
+        let segments = manifest.segments().iter().map(|segment| segment.name.clone());
+        Ok(segments.chain([commit.name.clone()]).collect())
     }
 
     fn check_trusted(&self) -> Result<()> {
@@ -167,12 +173,12 @@ impl IndexDir {
 
     /// Takes the lock for writing. Returns `None` if another process holds the lock.
     pub fn lock(&self) -> Result<Option<Writing>> {
-        let failed = |error| Error::Write { path: self.folder.clone(), error };
-        private::create_dir_all(&self.folder).map_err(failed)?;
+        private::create_dir_all(&self.folder).map_err(write_error(&self.folder))?;
         private::tighten(&self.folder);
         self.check_trusted()?;
         failpoint::pass("folder of the index made");
-        let lock = FileLock::try_acquire(&self.folder.join(LOCK), ATTEMPTS).map_err(failed)?;
+        let lock = FileLock::try_acquire(&self.folder.join(LOCK), ATTEMPTS)
+            .map_err(write_error(&self.folder))?;
         Ok(lock.map(|lock| {
             Activity::begin(&self.folder);
             Writing { index_dir: self.clone(), begun: Begun::now(), _lock: lock }
@@ -195,10 +201,8 @@ impl Writing {
         let folder = self.index_dir.folder.join(format!("{SEGMENT}{}", self.next_number()));
         let made = private::create_dir(&folder);
         failpoint::pass("folder of a segment made");
-        match made {
-            Ok(()) => Ok(folder),
-            Err(error) => Err(Error::Write { path: folder, error }),
-        }
+        made.map_err(write_error(&folder))?;
+        Ok(folder)
     }
 
     /// Removes every snapshot and segment; returns whether all of them are gone.
@@ -219,13 +223,12 @@ impl Writing {
 
     /// Returns a number greater than those of all snapshots and segments in the directory.
     fn next_number(&self) -> u64 {
-        let number = |name: &str| {
+        let current = self.index_dir.current().map(|current| current.name);
+        let numbers = self.entries().into_iter().chain(current).filter_map(|name| {
             let digits = name.strip_prefix(SNAPSHOT).or_else(|| name.strip_prefix(SEGMENT))?;
             digits.parse::<u64>().ok()
-        };
-        let current = self.index_dir.current().and_then(|current| number(&current.name));
-        let left = self.entries().into_iter().filter_map(|name| number(&name)).max();
-        current.max(left).unwrap_or(0) + 1
+        });
+        numbers.max().unwrap_or(0) + 1
     }
 
     fn entries(&self) -> Vec<String> {
@@ -237,23 +240,24 @@ impl Writing {
     fn publish(&self, snapshot: &SnapshotBuilder) -> Result<()> {
         let name = format!("{SNAPSHOT}{}", self.next_number());
         let folder = self.index_dir.folder.join(&name);
-        let failed = |error| Error::Write { path: folder.clone(), error };
-        private::create_dir(&folder).map_err(failed)?;
-        failpoint::pass("folder of a snapshot made");
-        let checksum = snapshot.write(&folder).map_err(failed)?;
-        let next = format!("{name} {checksum:08x}\n");
-        let next = artifact::write_beside(&self.index_dir.folder, next.as_bytes());
-        let next = next.map_err(failed)?;
-        next.as_file().sync_all().map_err(failed)?;
-        failpoint::pass("next commit written");
-        private::replace(next.into_temp_path(), &self.index_dir.folder.join(CURRENT))
-            .map_err(failed)?;
-        failpoint::pass("snapshot in use");
-        artifact::sync_folder(&self.index_dir.folder).map_err(failed)?;
+        self.put_in_use(snapshot, &name, &folder).map_err(write_error(&folder))?;
         failpoint::pass("snapshot in use for good");
         self.clean();
         failpoint::pass("older snapshots removed");
         Ok(())
+    }
+
+    fn put_in_use(&self, snapshot: &SnapshotBuilder, name: &str, folder: &Path) -> io::Result<()> {
+        private::create_dir(folder)?;
+        failpoint::pass("folder of a snapshot made");
+        let checksum = snapshot.write(folder)?;
+        let next = format!("{name} {checksum:08x}\n");
+        let next = artifact::write_beside(&self.index_dir.folder, next.as_bytes())?;
+        next.as_file().sync_all()?;
+        failpoint::pass("next commit written");
+        private::replace(next.into_temp_path(), &self.index_dir.folder.join(CURRENT))?;
+        failpoint::pass("snapshot in use");
+        artifact::sync_folder(&self.index_dir.folder)
     }
 
     /// Removes all snapshots and segments that the current snapshot does not use.
@@ -261,22 +265,19 @@ impl Writing {
     /// A reader of an older snapshot can still read its open files. If the system cannot remove open files, a
     /// later call removes them.
     pub fn clean(&self) {
-        let mut used = BTreeSet::new();
-        if let Some(current) = self.index_dir.current() {
-            let folder = self.index_dir.folder.join(&current.name);
-            if let Ok(manifest) = SnapshotManifest::read(&folder, current.manifest_checksum) {
-                used.extend(manifest.segments().iter().map(|segment| segment.name.clone()));
-            }
-            used.insert(current.name);
-        }
+        let current = self.index_dir.current();
+        let used = current.as_ref().and_then(|current| self.index_dir.used_by(current).ok());
+        let used = used.unwrap_or_default();
         for name in self.entries() {
             let path = self.index_dir.folder.join(&name);
-            if is_folder_of_ours(&name) && !used.contains(&name) {
+            let is_used = used.contains(&name)
+                || current.as_ref().is_some_and(|current| current.name == name);
+            if name.starts_with(artifact::TEMPORARY) {
+                drop(fs::remove_file(path));
+            } else if is_ours(&name) && !is_used {
                 vectors::keep(&path);
                 drop(fs::remove_dir_all(path));
                 failpoint::pass("folder removed");
-            } else if name.starts_with(artifact::TEMPORARY) {
-                drop(fs::remove_file(path));
             }
         }
     }

@@ -30,8 +30,9 @@ const LOOK_BACK: usize = 1 << 10;
 /// Returns the start of the character that the byte at `at` belongs to; `at` itself if the bytes are not
 /// UTF-8.
 fn boundary(text: &[u8], at: usize) -> usize {
-    let is_start = |at: &usize| text.get(*at).is_none_or(|byte| byte & 0xC0 != 0x80);
-    (at.saturating_sub(LONGEST_CHARACTER)..=at).rev().find(is_start).unwrap_or(at)
+    let mut places = (at.saturating_sub(LONGEST_CHARACTER)..=at).rev();
+    let start = places.find(|at| text.get(*at).is_none_or(|byte| byte & 0xC0 != 0x80));
+    start.unwrap_or(at)
 }
 
 /// Cuts a text into pieces of about `most` bytes. Pieces end at white space if possible. Copies only one
@@ -61,14 +62,11 @@ fn pieces(mut text: &[u8], most: usize) -> impl Iterator<Item = &[u8]> {
 impl Snapshot {
     /// Returns the segments, the oldest and largest first.
     pub fn segments(&self) -> Vec<SegmentRef<'_>> {
-        let mut segments = Vec::with_capacity(self.segments.len());
-        for SegmentReader { data, first, .. } in &self.segments {
-            segments.push(SegmentRef {
-                folder: &data.folder,
-                doc_ids: *first..first + data.store.messages(),
-            });
-        }
-        segments
+        let segments = self.segments.iter().map(|SegmentReader { data, first, .. }| SegmentRef {
+            folder: &data.folder,
+            doc_ids: *first..first + data.store.messages(),
+        });
+        segments.collect()
     }
 
     /// Returns the number of doc ids, including deleted documents.
@@ -84,8 +82,9 @@ impl Snapshot {
 
     /// Compares two messages by their order in an answer.
     pub fn order(&self, doc_id: u32, other: u32) -> Ordering {
-        let ((reader, doc), (other, other_doc)) = (self.locate(doc_id), self.locate(other));
-        reader.data.store.order(doc, &other.data.store, other_doc)
+        let (store, doc) = self.store(doc_id);
+        let (other, other_doc) = self.store(other);
+        store.order(doc, other, other_doc)
     }
 
     /// Returns a message with its shown text, or with its stored text if `raw_content` is set.
@@ -195,9 +194,10 @@ impl Snapshot {
         let segment =
             self.segments.partition_point(|reader| reader.first <= doc_id).checked_sub(1)?;
         let reader = &self.segments[segment];
-        let (store, doc) = (&reader.data.store, doc_id - reader.first);
+        let store = &reader.data.store;
+        let doc = doc_id - reader.first;
         let is_alive = doc < store.messages() && reader.is_alive(doc);
-        is_alive.then(|| (segment, store.conversation(doc)))
+        if is_alive { Some((segment, store.conversation(doc))) } else { None }
     }
 
     /// Returns the number of conversations in a segment, also those without living documents.

@@ -29,7 +29,7 @@ use super::{
 };
 use verbatim_text::{
     grams::{CommonGrams, Gram, GramTokenizer, LONGEST},
-    loose,
+    loose, up_to,
 };
 
 /// The texts of consecutive documents, to cut into grams.
@@ -86,15 +86,14 @@ struct PostingSpill {
 
 impl PostingSpill {
     fn size(&self, bucket: usize) -> u64 {
-        let size = |run: &Run| run.bucket_range(bucket).end - run.bucket_range(bucket).start;
-        self.runs.iter().map(size).sum()
+        self.runs.iter().map(|run| run.bucket_range(bucket)).map(|it| it.end - it.start).sum()
     }
 
     /// Returns one reader per run for a bucket. Each reader buffers `buffer` bytes.
     ///
     /// The file is not mapped, because mapped pages count as memory of the process.
     fn readers(&self, bucket: usize, buffer: usize) -> Vec<RunReader<'_>> {
-        let reader = |run: &Run| RunReader {
+        let readers = self.runs.iter().map(|run| RunReader {
             file: &self.file,
             rest: run.bucket_range(bucket),
             buffer,
@@ -102,8 +101,8 @@ impl PostingSpill {
             at: 0,
             gram: 0,
             first_doc: run.first_doc,
-        };
-        self.runs.iter().map(reader).collect()
+        });
+        readers.collect()
     }
 }
 
@@ -173,12 +172,12 @@ impl Inverter {
         });
         let (sender, receiver) = mpsc::sync_channel::<Job>(1);
         let receiver = Arc::new(Mutex::new(receiver));
-        let workers = (0..threads)
-            .map(|_| {
-                let (shared, receiver) = (Arc::clone(&shared), Arc::clone(&receiver));
-                thread::spawn(move || work(&shared, &receiver))
-            })
-            .collect();
+        let mut workers = Vec::new();
+        for _ in 0..threads {
+            let shared = Arc::clone(&shared);
+            let receiver = Arc::clone(&receiver);
+            workers.push(thread::spawn(move || work(&shared, &receiver)));
+        }
         let job_bytes = (resources.memory / (256 * threads)).clamp(64 << 10, 32 << 20);
         Ok(Inverter {
             shared,
@@ -313,14 +312,13 @@ const OVERLAP: usize = 4 * LONGEST;
 /// Cuts a text into slices of about `most` bytes that overlap. Together they have all grams of the text.
 fn slices(text: &str, most: usize) -> impl Iterator<Item = &str> {
     let most = most.max(2 * OVERLAP);
-    let boundary = |at| (0..=at).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
     let mut start = 0;
     std::iter::from_fn(move || {
         let rest = text.len() - start;
-        let end = if rest <= most { text.len() } else { boundary(start + most) };
+        let end = if rest <= most { text.len() } else { up_to(text, start + most).len() };
         let slice = &text[start..end];
-        start = if end == text.len() { end } else { boundary(end - OVERLAP) };
-        (!slice.is_empty()).then_some(slice)
+        start = if end == text.len() { end } else { up_to(text, end - OVERLAP).len() };
+        if slice.is_empty() { None } else { Some(slice) }
     })
 }
 
@@ -362,7 +360,9 @@ fn balance<'a>(
 fn work(shared: &SharedRuns, jobs: &Mutex<mpsc::Receiver<Job>>) -> io::Result<()> {
     let mut tokenizer = GramTokenizer::default();
     let mut buckets: Vec<Vec<(u64, u32)>> = vec![Vec::new(); shared.buckets];
-    let (mut recent, mut groups, mut encoded) = (RecentPairs::new(), PairGroups::new(), Vec::new());
+    let mut recent = RecentPairs::new();
+    let mut groups = PairGroups::new();
+    let mut encoded = Vec::new();
     loop {
         let job = match jobs.lock().expect("a thread that panicked was reported").recv() {
             Ok(job) => job,
@@ -427,7 +427,8 @@ impl RunReader<'_> {
     fn advance(&mut self) -> io::Result<bool> {
         self.fill()?;
         let Some((&head, rest)) = self.bytes[self.at..].split_first() else { return Ok(false) };
-        let (shared, length) = (usize::from(head >> 4), usize::from(head & 15));
+        let shared = usize::from(head >> 4);
+        let length = usize::from(head & 15);
         let mut gram = [0; 8];
         gram[..shared].copy_from_slice(&self.gram.to_be_bytes()[..shared]);
         gram[shared..length].copy_from_slice(&rest[..length - shared]);

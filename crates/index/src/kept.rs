@@ -16,8 +16,9 @@ use std::{io, ops::Deref};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Error, Result, Snapshot,
-    artifact::{FileRecord, OpenFile, Unfinished, damaged, read_manifest, write_file},
+    Result, Snapshot,
+    artifact::{FileRecord, OpenFile, Unfinished, damaged, read_manifest, unreadable, write_file},
+    write_error,
 };
 use verbatim_base::map_faults::Mapped;
 
@@ -61,18 +62,19 @@ impl Snapshot {
             return Err(damaged(&folder, "it is of another snapshot"));
         }
         let file = manifest.file.open(&folder)?;
-        let bytes = file.map().map_err(|error| damaged(&folder, &error.to_string()))?;
+        let bytes = file.map().map_err(unreadable(&folder))?;
         Ok(KeptFile { file, bytes })
     }
 
     /// Keeps bytes under a name, in the place of those kept before.
     pub fn keep(&self, name: &str, format: u32, bytes: &[u8]) -> Result<()> {
-        let kept = || -> io::Result<()> {
-            let unfinished = Unfinished::begin(self.folder(), name)?;
-            let written = write_file(unfinished.folder(), DATA, bytes)?;
-            let file = FileRecord::sync(unfinished.folder(), written)?;
-            unfinished.publish(&KeptManifest { format, snapshot: self.manifest_checksum(), file })
-        };
-        kept().map_err(|error| Error::Write { path: self.folder().join(name), error })
+        self.write_kept(name, format, bytes).map_err(write_error(&self.folder().join(name)))
+    }
+
+    fn write_kept(&self, name: &str, format: u32, bytes: &[u8]) -> io::Result<()> {
+        let unfinished = Unfinished::begin(self.folder(), name)?;
+        let written = write_file(unfinished.folder(), DATA, bytes)?;
+        let file = FileRecord::sync(unfinished.folder(), written)?;
+        unfinished.publish(&KeptManifest { format, snapshot: self.manifest_checksum(), file })
     }
 }

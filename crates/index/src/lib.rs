@@ -81,8 +81,12 @@ mod vectors;
 mod verify;
 mod wildcards;
 
-use std::{io, path::PathBuf};
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
 
+use verbatim_base::call::Stop;
 use verbatim_text::expression::ExpressionError;
 
 pub use activity::{Activity, Last};
@@ -146,4 +150,15 @@ pub enum Error {
     /// The work was stopped.
     #[error("the search was stopped")]
     Stopped,
+}
+
+fn write_error(path: &Path) -> impl Fn(io::Error) -> Error {
+    move |error| Error::Write { path: path.to_owned(), error }
+}
+
+/// As [`write_error`], but a requested stop is the reason of any error.
+fn write_error_unless_stopped(path: &Path, stop: &Stop) -> impl Fn(io::Error) -> Error {
+    move |error| {
+        if stop.requested() { Error::Stopped } else { write_error(path)(error) }
+    }
 }

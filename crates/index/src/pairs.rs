@@ -134,7 +134,8 @@ impl PairGroups {
                 group.end += 1;
             }
         }
-        let (mut start, mut previous) = (0, 0u64);
+        let mut start = 0;
+        let mut previous = 0u64;
         for (gram, number) in order {
             let end = self.groups[number as usize].end as usize;
             let docs = &self.docs[std::mem::replace(&mut start, end)..end];

@@ -1,17 +1,17 @@
 //! The plan of an exact search: which documents of a segment are candidates.
 
-use std::{cell::RefCell, iter::Peekable, ops::Range};
+use std::{cell::Cell, iter::Peekable, ops::Range};
 
 use tantivy::postings::TermInfo;
 
 use super::{
     Result,
-    postings::{Conjunction, DocBits, DocTree, END, List},
+    postings::{Conjunction, DocBits, DocTree, END, List, StopCheck},
     role::role_key,
     signature::SignatureQuery,
     snapshot::SegmentReader,
     store::DocStore,
-    trace::{GramUse, Trace},
+    trace::Trace,
 };
 use verbatim_base::model::Request;
 use verbatim_text::{
@@ -86,34 +86,42 @@ impl<'a> GramQuery<'a> {
         let is_word = matches!(&matchers.any[..], [Matcher::Word(_)]) && !request.ignore_accents;
         // The loose form of a text is indexed without its case.
         let is_cased = request.case_sensitive && !request.ignore_accents;
-        let single = matchers.with_single(request, |pattern| {
-            let (only, run) = match (is_text, request.case_sensitive) {
-                (true, false) => {
-                    (only_gram(pattern, common), CommonRun::from_pattern(pattern, common))
-                }
-                (true, true) => (only_capital_gram(pattern), None),
-                (false, _) => (None, None),
+        let mut is_gram = false;
+        let mut common_run = None;
+        let mut gaps = Vec::new();
+        let grams = matchers.with_single(request, |pattern| {
+            let only = if !is_text {
+                None
+            } else if request.case_sensitive {
+                only_capital_gram(pattern)
+            } else {
+                common_run = CommonRun::from_pattern(pattern, common);
+                only_gram(pattern, common)
             };
-            let (mut grams, gaps) = match only {
-                Some(gram) => (vec![gram], Vec::new()),
-                None if is_word => (word_grams(pattern, common), Vec::new()),
-                None => (query_grams(pattern, common), wildcard_gaps(pattern)),
+            if let Some(gram) = only {
+                is_gram = true;
+                return vec![gram];
+            }
+            let mut grams = if is_word {
+                word_grams(pattern, common)
+            } else {
+                gaps = wildcard_gaps(pattern);
+                query_grams(pattern, common)
             };
-            if is_cased && only.is_none() {
+            if is_cased {
                 grams.extend(pattern.runs().flat_map(capital_grams));
             }
-            (grams, gaps, only.is_some(), run)
+            grams
         });
-        let runs = single.is_none().then(|| matchers.runs(request));
+        let runs = if grams.is_none() { Some(matchers.runs(request)) } else { None };
         let signatures = matchers.each(request, SignatureQuery::new);
-        let (grams, mut gaps, is_gram, common_run) = single.unwrap_or_default();
         if let Some(expression) = matchers.single_expression() {
             let of_expression = expression.gaps();
             gaps.extend(of_expression.map(|(left, right)| WildcardGap::between(left, right)));
         }
         gaps.retain(|gap| gap.can_narrow(common));
         gaps.truncate(MAX_GAPS);
-        let texts_only = false;
+        let in_text = grams.unwrap_or_default();
         let query = GramQuery {
             request,
             matchers,
@@ -121,11 +129,11 @@ impl<'a> GramQuery<'a> {
             signatures,
             is_gram,
             common_run,
-            texts_only,
+            texts_only: false,
             gaps,
             common,
         };
-        Ok((query, QueryGrams { in_title: grams.clone(), in_text: grams }))
+        Ok((query, QueryGrams { in_title: in_text.clone(), in_text }))
     }
 }
 
@@ -137,10 +145,7 @@ pub(super) struct Candidate {
 
 /// The candidates of a search in one segment, in result order.
 pub(super) struct Plan<'a> {
-    store: &'a DocStore,
-    deleted: Option<&'a DocBits>,
-    only: Option<DocBits>,
-    roles: Roles,
+    filter: DocFilter<'a>,
     in_text: Lists<'a>,
     in_title: Lists<'a>,
     /// Whether any text may match. Then every message is a candidate, so titles are not looked up.
@@ -164,16 +169,23 @@ impl<'a> Plan<'a> {
         trace: &mut Trace,
     ) -> Result<Option<Plan<'a>>> {
         let request = query.request;
-        let (store, postings) = (&segment.data.store, &segment.data.postings);
+        let store = &segment.data.store;
         let role_list = match &request.roles[..] {
-            [role] => match postings.find(List::Role, role_key(role, true).as_bytes())? {
-                Some(info) => Some((info, List::Role)),
-                None => return Ok(None),
-            },
+            [role] => {
+                match segment.data.postings.find(List::Role, role_key(role, true).as_bytes())? {
+                    Some(info) => Some((info, List::Role)),
+                    None => return Ok(None),
+                }
+            }
             _ => None,
         };
         let tree = match &query.runs {
-            Some(runs) => Some(Lookups::new(segment, query.common, trace).request(runs)?),
+            Some(runs) => {
+                let lookups = Lookups { segment, common: query.common, lists: Cell::new(0) };
+                let result = lookups.request(runs)?;
+                trace.lists += lookups.lists.get();
+                Some(result)
+            }
             None => None,
         };
         let is_scan = matches!(tree, Some(LookupResult::Everything));
@@ -189,9 +201,10 @@ impl<'a> Plan<'a> {
             lists
         });
         let any_text = tree.is_some() || of_text.as_ref().is_some_and(Vec::is_empty);
-        let of_title = match any_text || query.texts_only {
-            true => None,
-            false => rarest_lists(segment, List::Title, &mut grams.in_title, trace)?,
+        let of_title = if any_text || query.texts_only {
+            None
+        } else {
+            rarest_lists(segment, List::Title, &mut grams.in_title, trace)?
         };
         let mut in_text = Lists::open(segment, of_text, role_list.as_ref())?;
         if let (Some(LookupResult::Documents(tree)), Some(lists)) = (tree, &mut in_text.lists) {
@@ -204,10 +217,13 @@ impl<'a> Plan<'a> {
         let interval = store.interval(request.since, request.until);
         let irregular: Box<dyn Iterator<Item = u32>> = Box::new(store.irregular(interval.start));
         Ok(Some(Plan {
-            store,
-            deleted: segment.deleted.as_ref(),
-            only: None,
-            roles: Roles::new(store, &request.roles),
+            filter: DocFilter {
+                store,
+                deleted: segment.deleted.as_ref(),
+                only: None,
+                every_role: request.roles.is_empty(),
+                roles: store.wanted_roles(&request.roles),
+            },
             in_text,
             in_title,
             any_text,
@@ -220,8 +236,9 @@ impl<'a> Plan<'a> {
     }
 
     pub(super) fn restrict_to_range(self, docs: Range<u32>) -> Plan<'a> {
-        let (next, end) = (self.next.max(docs.start), self.end.min(docs.end));
-        let irregular: Box<dyn Iterator<Item = u32>> = Box::new(self.store.irregular(next));
+        let next = self.next.max(docs.start);
+        let end = self.end.min(docs.end);
+        let irregular: Box<dyn Iterator<Item = u32>> = Box::new(self.filter.store.irregular(next));
         Plan { next, end, irregular: irregular.peekable(), ..self }
     }
 
@@ -231,23 +248,19 @@ impl<'a> Plan<'a> {
                 lists.narrow(documents.clone());
             }
         }
-        Plan { only: Some(documents), ..self }
+        self.filter.only = Some(documents);
+        self
     }
 
-    /// Returns the next candidate; `None` after the last, or once `stop` returns true.
+    /// Returns the next candidate; `None` after the last, or once a stop is requested.
     #[inline]
-    pub(super) fn next(&mut self, stop: &mut impl FnMut() -> bool) -> Option<Candidate> {
+    pub(super) fn next(&mut self, stop: &mut StopCheck<'_>) -> Option<Candidate> {
         loop {
-            let (store, deleted, roles) = (self.store, self.deleted, &self.roles);
-            let only = self.only.as_ref();
-            let accepts = |doc| {
-                roles.accept(store, doc)
-                    && deleted.is_none_or(|deleted| !deleted.contains(doc))
-                    && only.is_none_or(|only| only.contains(doc))
-            };
-            let (next, end) = (self.next, self.end);
-            let text_doc = self.in_text.seek(next, end, accepts, stop);
-            let title_doc = self.in_title.seek(next, end, accepts, stop);
+            let next = self.next;
+            let end = self.end;
+            let filter = &self.filter;
+            let text_doc = self.in_text.seek(next, end, |doc| filter.accepts(doc), stop);
+            let title_doc = self.in_title.seek(next, end, |doc| filter.accepts(doc), stop);
             let irregular_doc = self.irregular.peek().copied().unwrap_or(END);
             let doc = text_doc.min(title_doc).min(irregular_doc);
             if doc >= end {
@@ -259,11 +272,11 @@ impl<'a> Plan<'a> {
             }
             self.next = doc + 1;
             self.turns = self.turns.wrapping_add(1);
-            if self.turns.is_multiple_of(64) && stop() {
+            if self.turns.is_multiple_of(64) && stop.requested() {
                 return None;
             }
             // The lists apply the filters themselves; irregular messages are filtered here.
-            if accepts(doc) {
+            if filter.accepts(doc) {
                 let by_title = self.any_text || title_doc == doc;
                 return Some(Candidate { doc, by_text: text_doc == doc, by_title });
             }
@@ -286,20 +299,22 @@ impl<'a> Plan<'a> {
     }
 }
 
-struct Roles {
+/// What accepts documents, whatever their texts.
+struct DocFilter<'a> {
+    store: &'a DocStore,
+    deleted: Option<&'a DocBits>,
+    only: Option<DocBits>,
     /// Whether the request names no roles, so that every role is accepted.
-    all: bool,
-    accepted: Vec<bool>,
+    every_role: bool,
+    roles: Vec<bool>,
 }
 
-impl Roles {
-    fn new(store: &DocStore, roles: &[String]) -> Roles {
-        Roles { all: roles.is_empty(), accepted: store.wanted_roles(roles) }
-    }
-
+impl DocFilter<'_> {
     #[inline]
-    fn accept(&self, store: &DocStore, doc: u32) -> bool {
-        self.all || self.accepted[store.role(doc)]
+    fn accepts(&self, doc: u32) -> bool {
+        (self.every_role || self.roles[self.store.role(doc)])
+            && self.deleted.is_none_or(|deleted| !deleted.contains(doc))
+            && self.only.as_ref().is_none_or(|only| only.contains(doc))
     }
 }
 
@@ -357,17 +372,17 @@ impl<'a> Lists<'a> {
         target: u32,
         end: u32,
         accepts: impl Fn(u32) -> bool,
-        stop: &mut impl FnMut() -> bool,
+        stop: &mut StopCheck<'_>,
     ) -> u32 {
-        match self.doc {
-            Some(doc) if doc >= target => doc,
-            _ => {
-                let lists = self.lists.as_mut();
-                let doc = lists.map_or(END, |lists| lists.seek(target, end, accepts, stop));
-                self.doc = Some(doc);
-                doc
-            }
+        if let Some(doc) = self.doc
+            && doc >= target
+        {
+            return doc;
         }
+        let lists = self.lists.as_mut();
+        let doc = lists.map_or(END, |lists| lists.seek(target, end, accepts, stop));
+        self.doc = Some(doc);
+        doc
     }
 }
 
@@ -380,19 +395,10 @@ fn rarest_lists(
     trace: &mut Trace,
 ) -> Result<Option<Vec<(TermInfo, List)>>> {
     let is_first = segment.first == 0;
-    let mut record = |gram: Gram, messages| {
-        let in_titles = list == List::Title;
-        let is_same = |known: &&mut GramUse| known.gram == gram && known.in_titles == in_titles;
-        match trace.grams.iter_mut().find(is_same) {
-            Some(known) => known.messages += messages,
-            None => trace.grams.push(GramUse { gram, in_titles, messages }),
-        }
-    };
     let mut present: Vec<(TermInfo, Gram)> = Vec::with_capacity(grams.len());
     let lookups = if is_first { usize::MAX } else { MAX_LATER_LISTS };
     for (place, gram) in grams.iter().enumerate().take(lookups) {
         let Some(info) = segment.data.postings.find(list, gram.term(&mut [0; 8]))? else {
-            record(*gram, 0);
             grams.swap(0, place);
             return Ok(None);
         };
@@ -408,7 +414,7 @@ fn rarest_lists(
         grams.extend(present.iter().take(MAX_LATER_LISTS).map(|(_, gram)| *gram));
     }
     present.truncate(MAX_LISTS);
-    present.iter().for_each(|(info, gram)| record(*gram, info.doc_freq));
+    trace.lists += present.len() as u64;
     Ok(Some(present.into_iter().map(|(info, _)| (info, list)).collect()))
 }
 
@@ -448,9 +454,10 @@ impl<'a> LookupResult<'a> {
                 LookupResult::Documents(tree) => one_of.push(tree),
             }
         }
-        Ok(match one_of.is_empty() {
-            true => LookupResult::Nothing,
-            false => LookupResult::Documents(DocTree::union(one_of)),
+        Ok(if one_of.is_empty() {
+            LookupResult::Nothing
+        } else {
+            LookupResult::Documents(DocTree::union(one_of))
         })
     }
 }
@@ -458,32 +465,30 @@ impl<'a> LookupResult<'a> {
 struct Lookups<'a, 't> {
     segment: &'a SegmentReader,
     common: &'t CommonGrams,
-    trace: RefCell<&'t mut Trace>,
+    /// The number of lists that were opened.
+    lists: Cell<u64>,
 }
 
-impl<'a, 't> Lookups<'a, 't> {
-    fn new(segment: &'a SegmentReader, common: &'t CommonGrams, trace: &'t mut Trace) -> Self {
-        Lookups { segment, common, trace: RefCell::new(trace) }
-    }
-
+impl<'a> Lookups<'a, '_> {
     /// Looks up the texts of a request: one of `any` must match, and every one of `all`.
     fn request(&self, [any, all]: &[Vec<RunQuery>; 2]) -> Result<LookupResult<'a>> {
-        // A text may be in the content or in the title.
-        let of_message = |query| {
-            let in_title = self.query(query, List::Title).map(|found| match found {
-                LookupResult::Documents(conversations) => {
-                    let store = &self.segment.data.store;
-                    LookupResult::Documents(DocTree::messages(store, conversations))
-                }
-                all_or_nothing => all_or_nothing,
-            });
-            LookupResult::union([self.query(query, List::Text), in_title].into_iter())
+        let any = if any.is_empty() {
+            LookupResult::Everything
+        } else {
+            LookupResult::union(any.iter().map(|query| self.in_text_or_title(query)))?
         };
-        let any = match any.is_empty() {
-            true => LookupResult::Everything,
-            false => LookupResult::union(any.iter().map(of_message))?,
+        let all = all.iter().map(|query| self.in_text_or_title(query));
+        LookupResult::intersection(std::iter::once(Ok(any)).chain(all))
+    }
+
+    fn in_text_or_title(&self, query: &RunQuery) -> Result<LookupResult<'a>> {
+        let in_title = match self.query(query, List::Title)? {
+            LookupResult::Documents(conversations) => {
+                LookupResult::Documents(DocTree::messages(&self.segment.data.store, conversations))
+            }
+            all_or_nothing => all_or_nothing,
         };
-        LookupResult::intersection(std::iter::once(Ok(any)).chain(all.iter().map(of_message)))
+        LookupResult::union([self.query(query, List::Text), Ok(in_title)].into_iter())
     }
 
     fn query(&self, query: &RunQuery, list: List) -> Result<LookupResult<'a>> {
@@ -501,23 +506,19 @@ impl<'a, 't> Lookups<'a, 't> {
 
     fn run(&self, run: &RunQuery, list: List) -> Result<LookupResult<'a>> {
         let postings = &self.segment.data.postings;
-        let is_first = self.segment.first == 0;
-        let mut present: Vec<(TermInfo, Gram)> = Vec::new();
+        let mut present: Vec<TermInfo> = Vec::new();
         for gram in run.grams(self.common) {
             match postings.find(list, gram.term(&mut [0; 8]))? {
-                Some(info) => present.push((info, gram)),
+                Some(info) => present.push(info),
                 None => return Ok(LookupResult::Nothing),
             }
         }
-        present.sort_unstable_by_key(|(info, _)| info.doc_freq);
+        present.sort_unstable_by_key(|info| info.doc_freq);
         present.truncate(MAX_LISTS_OF_RUN);
-        let open = present.into_iter().map(|(info, gram)| {
-            if is_first {
-                let (in_titles, messages) = (list == List::Title, info.doc_freq);
-                self.trace.borrow_mut().grams.push(GramUse { gram, in_titles, messages });
-            }
-            Ok(LookupResult::Documents(DocTree::list(postings.read(list, &info)?)))
-        });
+        self.lists.set(self.lists.get() + present.len() as u64);
+        let open = present
+            .iter()
+            .map(|info| Ok(LookupResult::Documents(DocTree::list(postings.read(list, info)?))));
         LookupResult::intersection(open)
     }
 }

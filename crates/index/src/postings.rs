@@ -8,6 +8,7 @@ use std::{
     cmp::Reverse,
     collections::{BinaryHeap, binary_heap::PeekMut},
     io,
+    ops::Range,
     path::Path,
     sync::Arc,
 };
@@ -24,6 +25,7 @@ use super::{
     lists::{self, ListMaps},
     store::{DocStore, DocStoreWriter, Members},
 };
+use verbatim_base::call::Stop;
 use verbatim_text::grams::Gram;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,9 +114,9 @@ impl Postings {
     /// Opens the index; returns `None` if it does not have exactly one segment.
     pub(super) fn open(folder: &Path) -> tantivy::Result<Option<Postings>> {
         let Some((reader, maps)) = lists::open(folder)? else { return Ok(None) };
-        let list = |list: List| reader.inverted_index(list.field());
-        let lists = [list(List::Text)?, list(List::Title)?, list(List::Role)?];
-        Ok(Some(Postings { lists, _maps: maps }))
+        let [text, title, role] =
+            [List::Text, List::Title, List::Role].map(|list| reader.inverted_index(list.field()));
+        Ok(Some(Postings { lists: [text?, title?, role?], _maps: maps }))
     }
 
     pub(super) fn find(&self, list: List, term: &[u8]) -> io::Result<Option<TermInfo>> {
@@ -125,17 +127,17 @@ impl Postings {
         self.lists[list as usize].read_postings_from_terminfo(info, IndexRecordOption::Basic)
     }
 
-    /// Calls `each` with every packed gram of eight bytes from `start` to before `end`, and with its list.
+    /// Calls `each` with every packed gram of eight bytes in a range, and with its list.
     /// Ends when `each` returns false.
     pub(super) fn grams_between(
         &self,
         list: List,
-        (start, end): (Gram, Gram),
+        grams: Range<Gram>,
         mut each: impl FnMut(Gram, &TermInfo) -> bool,
     ) -> io::Result<()> {
-        let (start, end) = (start.0.to_be_bytes(), end.0.to_be_bytes());
-        let mut terms =
-            self.lists[list as usize].terms().range().ge(start).lt(end).into_stream()?;
+        let terms = self.lists[list as usize].terms().range();
+        let terms = terms.ge(grams.start.0.to_be_bytes()).lt(grams.end.0.to_be_bytes());
+        let mut terms = terms.into_stream()?;
         while terms.advance() {
             let packed = <[u8; 8]>::try_from(terms.key()).map(u64::from_be_bytes);
             if packed.is_ok_and(|packed| !each(Gram(packed), terms.value())) {
@@ -156,7 +158,7 @@ impl DocBits {
 
     pub(super) fn from_bools(documents: &[bool]) -> DocBits {
         let mut bits = DocBits::new(documents.len() as u32);
-        (0..).zip(documents).filter(|(_, is_one)| **is_one).for_each(|(doc, _)| bits.insert(doc));
+        bits.0.extend((0..documents.len()).filter(|doc| documents[*doc]));
         bits
     }
 
@@ -350,6 +352,23 @@ fn advance_to(list: &mut SegmentPostings, target: u32) -> u32 {
     if doc >= target { doc } else { list.seek(target) }
 }
 
+/// A stop, and whether the search has noticed that it is requested.
+pub(super) struct StopCheck<'a> {
+    pub(super) stop: &'a Stop,
+    pub(super) is_noticed: bool,
+}
+
+impl<'a> StopCheck<'a> {
+    pub(super) fn new(stop: &'a Stop) -> StopCheck<'a> {
+        StopCheck { stop, is_noticed: false }
+    }
+
+    pub(super) fn requested(&mut self) -> bool {
+        self.is_noticed = self.is_noticed || self.stop.requested();
+        self.is_noticed
+    }
+}
+
 /// The number after the last document, where a [`Conjunction`] ends.
 pub(super) const END: u32 = TERMINATED;
 
@@ -370,20 +389,20 @@ impl<'a> Conjunction<'a> {
     /// Returns the first document at or after `target` and before `end` that is in all lists and passes
     /// `accepts`; [`END`] if there is none.
     ///
-    /// Calls `accepts` before it looks at the longer lists. Calls `stop` from time to time, and returns
-    /// [`END`] once `stop` returns true.
+    /// Calls `accepts` before it looks at the longer lists. Checks `stop` from time to time, and returns
+    /// [`END`] once a stop is requested.
     pub(super) fn seek(
         &mut self,
         target: u32,
         end: u32,
         accepts: impl Fn(u32) -> bool,
-        stop: &mut impl FnMut() -> bool,
+        stop: &mut StopCheck<'_>,
     ) -> u32 {
         let mut doc = target;
         let mut turns = 0u32;
         'candidates: loop {
             turns = turns.wrapping_add(1);
-            if doc >= end || turns.is_multiple_of(4096) && stop() {
+            if doc >= end || turns.is_multiple_of(4096) && stop.requested() {
                 return END;
             }
             for tree in &mut self.trees {

@@ -11,6 +11,7 @@ use std::{
 
 use super::{
     plan::{Candidate, GramQuery, Plan},
+    postings::StopCheck,
     segment::Segment,
     trace::Trace,
     verify::Verifier,
@@ -31,14 +32,13 @@ const MAX_THREADS: usize = 16;
 pub(super) struct Scan<'a> {
     segment: &'a Segment,
     query: &'a GramQuery<'a>,
-    stop: &'a Stop,
     batch: usize,
     found: VecDeque<u32>,
 }
 
 impl<'a> Scan<'a> {
-    pub(super) fn new(segment: &'a Segment, query: &'a GramQuery<'a>, stop: &'a Stop) -> Scan<'a> {
-        Scan { segment, query, stop, batch: FIRST_BATCH, found: VecDeque::new() }
+    pub(super) fn new(segment: &'a Segment, query: &'a GramQuery<'a>) -> Scan<'a> {
+        Scan { segment, query, batch: FIRST_BATCH, found: VecDeque::new() }
     }
 
     /// Returns whether the first batches had few hits, and no hit of a batch is waiting.
@@ -46,11 +46,11 @@ impl<'a> Scan<'a> {
         self.found.is_empty() && self.batch > FIRST_BATCH * GROWTH
     }
 
-    /// Returns the next message that matches; `None` after the last, or once `stop` returns true.
+    /// Returns the next message that matches; `None` after the last, or once a stop is requested.
     pub(super) fn next(
         &mut self,
         plan: &mut Plan<'_>,
-        stop: &mut impl FnMut() -> bool,
+        stop: &mut StopCheck<'_>,
         trace: &mut Trace,
     ) -> Option<u32> {
         while self.found.is_empty() {
@@ -60,10 +60,10 @@ impl<'a> Scan<'a> {
                 return None;
             }
             trace.candidates += candidates.len() as u64;
-            self.verify(&candidates, trace);
+            self.verify(&candidates, stop.stop, trace);
             self.batch = LARGEST_BATCH.min(self.batch * GROWTH);
             // The threads end early only if the search is stopped.
-            if stop() {
+            if stop.requested() {
                 return None;
             }
         }
@@ -71,30 +71,25 @@ impl<'a> Scan<'a> {
         self.found.pop_front()
     }
 
-    fn verify(&mut self, candidates: &[Candidate], trace: &mut Trace) {
+    fn verify(&mut self, candidates: &[Candidate], stop: &Stop, trace: &mut Trace) {
         let available = thread::available_parallelism().map_or(1, usize::from);
         let threads = available.min(MAX_THREADS).min(candidates.len().div_ceil(FIRST_BATCH));
         trace.scan_threads = trace.scan_threads.max(threads);
         let pieces: Vec<&[Candidate]> = candidates.chunks(PIECE).collect();
         let next = AtomicUsize::new(0);
-        let work = || {
+        let found = map_faults::on_threads(threads, || {
             let mut verifier = Verifier::new(self.segment, self.query);
             let mut found: Vec<u32> = Vec::new();
             while let Some(piece) = pieces.get(next.fetch_add(1, Ordering::Relaxed)) {
-                if self.stop.requested() {
+                if stop.requested() {
                     break;
                 }
                 let matching = piece.iter().filter(|candidate| verifier.matches(candidate));
                 found.extend(matching.map(|candidate| candidate.doc));
             }
             found
-        };
-        let done: Vec<Vec<u32>> = match threads {
-            1 => vec![work()],
-            _ => map_faults::on_threads(threads, work),
-        };
-        let mut found = Vec::new();
-        done.into_iter().for_each(|these| found.extend(these));
+        });
+        let mut found = found.concat();
         // Doc ids are in result order.
         found.sort_unstable();
         self.found.extend(found);

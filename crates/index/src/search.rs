@@ -2,14 +2,17 @@
 
 use std::{
     borrow::Cow,
-    cmp::Ordering,
     collections::HashSet,
     ops::ControlFlow,
     time::{Duration, Instant},
 };
 
 use super::{
-    Error, Result, Snapshot, cursor::Cursor, plan::GramQuery, postings::DocBits, store::DocStore,
+    Error, Result, Snapshot,
+    cursor::Cursor,
+    plan::GramQuery,
+    postings::{DocBits, StopCheck},
+    store::DocStore,
     trace::Trace,
 };
 use verbatim_base::{
@@ -61,7 +64,7 @@ impl Snapshot {
         stop: &Stop,
         sink: &mut dyn FnMut(Found<'_, '_>) -> ControlFlow<()>,
     ) -> Result<Trace> {
-        self.run((request, None), false, stop, sink)
+        self.run(request, None, false, stop, sink)
     }
 
     /// Like [`search`](Snapshot::search), but finds only the messages of the conversations with these ids.
@@ -73,7 +76,7 @@ impl Snapshot {
         stop: &Stop,
         sink: &mut dyn FnMut(Found<'_, '_>) -> ControlFlow<()>,
     ) -> Result<Trace> {
-        self.run((request, Some(conversations)), false, stop, sink)
+        self.run(request, Some(conversations), false, stop, sink)
     }
 
     /// Calls `each` with the doc id of each message whose text matches a request, in result order. Titles do
@@ -84,23 +87,26 @@ impl Snapshot {
         stop: &Stop,
         each: &mut dyn FnMut(u32) -> ControlFlow<()>,
     ) -> Result<()> {
-        let mut sink = |found: Found<'_, '_>| each(found.cursor.segment.first + found.doc);
-        self.run((request, None), true, stop, &mut sink).map(drop)
+        self.run(request, None, true, stop, &mut |found| {
+            each(found.cursor.segment.first + found.doc)
+        })?;
+        Ok(())
     }
 
     fn run(
         &self,
-        (request, conversations): (&Request, Option<&HashSet<String>>),
+        request: &Request,
+        conversations: Option<&HashSet<String>>,
         texts_only: bool,
         stop: &Stop,
         sink: &mut dyn FnMut(Found<'_, '_>) -> ControlFlow<()>,
     ) -> Result<Trace> {
         let mut trace = Trace::default();
         let begun = Instant::now();
-        let Some(mut limit) = Some(request.limit.unwrap_or(usize::MAX)).filter(|limit| *limit > 0)
-        else {
+        let mut limit = request.limit.unwrap_or(usize::MAX);
+        if limit == 0 {
             return Ok(trace);
-        };
+        }
         let (mut query, mut grams) = GramQuery::new(request, &self.common)?;
         query.texts_only = texts_only;
         let mut cursors: Vec<Cursor<'_>> = Vec::with_capacity(self.segments.len());
@@ -109,28 +115,23 @@ impl Snapshot {
             if only.as_ref().is_some_and(|only| only.count() == 0) {
                 continue;
             }
-            let cursor = Cursor::open(segment, &query, &mut grams, stop, &mut trace)?;
+            let cursor = Cursor::open(segment, &query, &mut grams, &mut trace)?;
             cursors.extend(cursor.map(|cursor| match only {
                 Some(only) => cursor.restrict_to(only),
                 None => cursor,
             }));
         }
-        trace.lookup = begun.elapsed();
-
-        let (mut rows_time, mut rows) = (Duration::ZERO, 0u32);
-        let mut stopped = false;
-        let mut is_stopped = || {
-            stopped = stopped || stop.requested();
-            stopped
-        };
+        let mut rows_time = Duration::ZERO;
+        let mut rows = 0u32;
+        let mut stop = StopCheck::new(stop);
         // The next match of each segment. The next hit is the match that comes first in result order.
         let mut heads: Vec<Option<u32>> = Vec::with_capacity(cursors.len());
         for cursor in &mut cursors {
-            heads.push(cursor.next(&mut is_stopped, &mut trace)?);
+            heads.push(cursor.next(&mut stop, &mut trace)?);
         }
         while let Some((place, doc)) = first_head(&cursors, &heads) {
             // Reading the clock takes as long as a tenth of a row.
-            let matched = (rows.is_multiple_of(TIMED_ROWS)).then(Instant::now);
+            let matched = if rows.is_multiple_of(TIMED_ROWS) { Some(Instant::now()) } else { None };
             let flow = sink(Found { cursor: &mut cursors[place], request, doc });
             rows_time += matched.map_or(Duration::ZERO, |matched| matched.elapsed());
             rows += 1;
@@ -138,24 +139,25 @@ impl Snapshot {
             if flow.is_break() || limit == 0 {
                 break;
             }
-            heads[place] = cursors[place].next(&mut is_stopped, &mut trace)?;
+            heads[place] = cursors[place].next(&mut stop, &mut trace)?;
         }
-        if stopped {
+        if stop.is_noticed {
             return Err(Error::Stopped);
         }
         let timed = rows.div_ceil(TIMED_ROWS).max(1);
-        trace.rows = rows_time.mul_f64(f64::from(rows) / f64::from(timed));
-        trace.search = begun.elapsed().saturating_sub(trace.lookup + trace.rows);
+        let rows_time = rows_time.mul_f64(f64::from(rows) / f64::from(timed));
+        trace.took = begun.elapsed().saturating_sub(rows_time);
         Ok(trace)
     }
 }
 
 fn docs_in_conversations(store: &DocStore, ids: &HashSet<String>) -> DocBits {
     let mut docs = DocBits::new(store.messages());
-    let is_wanted = |number: &u32| {
-        str::from_utf8(store.conversation_id(*number)).is_ok_and(|id| ids.contains(id))
-    };
-    for number in (0..store.conversations()).filter(is_wanted) {
+    for number in 0..store.conversations() {
+        let id = str::from_utf8(store.conversation_id(number));
+        if !id.is_ok_and(|id| ids.contains(id)) {
+            continue;
+        }
         let Some(mut members) = store.members(number) else { continue };
         docs.insert(members.doc());
         while members.seek(members.doc() + 1) {
@@ -167,16 +169,9 @@ fn docs_in_conversations(store: &DocStore, ids: &HashSet<String>) -> DocBits {
 
 /// Returns the next match in result order, with the place of its segment.
 fn first_head(cursors: &[Cursor<'_>], heads: &[Option<u32>]) -> Option<(usize, u32)> {
-    let store = |place: usize| &cursors[place].segment.data.store;
-    let mut first: Option<(usize, u32)> = None;
-    for (place, doc) in heads.iter().enumerate() {
-        let Some(doc) = *doc else { continue };
-        let is_first = first.is_none_or(|(best, best_doc)| {
-            store(place).order(doc, store(best), best_doc) == Ordering::Less
-        });
-        if is_first {
-            first = Some((place, doc));
-        }
-    }
-    first
+    let heads = heads.iter().enumerate().filter_map(|(place, doc)| Some((place, (*doc)?)));
+    heads.min_by(|(place, doc), (other, other_doc)| {
+        let store = &cursors[*place].segment.data.store;
+        store.order(*doc, &cursors[*other].segment.data.store, *other_doc)
+    })
 }

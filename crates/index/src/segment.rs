@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Result,
-    artifact::{self, FileRecord, OpenFile, WrittenFile, damaged, read_manifest},
+    artifact::{self, FileRecord, OpenFile, WrittenFile, damaged, read_manifest, unreadable},
     lists,
     postings::{DocBits, Postings},
     signature::Signatures,
@@ -119,11 +119,13 @@ pub(super) struct Segment {
 
 impl Segment {
     pub(super) fn open(folder: &Path, manifest_checksum: u32) -> Result<Segment> {
-        let unreadable = |error: io::Error| damaged(folder, &error.to_string());
         let manifest = SegmentManifest::read(folder, manifest_checksum)?;
         let mut mapped = Vec::new();
-        let (mut rows, mut columns, mut signatures) = (None, None, None);
-        let (mut plain, mut packed) = (Vec::new(), Vec::new());
+        let mut rows = None;
+        let mut columns = None;
+        let mut signatures = None;
+        let mut plain = Vec::new();
+        let mut packed = Vec::new();
         for record in &manifest.files {
             match record.name.as_str() {
                 PLAIN => plain = record.read(folder)?,
@@ -132,9 +134,9 @@ impl Segment {
             }
             let file = record.open(folder)?;
             match record.name.as_str() {
-                ROWS => rows = Some(file.map().map_err(unreadable)?),
-                COLUMNS => columns = Some(file.map().map_err(unreadable)?),
-                SIGNATURES => signatures = Some(file.map().map_err(unreadable)?),
+                ROWS => rows = Some(file.map().map_err(unreadable(folder))?),
+                COLUMNS => columns = Some(file.map().map_err(unreadable(folder))?),
+                SIGNATURES => signatures = Some(file.map().map_err(unreadable(folder))?),
                 name if lists::is_read_later(name) => {}
                 _ => continue,
             }
@@ -153,7 +155,7 @@ impl Segment {
         let plain = DocBits::from_bytes(&plain, messages)
             .ok_or_else(|| damaged(folder, "the plain messages are of another segment"))?;
         let postings = Postings::open(&folder.join(GRAMS))
-            .map_err(|error| damaged(folder, &error.to_string()))?
+            .map_err(unreadable(folder))?
             .ok_or_else(|| damaged(folder, "it has no posting lists"))?;
         let common = packed.as_chunks().0.iter().copied().map(u64::from_le_bytes).collect();
         Ok(Segment {

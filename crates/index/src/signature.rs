@@ -109,8 +109,10 @@ impl SignatureWriter {
         self.table.clear();
         self.table.resize(SLOTS * width, 0);
         // The last three characters as a trigram, and where they begin.
-        let (mut trigram, mut starts) = (0, [0; 3]);
-        let (mut column, mut column_at) = (0, 0);
+        let mut trigram = 0;
+        let mut starts = [0; 3];
+        let mut column = 0;
+        let mut column_at = 0;
         for (place, (at, character)) in text.char_indices().enumerate() {
             trigram = next_trigram(trigram, fold(character));
             starts = [starts[1], starts[2], at];
@@ -120,7 +122,8 @@ impl SignatureWriter {
             let row = width * slot(trigram);
             let begin = starts[0];
             while begin >= column_at + piece {
-                (column, column_at) = (column + 1, column_at + piece);
+                column += 1;
+                column_at += piece;
             }
             self.table[row + column / 8] |= 1 << (column % 8);
             if column > 0 && begin < column_at + OVERLAP {
@@ -178,9 +181,10 @@ impl Signatures {
         let place = self.docs.binary_search(&doc).ok()?;
         let at = self.entries_at + ENTRY * place;
         let (_, piece, start) = parse_entry(&self.file[at..at + ENTRY]);
-        let end = match place + 1 < self.docs.len() {
-            true => parse_entry(&self.file[at + ENTRY..at + 2 * ENTRY]).2 as usize,
-            false => self.entries_at,
+        let end = if place + 1 < self.docs.len() {
+            parse_entry(&self.file[at + ENTRY..at + 2 * ENTRY]).2 as usize
+        } else {
+            self.entries_at
         };
         let table = self.file.get(start as usize..end)?;
         Some(Signature { table, width: table.len() / SLOTS, piece: piece as usize })
@@ -190,9 +194,10 @@ impl Signatures {
 /// Reads an entry: the doc id of the message, the length of its pieces in bytes, and the offset of its
 /// table in the file.
 fn parse_entry(entry: &[u8]) -> (u32, u32, u64) {
-    let number = |at: usize| u32::from_le_bytes(entry[at..at + 4].try_into().expect("four bytes"));
-    let start = u64::from(number(12)) << 32 | u64::from(number(8));
-    (number(0), number(4), start)
+    let (two, start) = entry.split_at(8);
+    let start = u64::from_le_bytes(start.try_into().expect("eight bytes"));
+    let two = u64::from_le_bytes(two.try_into().expect("eight bytes"));
+    (two as u32, (two >> 32) as u32, start)
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -207,13 +212,14 @@ impl Signature<'_> {
     fn next_piece(&self, slots: &[u16], from: usize) -> Option<usize> {
         let mut first = u8::MAX << (from % 8);
         for byte in from / 8..self.width {
-            let both =
-                |bits: u8, slot: &u16| bits & self.table[usize::from(*slot) * self.width + byte];
-            let bits = slots.iter().try_fold(first, |bits, slot| match both(bits, slot) {
-                0 => None,
-                bits => Some(bits),
-            });
-            if let Some(bits) = bits {
+            let mut bits = first;
+            for slot in slots {
+                bits &= self.table[usize::from(*slot) * self.width + byte];
+                if bits == 0 {
+                    break;
+                }
+            }
+            if bits != 0 {
                 return Some(8 * byte + bits.trailing_zeros() as usize);
             }
             first = u8::MAX;
@@ -234,11 +240,11 @@ impl Signature<'_> {
     /// characters. If the text has the run, one part has the whole run.
     pub(super) fn any_part(
         &self,
-        (slots, characters): (&[u16], usize),
+        slots: &[u16],
+        characters: usize,
         text: &[u8],
         mut matches: impl FnMut(&[u8]) -> bool,
     ) -> bool {
-        let begins = |byte: &u8| byte & 0xC0 != 0x80;
         let mut from = 0;
         while let Some(first) = self.next_piece(slots, from) {
             // Consecutive pieces are read as one part.
@@ -247,13 +253,14 @@ impl Signature<'_> {
                 last += 1;
             }
             let end = (last + 1) * self.piece + LONGEST_CHARACTER * characters;
-            let (start, end) = ((first * self.piece).min(text.len()), end.min(text.len()));
+            let start = (first * self.piece).min(text.len());
+            let end = end.min(text.len());
             // A character that begins before `end` may have three more bytes after `end`.
             let read = (end + LONGEST_CHARACTER - 1).min(text.len());
             let part = &text[start..read];
-            let begin = part.iter().position(begins).unwrap_or(part.len());
+            let begin = part.iter().position(begins_character).unwrap_or(part.len());
             let rest = part[end - start..].iter();
-            let to = end - start + rest.take_while(|byte| !begins(byte)).count();
+            let to = end - start + rest.take_while(|byte| !begins_character(byte)).count();
             if begin < to && matches(&part[begin..to]) {
                 return true;
             }
@@ -261,6 +268,10 @@ impl Signature<'_> {
         }
         false
     }
+}
+
+fn begins_character(byte: &u8) -> bool {
+    byte & 0xC0 != 0x80
 }
 
 #[derive(Debug)]
@@ -291,12 +302,15 @@ impl SignatureQuery {
     }
 
     fn from_runs(query: &RunQuery) -> SignatureQuery {
-        let of = |parts: &[RunQuery]| parts.iter().map(SignatureQuery::from_runs).collect();
         match query {
             RunQuery::Anything | RunQuery::Cased(_) => SignatureQuery::Anything,
             RunQuery::Run(run) | RunQuery::Word(run) => SignatureQuery::run(&[run]),
-            RunQuery::All(parts) => SignatureQuery::All(of(parts)),
-            RunQuery::OneOf(parts) => SignatureQuery::OneOf(of(parts)),
+            RunQuery::All(parts) => {
+                SignatureQuery::All(parts.iter().map(SignatureQuery::from_runs).collect())
+            }
+            RunQuery::OneOf(parts) => {
+                SignatureQuery::OneOf(parts.iter().map(SignatureQuery::from_runs).collect())
+            }
         }
     }
 
@@ -304,20 +318,25 @@ impl SignatureQuery {
     fn run(runs: &[&str]) -> SignatureQuery {
         let mut characters: Vec<Option<char>> = Vec::new();
         for (place, run) in runs.iter().enumerate() {
-            characters.extend((place > 0).then_some(None));
+            if place > 0 {
+                characters.push(None);
+            }
             characters.extend(run.chars().map(|character| Some(fold(character))));
         }
         let looked_up = &characters[..characters.len().min(MOST_CHARACTERS)];
-        let trigram = |three: &[Option<char>]| {
-            three.iter().try_fold(0, |trigram, folded| Some(next_trigram(trigram, (*folded)?)))
-        };
-        let trigrams: Vec<u64> = looked_up.windows(3).filter_map(trigram).collect();
+        let trigrams: Vec<u64> = looked_up
+            .windows(3)
+            .filter_map(|three| {
+                three.iter().try_fold(0, |trigram, folded| Some(next_trigram(trigram, (*folded)?)))
+            })
+            .collect();
         let step = trigrams.len().div_ceil(MOST_SLOTS).max(1);
         let slots: Vec<u16> =
             trigrams.into_iter().step_by(step).map(|three| slot(three) as u16).collect();
-        match slots.is_empty() {
-            true => SignatureQuery::Anything,
-            false => SignatureQuery::Run { slots, characters: characters.len() },
+        if slots.is_empty() {
+            SignatureQuery::Anything
+        } else {
+            SignatureQuery::Run { slots, characters: characters.len() }
         }
     }
 }
@@ -381,7 +400,7 @@ mod tests {
                     str::from_utf8(part).expect("whole characters").contains(&run)
                 };
                 assert!(
-                    signature.any_part((slots, *characters), text.as_bytes(), has),
+                    signature.any_part(slots, *characters, text.as_bytes(), has),
                     "{place} {length}"
                 );
             }
@@ -398,7 +417,7 @@ mod tests {
             let query = SignatureQuery::run(&[run]);
             let SignatureQuery::Run { slots, characters } = &query else { panic!("{run}") };
             let mut read = 0;
-            let found = signature.any_part((slots, *characters), text.as_bytes(), |part| {
+            let found = signature.any_part(slots, *characters, text.as_bytes(), |part| {
                 read += part.len();
                 false
             });

@@ -84,8 +84,11 @@ impl SnapshotBuilder {
 
     /// Adds a segment that was just built.
     pub fn add(&mut self, folder: &Path, size: &Size) {
-        let (folder, manifest_checksum) = (folder.to_owned(), size.manifest_checksum);
-        self.segments.push(SegmentToName { folder, manifest_checksum, deleted: None });
+        self.segments.push(SegmentToName {
+            folder: folder.to_owned(),
+            manifest_checksum: size.manifest_checksum,
+            deleted: None,
+        });
     }
 
     /// Adds a segment of another snapshot. Its deleted documents stay deleted. The documents in `deleted`
@@ -101,7 +104,7 @@ impl SnapshotBuilder {
         self.segments.push(SegmentToName {
             folder: reader.data.folder.clone(),
             manifest_checksum: reader.data.manifest_checksum,
-            deleted: (bits.count() > 0).then_some(bits),
+            deleted: if bits.count() > 0 { Some(bits) } else { None },
         });
     }
 
@@ -123,7 +126,8 @@ impl SnapshotBuilder {
             let manifest_checksum = segment.manifest_checksum;
             segments.push(SegmentRecord { name, manifest_checksum, deleted });
         }
-        let (state, reading) = (self.state.clone(), self.reading);
+        let state = self.state.clone();
+        let reading = self.reading;
         write_manifest(folder, &SnapshotManifest { format: FORMAT, state, reading, segments })
     }
 }
@@ -178,7 +182,8 @@ impl Snapshot {
     pub(super) fn open(folder: &Path, name: &str, manifest_checksum: u32) -> Result<Snapshot> {
         let manifest = SnapshotManifest::read(folder, manifest_checksum)?;
         let mut segments: Vec<SegmentReader> = Vec::new();
-        let (mut first, mut deleted) = (0u32, 0);
+        let mut first = 0u32;
+        let mut deleted = 0;
         for record in &manifest.segments {
             let reader = SegmentReader::open(folder, record, first)?;
             if segments.first().is_some_and(|base| base.data.common != reader.data.common) {
@@ -235,11 +240,11 @@ impl Snapshot {
 
     /// Returns for each segment the number of documents, and how many of them are deleted.
     pub fn sizes(&self) -> Vec<(u32, u32)> {
-        let size = |reader: &SegmentReader| {
+        let sizes = self.segments.iter().map(|reader| {
             let deleted = reader.deleted.as_ref().map_or(0, DocBits::count);
             (reader.data.store.messages(), deleted)
-        };
-        self.segments.iter().map(size).collect()
+        });
+        sizes.collect()
     }
 
     /// Returns the size of the texts in bytes, including deleted documents.

@@ -13,7 +13,8 @@ pub fn push_varint(out: &mut Vec<u8>, mut number: u64) {
 /// Takes a number from the front of `bytes`. If its last byte is missing, the number ends with `bytes`.
 #[inline]
 pub fn take_varint(bytes: &mut &[u8]) -> u64 {
-    let (mut number, mut shift) = (0, 0);
+    let mut number = 0;
+    let mut shift = 0;
     while let Some((byte, rest)) = bytes.split_first() {
         *bytes = rest;
         number |= u64::from(byte & 0x7F) << (shift & 63);

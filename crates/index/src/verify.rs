@@ -67,7 +67,8 @@ impl<'a> Verifier<'a> {
     /// Returns whether a message with one text has the common run; `None` if that takes the whole text.
     #[inline]
     fn has_run(&mut self, doc: u32) -> Option<bool> {
-        let (followed, matcher) = (self.followed?, self.single?);
+        let followed = self.followed?;
+        let matcher = self.single?;
         let is_followed = followed.contains(doc);
         if is_followed && self.segment.plain.contains(doc) {
             return Some(true);
@@ -103,13 +104,14 @@ impl<'a> Verifier<'a> {
         // With several matchers, the posting lists do not tell whether the text or the title may match.
         let candidate = Candidate { doc: candidate.doc, by_text: true, by_title: true };
         let matchers = self.matchers;
-        let (any, all) = (matchers.any.len(), matchers.all.len());
-        let mut has = |pattern: &Matcher, number| {
-            self.has(pattern, number, &candidate, self.query.texts_only)
-        };
-        (any == 0 || (0..any).any(|place| has(&matchers.any[place], place)))
-            && (0..all).all(|place| has(&matchers.all[place], any + place))
-            && !(0..matchers.none.len()).any(|place| has(&matchers.none[place], any + all + place))
+        let texts_only = self.query.texts_only;
+        let mut any = matchers.any.iter().zip(0..);
+        let mut all = matchers.all.iter().zip(matchers.any.len()..);
+        let mut none = matchers.none.iter().zip(matchers.any.len() + matchers.all.len()..);
+        (matchers.any.is_empty()
+            || any.any(|(it, number)| self.has(it, number, &candidate, texts_only)))
+            && all.all(|(it, number)| self.has(it, number, &candidate, texts_only))
+            && !none.any(|(it, number)| self.has(it, number, &candidate, texts_only))
     }
 
     /// Returns whether the text of a match has one of the texts that must match, if there are any, whatever its
@@ -154,7 +156,7 @@ impl<'a> Verifier<'a> {
         }
         let first = if self.raw_content { texts.stored } else { texts.shown };
         let has_second = texts.differ && !self.raw_content && pattern.matches_stored_parts();
-        let second = (has_second && !texts_only).then_some(texts.stored);
+        let second = if has_second && !texts_only { Some(texts.stored) } else { None };
         if !texts.regular {
             self.bytes_read += (texts.shown.len() + texts.stored.len()) as u64;
             let title = store.title(store.conversation(doc));
@@ -172,8 +174,9 @@ impl<'a> Verifier<'a> {
         if let (Some(signature), SignatureQuery::Run { slots, characters }) = (signature, wanted)
             && pattern.reads_parts()
         {
-            let (read, mut answer) = (&mut self.bytes_read, Some(false));
-            signature.any_part((slots, *characters), first.read(&mut self.buffer), |part| {
+            let read = &mut self.bytes_read;
+            let mut answer = Some(false);
+            signature.any_part(slots, *characters, first.read(&mut self.buffer), |part| {
                 *read += part.len() as u64;
                 answer = pattern.matches_part(part);
                 answer != Some(false)
@@ -184,7 +187,7 @@ impl<'a> Verifier<'a> {
         }
         self.bytes_read += first.len() as u64;
         if pattern.matches(first.read(&mut self.buffer)) {
-            self.known = first.fills_buffer().then_some((doc, first.len()));
+            self.known = if first.fills_buffer() { Some((doc, first.len())) } else { None };
             return true;
         }
         let Some(second) = second else { return false };
@@ -205,7 +208,8 @@ impl<'a> Verifier<'a> {
 
     /// Returns whether a match has no text but the shown one, and its title has none of the texts that must match.
     fn matches_without_title(&mut self, doc: u32) -> bool {
-        let (texts, conversation) = (self.store.texts(doc), self.store.conversation(doc));
+        let texts = self.store.texts(doc);
+        let conversation = self.store.conversation(doc);
         let mut required = self.required();
         texts.regular
             && !texts.differ
@@ -217,21 +221,21 @@ impl<'a> Verifier<'a> {
         let signature = self.segment.signatures.get(doc)?;
         // A signature cannot tell whether the loose form of a text matches.
         let is_known = !self.query.request.ignore_accents || self.segment.plain.contains(doc);
-        is_known.then_some(signature)
+        if is_known { Some(signature) } else { None }
     }
 
     pub(super) fn docs_by_title(&mut self) -> DocBits {
         let store = self.store;
-        let matching: Vec<bool> = (0..store.conversations())
-            .map(|number| {
-                let title = store.title(number);
-                self.matchers.any.iter().any(|matcher| matcher.matches(title))
-            })
+        let titles = (0..store.conversations()).map(|number| store.title(number));
+        let matching: Vec<bool> = titles
+            .map(|title| self.matchers.any.iter().any(|matcher| matcher.matches(title)))
             .collect();
         let mut titled = DocBits::new(store.messages());
-        (0..store.messages())
-            .filter(|doc| matching[store.conversation(*doc) as usize])
-            .for_each(|doc| titled.insert(doc));
+        for doc in 0..store.messages() {
+            if matching[store.conversation(doc) as usize] {
+                titled.insert(doc);
+            }
+        }
         titled
     }
 

@@ -13,7 +13,7 @@ use super::{
     postings::{DocBits, List},
     segment::Segment,
 };
-use verbatim_text::grams::{CommonGrams, WildcardGap};
+use verbatim_text::grams::{CommonGrams, Gram, WildcardGap};
 
 /// The maximum number of terms read to find non-ASCII characters. A script has fewer. Takes about 2 ms.
 const MAX_TERMS: u32 = 40_000;
@@ -29,45 +29,27 @@ impl Segment {
         gap: &WildcardGap,
         common: &CommonGrams,
     ) -> Result<Option<DocBits>> {
-        let mut lists: Vec<TermInfo> = Vec::new();
-        let mut postings = 0u64;
-        let max_postings = u64::from(self.store.messages()) / MAX_SHARE;
-        let mut try_character = |character: char| -> Result<()> {
-            let mut rarest: Option<TermInfo> = None;
-            for gram in gap.grams_filled_with(character, common) {
-                match self.postings.find(List::Text, gram.term(&mut [0; 8]))? {
-                    None => return Ok(()),
-                    Some(info) if rarest.as_ref().is_some_and(|r| r.doc_freq <= info.doc_freq) => {}
-                    Some(info) => rarest = Some(info),
-                }
-            }
-            if let Some(info) = rarest {
-                postings += u64::from(info.doc_freq);
-                lists.push(info);
-            }
-            Ok(())
-        };
-        for character in (1..0x80u8).map(char::from).filter(|c| !c.is_ascii_uppercase()) {
-            try_character(character)?;
-        }
-        let mut wide = Vec::new();
+        let mut characters: Vec<char> =
+            (1..0x80u8).map(char::from).filter(|c| !c.is_ascii_uppercase()).collect();
         let mut terms = 0;
         self.postings.grams_between(List::Text, gap.wide_range(), |gram, _| {
             terms += 1;
             if let Some(character) = gap.filling_char(gram)
-                && wide.last() != Some(&character)
+                && characters.last() != Some(&character)
             {
-                wide.push(character);
+                characters.push(character);
             }
             terms < MAX_TERMS
         })?;
         if terms == MAX_TERMS {
             return Ok(None);
         }
-        for character in wide {
-            try_character(character)?;
+        let mut lists: Vec<TermInfo> = Vec::new();
+        for character in characters {
+            lists.extend(self.rarest_list(&gap.grams_filled_with(character, common))?);
         }
-        if postings > max_postings {
+        let postings: u64 = lists.iter().map(|info| u64::from(info.doc_freq)).sum();
+        if postings > u64::from(self.store.messages()) / MAX_SHARE {
             return Ok(None);
         }
         let mut documents = DocBits::new(self.store.messages());
@@ -75,5 +57,18 @@ impl Segment {
             documents.insert_list(self.postings.read(List::Text, info)?);
         }
         Ok(Some(documents))
+    }
+
+    /// Returns the shortest list of some grams; `None` if a gram is in no text.
+    fn rarest_list(&self, grams: &[Gram]) -> Result<Option<TermInfo>> {
+        let mut rarest: Option<TermInfo> = None;
+        for gram in grams {
+            match self.postings.find(List::Text, gram.term(&mut [0; 8]))? {
+                None => return Ok(None),
+                Some(info) if rarest.as_ref().is_some_and(|r| r.doc_freq <= info.doc_freq) => {}
+                Some(info) => rarest = Some(info),
+            }
+        }
+        Ok(rarest)
     }
 }

@@ -93,7 +93,11 @@ fn period(date: &str, day_required: bool) -> Option<(NaiveDate, Option<NaiveDate
     if date.contains(['W', 'w']) {
         let (first, is_day) = period_in_week(date)?;
         let days = chrono::Days::new(if is_day { 1 } else { 7 });
-        return (is_day || !day_required).then(|| (first, first.checked_add_days(days)));
+        return if is_day || !day_required {
+            Some((first, first.checked_add_days(days)))
+        } else {
+            None
+        };
     }
     let (year, month, day) = match bytes.len() {
         10 if bytes[4] == b'-' && bytes[7] == b'-' => {
@@ -107,7 +111,6 @@ fn period(date: &str, day_required: bool) -> Option<(NaiveDate, Option<NaiveDate
     if day_required && day.is_none() {
         return None;
     }
-    let number = |part: &str| if is_digits(part) { part.parse::<u32>().ok() } else { None };
     let month_number = month.map_or(Some(1), number)?;
     let day_number = day.map_or(Some(1), number)?;
     let first = NaiveDate::from_ymd_opt(number(year)? as i32, month_number, day_number)?;
@@ -127,17 +130,19 @@ fn period_in_week(date: &str) -> Option<(NaiveDate, bool)> {
         Some(week) => (week, true),
         None => (rest, false),
     };
-    let (week, day) = week.strip_prefix('W')?.split_at_checked(2)?;
+    let (week, day) = week.strip_prefix(['W', 'w'])?.split_at_checked(2)?;
     let day = match (day, has_hyphens) {
         ("", _) => None,
         (day, true) => Some(day.strip_prefix('-')?),
         (day, false) => Some(day),
     };
-    let is_right = is_digits(year) && is_digits(week) && day.is_none_or(|day| day.len() == 1);
-    let day_number: u8 = day.map_or(Some(1), |day| day.parse().ok())?;
+    if day.is_some_and(|day| day.len() != 1) {
+        return None;
+    }
+    let day_number = day.map_or(Some(1), number)? as u8;
     let weekday = chrono::Weekday::try_from(day_number.checked_sub(1)?).ok()?;
-    let first = NaiveDate::from_isoywd_opt(year.parse().ok()?, week.parse().ok()?, weekday);
-    first.filter(|_| is_right).map(|first| (first, day.is_some()))
+    let first = NaiveDate::from_isoywd_opt(number(year)? as i32, number(week)?, weekday)?;
+    Some((first, day.is_some()))
 }
 
 /// Splits `HH:MM:SS+02:00` into the clock and the offset in seconds east of UTC.
@@ -162,37 +167,32 @@ fn split_offset(time: &str) -> Option<(&str, i64)> {
 }
 
 fn parse_clock(clock: &str) -> Option<(i64, u32)> {
-    let (whole, fraction) = match clock.find(['.', ',']) {
-        Some(at) => (&clock[..at], &clock[at + 1..]),
-        None => (clock, ""),
+    let (whole, fraction) = match clock.split_once(['.', ',']) {
+        Some((_, fraction)) if !is_digits(fraction) => return None,
+        Some((whole, fraction)) => (whole, Some(fraction)),
+        None => (clock, None),
     };
-    if whole.len() < clock.len() && !is_digits(fraction) {
-        return None;
-    }
     let parts: Vec<&str> = if whole.contains(':') {
         whole.split(':').collect()
     } else {
-        match whole.len() {
-            2 => vec![whole],
-            4 => vec![&whole[..2], &whole[2..]],
-            6 => vec![&whole[..2], &whole[2..4], &whole[4..]],
-            _ => return None,
-        }
+        (0..whole.len()).step_by(2).map(|at| &whole[at..whole.len().min(at + 2)]).collect()
     };
-    if parts.len() > 3 || parts.iter().any(|part| part.len() != 2 || !is_digits(part)) {
+    if parts.iter().any(|part| part.len() != 2) {
         return None;
     }
-    if !fraction.is_empty() && parts.len() < 3 {
+    let numbers = parts.into_iter().map(number).collect::<Option<Vec<u32>>>()?;
+    let [hours, minutes, seconds] = match (&numbers[..], fraction) {
+        ([hours], None) => [*hours, 0, 0],
+        ([hours, minutes], None) => [*hours, *minutes, 0],
+        ([hours, minutes, seconds], _) => [*hours, *minutes, *seconds],
+        _ => return None,
+    };
+    let nanos = fraction.map_or(0, nanos);
+    let is_midnight = hours == 24 && minutes == 0 && seconds == 0 && nanos == 0;
+    if (hours > 23 && !is_midnight) || minutes > 59 || seconds > 59 {
         return None;
     }
-    let number = |at: usize| parts.get(at).map_or(0, |part| part.parse::<i64>().unwrap_or(99));
-    let (hours, minutes, seconds) = (number(0), number(1), number(2));
-    let nanos = nanos(fraction);
-    let midnight = hours == 24 && minutes == 0 && seconds == 0 && nanos == 0;
-    if (hours > 23 && !midnight) || minutes > 59 || seconds > 59 {
-        return None;
-    }
-    Some((hours * 3600 + minutes * 60 + seconds, nanos))
+    Some((i64::from(hours * 3600 + minutes * 60 + seconds), nanos))
 }
 
 fn nanos(fraction: &str) -> u32 {
@@ -203,6 +203,10 @@ fn nanos(fraction: &str) -> u32 {
 
 fn is_digits(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+fn number(digits: &str) -> Option<u32> {
+    if is_digits(digits) { digits.parse().ok() } else { None }
 }
 
 fn midnight(day: NaiveDate) -> i64 {
@@ -286,6 +290,9 @@ mod tests {
             ("2025-W07", "2025-02-16T23:59:59.999Z"),
             ("2020W53", "2021-01-03T23:59:59.999Z"),
             ("2025-W07-1T14:30", "2025-02-10T14:30:00Z"),
+            ("2026-W40", "2026-10-04T23:59:59.999Z"),
+            ("2026w01", "2026-01-04T23:59:59.999Z"),
+            ("2026-w40-3", "2026-09-30T23:59:59.999Z"),
         ] {
             let end = parse_iso(text, Edge::End).expect(text);
             assert_eq!(to_iso(end).as_deref(), Some(expected), "{text}");
@@ -300,6 +307,7 @@ mod tests {
             "2025-041",
             "2025041",
             "2025-W53",
+            "2026-w60",
             "2025-W00",
             "2025-W07-8",
             "2025-W07-0",

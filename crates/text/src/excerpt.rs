@@ -171,12 +171,6 @@ pub fn pieces(
 ) -> Vec<Piece> {
     let mut pieces = Vec::new();
     let mut at = part.start;
-    let mut push = |range: Range<usize>, is_match| {
-        let text = &text[range];
-        if !text.is_empty() {
-            pieces.push(Piece { is_match, text: text.to_owned() });
-        }
-    };
     for span in spans {
         if span.start >= part.end {
             break;
@@ -186,11 +180,12 @@ pub fn pieces(
         }
         let start = floor(text, span.start).max(at);
         let end = ceil(text, span.end).min(part.end);
-        push(at..start, false);
-        push(start..end, true);
+        pieces.push(Piece::plain(&text[at..start]));
+        pieces.push(Piece { is_match: true, text: text[start..end].to_owned() });
         at = end;
     }
-    push(at..part.end, false);
+    pieces.push(Piece::plain(&text[at..part.end]));
+    pieces.retain(|piece| !piece.text.is_empty());
     if is_one_line { on_one_line(pieces) } else { pieces }
 }
 

@@ -12,10 +12,11 @@ use std::{
 use regex_syntax::{
     ParserBuilder,
     ast::{self, AssertionKind, Ast, ClassSetItem},
-    hir::{Class, Hir, HirKind},
+    hir::{Hir, HirKind},
 };
 
 use super::{
+    feasible::class_ranges,
     run_query::{RunQuery, gaps_of_expression},
     snippet,
 };
@@ -76,10 +77,13 @@ pub enum ExpressionError {
 impl ExpressionError {
     /// Converts an error message of the compiler to an error.
     pub fn from_compiler(pattern: &str, error: &str, most: usize) -> ExpressionError {
-        match error.contains("size limit") {
-            true => ExpressionError::Large { most },
-            false => ExpressionError::Syntax(explained(pattern, error)),
+        if error.contains("size limit") {
+            return ExpressionError::Large { most };
         }
+        let own = ParserBuilder::new().utf8(false).build().parse(pattern);
+        let text = own.map_or_else(|own| own.to_string(), |_| error.to_owned());
+        // The message repeats the pattern, which may be very long.
+        ExpressionError::Syntax(snippet::shortened(&text, MAX_EXPLANATION))
     }
 }
 
@@ -89,18 +93,14 @@ pub fn check_size(pattern: &str) -> Result<(), ExpressionError> {
         return Err(ExpressionError::Long { bytes: pattern.len(), most: MAX_PATTERN_BYTES });
     }
     let pairs = pattern.as_bytes().windows(2);
-    let is_class = |two: &&[u8]| two[0] == b'[' || two[0] == b'\\' && two[1].is_ascii_alphabetic();
-    match pairs.filter(is_class).count() {
-        ..=MAX_CLASSES => Ok(()),
-        classes => Err(ExpressionError::Classes { classes, most: MAX_CLASSES }),
+    let classes = pairs
+        .filter(|two| two[0] == b'[' || two[0] == b'\\' && two[1].is_ascii_alphabetic())
+        .count();
+    if classes <= MAX_CLASSES {
+        Ok(())
+    } else {
+        Err(ExpressionError::Classes { classes, most: MAX_CLASSES })
     }
-}
-
-fn explained(pattern: &str, error: &str) -> String {
-    let own = ParserBuilder::new().utf8(false).build().parse(pattern);
-    let text = own.map_or_else(|own| own.to_string(), |_| error.to_owned());
-    // The message repeats the pattern, which may be very long.
-    snippet::shortened(&text, MAX_EXPLANATION)
 }
 
 /// The matcher of a regular expression.
@@ -204,13 +204,13 @@ impl RegexPattern {
     }
 
     fn wider(&self) -> Option<&regex::bytes::Regex> {
-        let compiled = || {
+        let wider = self.wider.get_or_init(|| {
             let wider = without_unicode_boundaries(&self.pattern)?;
             let _alone = lock(&COMPILING);
             // Without this program, matching only takes longer.
             self.bytes_builder(&wider).build().ok()
-        };
-        self.wider.get_or_init(compiled).as_ref()
+        });
+        wider.as_ref()
     }
 
     /// Returns the runs of characters that every matching text has.
@@ -242,21 +242,18 @@ impl RegexPattern {
 
     /// Returns the byte spans of the first `most` matches in a text that are not empty.
     pub fn first_spans(&self, text: &str, most: usize) -> Vec<Range<usize>> {
-        let is_span = |span: &Range<usize>| !span.is_empty();
-        if let Some(regex) = self.only_ascii().filter(|_| text.is_ascii()) {
-            let found = regex.find_iter(text.as_bytes()).map(|found| found.range());
-            return found.filter(is_span).take(most).collect();
-        }
-        match self.program() {
-            Program::Bytes(regex) => {
-                let found = regex.find_iter(text.as_bytes()).map(|found| found.range());
-                found.filter(is_span).take(most).collect()
-            }
-            Program::Text(regex) => {
-                let found = regex.find_iter(text).map(|found| found.range());
-                found.filter(is_span).take(most).collect()
-            }
-        }
+        let bytes = match self.only_ascii().filter(|_| text.is_ascii()) {
+            Some(regex) => regex,
+            None => match self.program() {
+                Program::Bytes(regex) => regex,
+                Program::Text(regex) => {
+                    let found = regex.find_iter(text).map(|found| found.range());
+                    return found.filter(|span| !span.is_empty()).take(most).collect();
+                }
+            },
+        };
+        let found = bytes.find_iter(text.as_bytes()).map(|found| found.range());
+        found.filter(|span| !span.is_empty()).take(most).collect()
     }
 }
 
@@ -267,16 +264,14 @@ fn most_program_bytes(hir: &Hir) -> u64 {
     const OF_CLASS: u64 = 8 << 10;
     const OF_RANGE: u64 = 400;
 
-    let sum =
-        |parts: &[Hir]| parts.iter().map(most_program_bytes).fold(OF_STATE, u64::saturating_add);
-    let class = |ranges: usize| OF_CLASS + OF_RANGE * ranges as u64;
     match hir.kind() {
         HirKind::Empty | HirKind::Look(_) => OF_STATE,
         HirKind::Literal(literal) => OF_STATE * (literal.0.len() as u64 + 1),
-        HirKind::Class(Class::Unicode(of)) => class(of.ranges().len()),
-        HirKind::Class(Class::Bytes(of)) => class(of.ranges().len()),
+        HirKind::Class(class) => OF_CLASS + OF_RANGE * class_ranges(class).len() as u64,
         HirKind::Capture(capture) => most_program_bytes(&capture.sub).saturating_add(2 * OF_STATE),
-        HirKind::Concat(parts) | HirKind::Alternation(parts) => sum(parts),
+        HirKind::Concat(parts) | HirKind::Alternation(parts) => {
+            parts.iter().map(most_program_bytes).fold(OF_STATE, u64::saturating_add)
+        }
         HirKind::Repetition(repetition) => {
             let copies = repetition.max.unwrap_or(repetition.min.saturating_add(1)).max(1);
             let sub = most_program_bytes(&repetition.sub).saturating_add(OF_STATE);
@@ -323,13 +318,14 @@ fn without_unicode_boundaries(pattern: &str) -> Option<String> {
 
     let ast = ast::parse::Parser::new().parse(pattern).ok()?;
     let boundaries = ast::visit(&ast, BoundaryFinder(Vec::new())).ok()?;
-    let (mut text, mut end) = (String::new(), 0);
+    let mut text = String::new();
+    let mut end = 0;
     for (span, wider) in &boundaries {
         text.push_str(&pattern[end..span.start]);
         text.push_str(wider);
         end = span.end;
     }
-    (!boundaries.is_empty()).then(|| text + &pattern[end..])
+    if boundaries.is_empty() { None } else { Some(text + &pattern[end..]) }
 }
 
 /// Returns the literal characters of an expression, and the ends of its ranges. Letters of escapes such as
@@ -362,9 +358,10 @@ pub fn literals(pattern: &str) -> String {
         }
     }
 
-    let ast = ast::parse::Parser::new().parse(pattern);
-    let literals = |ast| ast::visit(&ast, Literals(String::new())).ok();
-    ast.ok().filter(|_| check_size(pattern).is_ok()).and_then(literals).unwrap_or_default()
+    match parsed(pattern) {
+        Some(ast) => visited(&ast, Literals(String::new())),
+        None => String::new(),
+    }
 }
 
 /// Returns whether a text looks as if it was meant as a regular expression: it is one, and has an alternation,
@@ -396,9 +393,16 @@ pub fn is_expression(text: &str) -> bool {
         }
     }
 
-    let ast = ast::parse::Parser::new().parse(text);
-    let has_signs = |ast| ast::visit(&ast, Signs(false)).unwrap_or_else(|never| match never {});
-    check_size(text).is_ok() && ast.is_ok_and(has_signs)
+    parsed(text).is_some_and(|ast| visited(&ast, Signs(false)))
+}
+
+fn parsed(pattern: &str) -> Option<Ast> {
+    check_size(pattern).ok()?;
+    ast::parse::Parser::new().parse(pattern).ok()
+}
+
+fn visited<V: ast::Visitor<Err = Infallible>>(ast: &Ast, visitor: V) -> V::Output {
+    ast::visit(ast, visitor).unwrap_or_else(|never| match never {})
 }
 
 #[cfg(test)]

@@ -58,20 +58,17 @@ impl Relation {
             HirKind::Empty => Relation::empty_between(kind::ALL, kind::ALL),
             HirKind::Literal(literal) => {
                 let text = String::from_utf8_lossy(&literal.0);
-                let step = |character: char| match character {
-                    // Bytes that are not UTF-8.
-                    char::REPLACEMENT_CHARACTER => Relation::one_char(kind::WIDE),
-                    character => Relation::one_char(kind::of(character)),
+                let mut characters = text.chars();
+                let Some(first) = characters.next() else {
+                    return Relation::from_hir(&Hir::empty());
                 };
-                let parts = text.chars().next().into_iter().chain(text.chars().skip(1).last());
-                let is_long = text.chars().nth(2).is_some();
-                // Any characters, at least one.
-                let gap = Relation([(1 << CONTEXTS) - 1; CONTEXTS]);
-                let join = |before: Relation, part: Relation| match is_long {
-                    true => before.compose(&gap).compose(&part),
-                    false => before.compose(&part),
-                };
-                parts.map(step).reduce(join).unwrap_or_else(|| Relation::from_hir(&Hir::empty()))
+                let Some(last) = characters.next_back() else { return Relation::of_char(first) };
+                let mut before = Relation::of_char(first);
+                if characters.next().is_some() {
+                    // Any characters, at least one.
+                    before = before.compose(&Relation([(1 << CONTEXTS) - 1; CONTEXTS]));
+                }
+                before.compose(&Relation::of_char(last))
             }
             HirKind::Class(class) => Relation::one_char(kinds_in_class(class)),
             HirKind::Look(look) => Relation::from_look(*look),
@@ -104,6 +101,14 @@ impl Relation {
         relation
     }
 
+    fn of_char(character: char) -> Relation {
+        match character {
+            // Bytes that are not UTF-8.
+            char::REPLACEMENT_CHARACTER => Relation::one_char(kind::WIDE),
+            _ => Relation::one_char(kind::of(character)),
+        }
+    }
+
     fn one_char(kinds: u8) -> Relation {
         let mut relation = Relation([0; CONTEXTS]);
         for (context, ends) in relation.0.iter_mut().enumerate() {
@@ -120,29 +125,32 @@ impl Relation {
         const ASCII: u8 = kind::ASCII_WORD;
         const WORD: u8 = kind::ASCII_WORD | kind::WIDE_WORD;
 
-        let (all, within) = (kind::ALL, Relation::empty_between);
-        let edge = |word: u8| within(word, all & !word).or(&within(all & !word, word));
-        let inside = |word: u8| within(word, word).or(&within(all & !word, all & !word));
-        match look {
-            Look::Start => within(kind::EDGE, all),
-            Look::End => within(all, kind::EDGE),
-            Look::StartLF => within(LINE_ENDS, all),
-            Look::EndLF => within(all, LINE_ENDS),
-            Look::StartCRLF => within(LINE_ENDS | kind::RETURN, all),
-            Look::EndCRLF => within(all, LINE_ENDS | kind::RETURN),
-            Look::WordAscii => edge(ASCII),
-            Look::WordAsciiNegate => inside(ASCII),
-            Look::WordUnicode => edge(WORD),
-            Look::WordUnicodeNegate => inside(WORD),
-            Look::WordStartAscii => within(all & !ASCII, ASCII),
-            Look::WordEndAscii => within(ASCII, all & !ASCII),
-            Look::WordStartUnicode => within(all & !WORD, WORD),
-            Look::WordEndUnicode => within(WORD, all & !WORD),
-            Look::WordStartHalfAscii => within(all & !ASCII, all),
-            Look::WordEndHalfAscii => within(all, all & !ASCII),
-            Look::WordStartHalfUnicode => within(all & !WORD, all),
-            Look::WordEndHalfUnicode => within(all, all & !WORD),
-        }
+        const NOT_ASCII: u8 = kind::ALL & !ASCII;
+        const NOT_WORD: u8 = kind::ALL & !WORD;
+
+        let places: &[(u8, u8)] = match look {
+            Look::Start => &[(kind::EDGE, kind::ALL)],
+            Look::End => &[(kind::ALL, kind::EDGE)],
+            Look::StartLF => &[(LINE_ENDS, kind::ALL)],
+            Look::EndLF => &[(kind::ALL, LINE_ENDS)],
+            Look::StartCRLF => &[(LINE_ENDS | kind::RETURN, kind::ALL)],
+            Look::EndCRLF => &[(kind::ALL, LINE_ENDS | kind::RETURN)],
+            Look::WordAscii => &[(ASCII, NOT_ASCII), (NOT_ASCII, ASCII)],
+            Look::WordAsciiNegate => &[(ASCII, ASCII), (NOT_ASCII, NOT_ASCII)],
+            Look::WordUnicode => &[(WORD, NOT_WORD), (NOT_WORD, WORD)],
+            Look::WordUnicodeNegate => &[(WORD, WORD), (NOT_WORD, NOT_WORD)],
+            Look::WordStartAscii => &[(NOT_ASCII, ASCII)],
+            Look::WordEndAscii => &[(ASCII, NOT_ASCII)],
+            Look::WordStartUnicode => &[(NOT_WORD, WORD)],
+            Look::WordEndUnicode => &[(WORD, NOT_WORD)],
+            Look::WordStartHalfAscii => &[(NOT_ASCII, kind::ALL)],
+            Look::WordEndHalfAscii => &[(kind::ALL, NOT_ASCII)],
+            Look::WordStartHalfUnicode => &[(NOT_WORD, kind::ALL)],
+            Look::WordEndHalfUnicode => &[(kind::ALL, NOT_WORD)],
+        };
+        let relations =
+            places.iter().map(|(before, after)| Relation::empty_between(*before, *after));
+        relations.fold(Relation([0; CONTEXTS]), |all, one| all.or(&one))
     }
 
     fn or(self, other: &Relation) -> Relation {
@@ -152,16 +160,16 @@ impl Relation {
     }
 
     fn compose(&self, next: &Relation) -> Relation {
-        let reached = |ends: &u64| {
+        Relation(self.0.map(|ends| {
             let contexts = (0..CONTEXTS).filter(|context| ends >> context & 1 == 1);
             contexts.fold(0, |all, context| all | next.0[context])
-        };
-        Relation(std::array::from_fn(|context| reached(&self.0[context])))
+        }))
     }
 
     /// Returns the relation of this many parts in sequence, by repeated squaring.
     fn power(self, mut times: u32) -> Relation {
-        let (mut all, mut power) = (Relation::from_hir(&Hir::empty()), self);
+        let mut all = Relation::from_hir(&Hir::empty());
+        let mut power = self;
         while times > 0 {
             if times & 1 == 1 {
                 all = all.compose(&power);
@@ -171,7 +179,8 @@ impl Relation {
             if square == power {
                 return all.compose(&power);
             }
-            (power, times) = (square, times >> 1);
+            power = square;
+            times >>= 1;
         }
         all
     }

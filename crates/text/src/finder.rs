@@ -66,10 +66,10 @@ impl Literal {
         }
         let mut places: Vec<usize> = (0..bytes.len()).collect();
         places.sort_by_key(|place| frequency(bytes[*place]));
-        let (first, second) = (places[0].min(places[1]), places[0].max(places[1]));
+        places[..2].sort_unstable();
         Literal::Folded {
-            first: ByteProbe::new(&bytes, first),
-            second: ByteProbe::new(&bytes, second),
+            first: ByteProbe::new(&bytes, places[0]),
+            second: ByteProbe::new(&bytes, places[1]),
             bytes,
         }
     }
@@ -122,18 +122,11 @@ pub(super) fn find_probed(
             places &= places - 1;
         }
     }
-    let agree = |(a, b): (&u8, &u8)| first.accepts(*a) && second.accepts(*b);
-    let from = chunks.len() * STRIDE;
-    let mut pairs = rest.iter().zip(rest_beside);
-    let mut start = from;
-    while let Some(skipped) = pairs.position(agree) {
-        start += skipped;
-        if is_match(start) {
-            return Some(start);
-        }
-        start += 1;
-    }
-    None
+    let after = chunks.len() * STRIDE;
+    rest.iter().zip(rest_beside).zip(after..).find_map(|((a, b), start)| {
+        let agrees = first.accepts(*a) && second.accepts(*b);
+        if agrees && is_match(start) { Some(start) } else { None }
+    })
 }
 
 /// Returns a bit for each place: whether both probes find their bytes there.

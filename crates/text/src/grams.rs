@@ -28,6 +28,7 @@ use std::{
     collections::{HashMap, HashSet},
     fmt,
     hash::{BuildHasherDefault, Hasher},
+    ops::Range,
 };
 
 use super::{
@@ -59,13 +60,8 @@ impl Gram {
             let packed = characters.iter().fold(0, |sum, c| sum << 8 | u64::from(*c as u8));
             Gram(packed << (8 * (LONGEST - characters.len())))
         } else {
-            let shift = |place: usize| 42 - 21 * place;
-            Gram(
-                characters
-                    .iter()
-                    .enumerate()
-                    .fold(WIDE, |sum, (place, c)| sum | u64::from(u32::from(*c)) << shift(place)),
-            )
+            let shifted = characters.iter().zip([42, 21, 0]);
+            Gram(shifted.fold(WIDE, |sum, (c, shift)| sum | u64::from(u32::from(*c)) << shift))
         }
     }
 
@@ -148,31 +144,23 @@ impl CommonGrams {
         }
         let least = ((ends.len() as f64 * CommonGrams::SHARE).ceil() as u32).max(2);
         let mut common = CommonGrams::from_packed(&[]);
-        // For each place, the length of the longest known common gram that begins there.
-        let mut level: Vec<u8> = characters.iter().map(|_| 0).collect();
+        let mut level = vec![0u8; characters.len()];
         for length in 1..LONGEST {
-            let shorter = (length - 1) as u8;
-            let candidate = |level: &[u8], at: usize| {
-                let gram = characters.get(at..at + length)?;
-                let may_be = level[at] == shorter
-                    && (length == 1 || level[at + 1] >= shorter)
-                    && gram[length - 1] != '\0'
-                    && (length <= 3 || gram.iter().all(char::is_ascii));
-                may_be.then(|| Gram::pack(gram))
-            };
             // Most grams are rare, and a table of all would be large. A first count by hash slot rejects most
             // rare grams.
             let mut sieve = vec![0u32; SIEVE];
-            let slot = |gram: Gram| mix(gram.0) as usize % SIEVE;
-            for gram in (0..characters.len()).filter_map(|at| candidate(&level, at)) {
-                sieve[slot(gram)] += 1;
+            for at in 0..characters.len() {
+                if let Some(gram) = candidate(&characters, &level, at, length) {
+                    sieve[mix(gram.0) as usize % SIEVE] += 1;
+                }
             }
             // For each gram, the number of texts that hold it, and the last such text.
             let mut counts: HashMap<u64, (u32, u32), BuildHasherDefault<Mix>> = HashMap::default();
             let mut start = 0;
             for (text, end) in (1..).zip(&ends) {
-                for gram in (start..*end).filter_map(|at| candidate(&level, at)) {
-                    if sieve[slot(gram)] < least {
+                for at in start..*end {
+                    let Some(gram) = candidate(&characters, &level, at, length) else { continue };
+                    if sieve[mix(gram.0) as usize % SIEVE] < least {
                         continue;
                     }
                     let (count, last) = counts.entry(gram.0).or_default();
@@ -187,7 +175,8 @@ impl CommonGrams {
                 }
             }
             for at in (0..characters.len()).rev() {
-                if candidate(&level, at).is_some_and(|gram| common.contains(gram)) {
+                let gram = candidate(&characters, &level, at, length);
+                if gram.is_some_and(|gram| common.contains(gram)) {
                     // The next place already has its new level, but levels never decrease.
                     level[at] = length as u8;
                 }
@@ -210,8 +199,11 @@ impl CommonGrams {
             words.into_iter().for_each(|word| *counts.entry(word).or_default() += 1);
             start = *end;
         }
-        let frequent = counts.into_iter().filter(|(_, count)| *count >= least);
-        frequent.for_each(|(word, _)| self.insert(Gram(word)));
+        for (word, count) in counts {
+            if count >= least {
+                self.insert(Gram(word));
+            }
+        }
     }
 
     /// Builds the set from the numbers that [`CommonGrams::packed`] returns.
@@ -256,6 +248,19 @@ impl CommonGrams {
     }
 }
 
+/// Returns the gram of this length at a place of sampled texts, if it may be common: `level` has, for each
+/// place, the length of the longest known common gram that begins there.
+#[inline]
+fn candidate(characters: &[char], level: &[u8], at: usize, length: usize) -> Option<Gram> {
+    let gram = characters.get(at..at + length)?;
+    let shorter = (length - 1) as u8;
+    let may_be = level[at] == shorter
+        && (length == 1 || level[at + 1] >= shorter)
+        && gram[length - 1] != '\0'
+        && (length <= 3 || gram.iter().all(char::is_ascii));
+    if may_be { Some(Gram::pack(gram)) } else { None }
+}
+
 /// The number of bits of the bitmap for longer grams (32 KiB). A large corpus has about twenty
 /// thousand such grams.
 const SLOTS: usize = 1 << 18;
@@ -269,8 +274,8 @@ fn long_slot(gram: Gram) -> usize {
 /// Returns the bit of an ASCII gram of one to three characters: seven bits of each character.
 #[inline]
 fn short_place(gram: Gram) -> usize {
-    let byte = |shift: u32| (gram.0 >> shift) as usize & 0xFF;
-    byte(56) << 14 | byte(48) << 7 | byte(40)
+    let [first, second, third, ..] = gram.0.to_be_bytes().map(usize::from);
+    first << 14 | second << 7 | third
 }
 
 /// A tokenizer that splits texts into the grams to index.
@@ -332,27 +337,33 @@ fn cut_ascii(folded: &[u8], common: &CommonGrams, seen: &mut u128, emit: &mut im
                 (u64::from_be_bytes(eight), folded.len() - at)
             }
         };
-        let first = |characters: usize| Gram(eight & !(u64::MAX >> (8 * characters - 1) >> 1));
         let mut characters = known.saturating_sub(1);
-        while characters < length.min(LONGEST - 1) && common.contains(first(characters + 1)) {
+        while characters < length.min(LONGEST - 1)
+            && common.contains(first_of(eight, characters + 1))
+        {
             characters += 1;
         }
         known = characters;
         let bit = 1 << folded[at];
         if *seen & bit == 0 {
             *seen |= bit;
-            emit(first(1));
+            emit(first_of(eight, 1));
         }
         if characters < 2 && length >= 2 {
-            emit(first(2));
+            emit(first_of(eight, 2));
         }
         if length >= 3 {
-            emit(first(3));
+            emit(first_of(eight, 3));
             if characters >= 3 && characters < length {
-                emit(first(characters + 1));
+                emit(first_of(eight, characters + 1));
             }
         }
     }
+}
+
+#[inline]
+fn first_of(eight: u64, characters: usize) -> Gram {
+    Gram(eight & !(u64::MAX >> (8 * characters - 1) >> 1))
 }
 
 /// Calls `emit` with the grams that keep the case of capitals. `seen` is the same as for [`cut_ascii`], whose
@@ -363,28 +374,25 @@ fn cut_capitals(text: &[u8], seen: &mut u128, emit: &mut impl FnMut(Gram)) {
             *seen |= 1 << capital;
             emit(Gram::pack_ascii(&[*capital]));
         }
-        CapitalGrams::at(text, at).into_iter().flatten().for_each(&mut *emit);
+        capital_grams_at(text, at).into_iter().flatten().for_each(&mut *emit);
     }
 }
 
-/// The grams of a capital and its neighbours: the pair that it ends, the pair and the trigram that it begins.
-/// The pair of two capitals belongs to the first.
-struct CapitalGrams;
+/// Returns the grams of a capital and its neighbours: the pair that it ends, the pair and the trigram that it
+/// begins. The pair of two capitals belongs to the first.
+#[inline]
+fn capital_grams_at(text: &[u8], at: usize) -> [Option<Gram>; 3] {
+    let ends_pair =
+        at > 0 && !text[at - 1].is_ascii_uppercase() && !text[at - 1].is_ascii_whitespace();
+    let ended = if ends_pair { indexed_ascii(text, at - 1, 2) } else { None };
+    [ended, indexed_ascii(text, at, 2), indexed_ascii(text, at, 3)]
+}
 
-impl CapitalGrams {
-    #[inline]
-    fn at(text: &[u8], at: usize) -> [Option<Gram>; 3] {
-        let gram = |range| {
-            let bytes: &[u8] = text.get(range)?;
-            let is_indexed = bytes.iter().all(|byte| byte.is_ascii() && *byte != 0);
-            is_indexed.then(|| Gram::pack_ascii(bytes))
-        };
-        let is_own = |before: &usize| {
-            !text[*before].is_ascii_uppercase() && !text[*before].is_ascii_whitespace()
-        };
-        let ended = at.checked_sub(1).filter(is_own).and_then(|before| gram(before..at + 1));
-        [ended, gram(at..at + 2), gram(at..at + 3)]
-    }
+#[inline]
+fn indexed_ascii(text: &[u8], at: usize, length: usize) -> Option<Gram> {
+    let bytes = text.get(at..at + length)?;
+    let is_indexed = bytes.iter().all(|byte| byte.is_ascii() && *byte != 0);
+    if is_indexed { Some(Gram::pack_ascii(bytes)) } else { None }
 }
 
 /// Returns the grams with capitals that every text with this run has. A text with these capitals in another
@@ -393,12 +401,13 @@ pub fn capital_grams(run: &str) -> Vec<Gram> {
     let mut grams = Vec::new();
     let text = run.as_bytes();
     for (at, capital) in text.iter().enumerate().filter(|(_, byte)| byte.is_ascii_uppercase()) {
-        let [ended, pair, trigram] = CapitalGrams::at(text, at);
+        let [ended, pair, trigram] = capital_grams_at(text, at);
         // The grams of a capital before this one have this one too, and the character after it.
         let is_covered = at > 0 && text[at - 1].is_ascii_uppercase();
         let begun = if is_covered { trigram } else { trigram.or(pair) };
-        let alone = ended.is_none() && begun.is_none() && !is_covered;
-        grams.extend(alone.then(|| Gram::pack_ascii(&[*capital])));
+        if ended.is_none() && begun.is_none() && !is_covered {
+            grams.push(Gram::pack_ascii(&[*capital]));
+        }
         grams.extend(ended.into_iter().chain(begun));
     }
     grams.sort_unstable();
@@ -429,12 +438,11 @@ fn cut_wide(characters: &[char], common: &CommonGrams, ascii: usize, emit: &mut 
 
 /// Calls `emit` with the indexed whole words of folded characters.
 fn cut_words<C: Copy + Into<char>>(folded: &[C], common: &CommonGrams, mut emit: impl FnMut(Gram)) {
-    let class = |place: usize| Class::from_char(folded[place].into());
-    word_break::runs(folded.len(), class, |run, may_be_word| {
+    word_break::runs(folded, |run, may_be_word| {
         if run.len() < LONGEST {
             let mut word = ['\0'; LONGEST];
             word.iter_mut().zip(&folded[run.clone()]).for_each(|(to, from)| *to = (*from).into());
-            let is_marked = class(run.end - 1).may_join();
+            let is_marked = Class::from_char(word[run.len() - 1]).may_join();
             if let Some(gram) = indexed_word(&word[..run.len()], is_marked, common)
                 && may_be_word()
             {
@@ -564,12 +572,11 @@ impl CommonRun {
         third.filter(move |_| is_ascii).map(move |third| Gram::pack(&[first, second, third]))
     }
 
-    /// Returns the range of the packed trigrams that begin with the run and are not ASCII. The end
-    /// is exclusive.
-    pub fn wide_trigrams(self) -> (Gram, Gram) {
+    /// Returns the range of the packed trigrams that begin with the run and are not ASCII.
+    pub fn wide_trigrams(self) -> Range<Gram> {
         let [first, second] = self.0.map(|c| u64::from(u32::from(c)));
         let start = WIDE | first << 42 | second << 21;
-        (Gram(start + 1), Gram(start + (1 << 21)))
+        Gram(start + 1)..Gram(start + (1 << 21))
     }
 }
 
@@ -597,7 +604,8 @@ fn fold_run(run: &str) -> Vec<char> {
 impl WildcardGap {
     /// Returns the gap between two runs, which have at least two characters together. The first is not empty.
     pub fn between(left: &str, right: &str) -> WildcardGap {
-        let (mut left, mut right) = (fold_run(left), fold_run(right));
+        let mut left = fold_run(left);
+        let mut right = fold_run(right);
         left.drain(..left.len().saturating_sub(2));
         right.truncate(LONGEST);
         WildcardGap { left, right }
@@ -611,28 +619,22 @@ impl WildcardGap {
 
     /// Returns the indexed grams that a text must hold if this character fills the gap.
     pub fn grams_filled_with(&self, character: char, common: &CommonGrams) -> Vec<Gram> {
-        let run: Vec<char> = self
-            .left
-            .iter()
-            .copied()
-            .chain([fold(character)])
-            .chain(self.right.iter().copied())
-            .collect();
+        let run = [&self.left[..], &[fold(character)], &self.right].concat();
         let last = self.left.len().min(run.len() - 3);
         (0..=last).map(|at| longest_at(&run[at..], common)).collect()
     }
 
     /// Returns the range of packed trigrams that have the last characters before the gap, followed by a
-    /// non-ASCII character. The end is exclusive.
-    pub fn wide_range(&self) -> (Gram, Gram) {
+    /// non-ASCII character.
+    pub fn wide_range(&self) -> Range<Gram> {
         let mut start = self.left.clone();
         start.push('\u{80}');
         let mut end = self.left.clone();
         end.push(char::MAX);
         // A gram is wide if any of its characters is wide, so they are packed together.
-        let (start, end) = (Gram::pack(&start[..start.len().min(3)]), Gram::pack(&end));
+        let start = Gram::pack(&start[..start.len().min(3)]);
         // The end allows any character in the third place, which is the gap or the place after the gap.
-        (start, Gram(end.0 | 0x1F_FFFF))
+        start..Gram(Gram::pack(&end).0 | 0x1F_FFFF)
     }
 
     /// Returns the character in the place of the gap, for a packed trigram from [`WildcardGap::wide_range`].
@@ -723,10 +725,10 @@ mod tests {
             [("TH", "xth"), ("th", "日th語"), ("th", "the"), ("語é", "語éa"), ("語é", "a語É語")]
         {
             let run = of(run).expect("a common run");
-            let (start, end) = run.wide_trigrams();
+            let wide = run.wide_trigrams();
             let narrow: Vec<Gram> = run.ascii_trigrams().collect();
             let found = cut(text, &set).into_iter();
-            let found = found.filter(|it| narrow.contains(it) || (start..end).contains(it)).count();
+            let found = found.filter(|it| narrow.contains(it) || wide.contains(it)).count();
             assert_eq!(found, usize::from(text != "xth"), "{text}");
         }
     }
@@ -885,12 +887,12 @@ mod tests {
             [("ab_cd", "ab", "cd"), ("b_cd", "b", "cd"), ("ж_x", "ж", "x")]
         {
             let [gap] = &wildcard_gaps(&Pattern::parse(pattern))[..] else { panic!("{pattern}") };
-            let (start, end) = gap.wide_range();
+            let range = gap.wide_range();
             for character in ['\u{80}', '\u{FF}', '日', '\u{E000}', '\u{10FFFE}', '\u{10FFFF}'] {
                 let run: Vec<char> =
                     format!("{left}{character}{right}").chars().map(fold).collect();
                 let gram = Gram::pack(&run[..3]);
-                assert!(start <= gram && gram < end, "{pattern} {character:?}");
+                assert!(range.contains(&gram), "{pattern} {character:?}");
                 assert_eq!(gap.filling_char(gram), Some(fold(character)));
             }
         }

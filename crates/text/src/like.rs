@@ -44,7 +44,7 @@ struct LikeSegment {
 enum Atom {
     /// `_`: any one character.
     Any,
-    /// Literal bytes, in lower case unless the pattern is case-sensitive.
+    /// Literal bytes, which may be none, in lower case unless the pattern is case-sensitive.
     Bytes(Vec<u8>),
 }
 
@@ -93,13 +93,16 @@ impl LikePattern {
     pub fn matches_irregular(&self, text: &[u8]) -> bool {
         // The pattern begins and ends with `%`. So this matches greedily, and on failure goes back to the
         // last `%`.
-        let (mut rest, mut next) = (Characters(text), 0);
-        let (mut retry_rest, mut retry_next) = (rest, 0);
+        let mut rest = Characters(text);
+        let mut next = 0;
+        let mut retry_rest = rest;
+        let mut retry_next = 0;
         while next < self.characters.len() {
             let wanted = self.characters[next];
             if wanted == u32::from('%') {
                 next += 1;
-                (retry_rest, retry_next) = (rest, next);
+                retry_rest = rest;
+                retry_next = next;
                 continue;
             }
             let Some(character) = rest.next() else { return false };
@@ -108,7 +111,8 @@ impl LikePattern {
                 next += 1;
             } else {
                 retry_rest.next();
-                (rest, next) = (retry_rest, retry_next);
+                rest = retry_rest;
+                next = retry_next;
             }
         }
         true
@@ -150,25 +154,24 @@ impl LikePattern {
 
 impl LikeSegment {
     fn new(runs: &[&str], case_sensitive: bool) -> LikeSegment {
-        let rarity = |run: &str| run.bytes().map(|byte| 255 - u32::from(frequency(byte))).sum();
         let place = (0..runs.len())
             .filter(|place| !runs[*place].is_empty())
-            .max_by_key(|place| -> u32 { rarity(runs[*place]) })
+            .max_by_key(|place| -> u32 {
+                runs[*place].bytes().map(|byte| 255 - u32::from(frequency(byte))).sum()
+            })
             .unwrap_or_default();
         let anchor = runs[place];
-        let bytes =
-            |run: &&str| (!run.is_empty()).then(|| Atom::Bytes(lowered(run, case_sensitive)));
-        LikeSegment {
-            before: runs[..place]
-                .iter()
-                .flat_map(|run| bytes(run).into_iter().chain([Atom::Any]))
-                .collect(),
-            anchor: (!anchor.is_empty()).then(|| Literal::new(anchor, case_sensitive)),
-            after: runs[place + 1..]
-                .iter()
-                .flat_map(|run| [Atom::Any].into_iter().chain(bytes(run)))
-                .collect(),
+        let mut before = Vec::new();
+        for run in &runs[..place] {
+            before.extend([Atom::Bytes(lowered(run, case_sensitive)), Atom::Any]);
         }
+        let mut after = Vec::new();
+        for run in &runs[place + 1..] {
+            after.extend([Atom::Any, Atom::Bytes(lowered(run, case_sensitive))]);
+        }
+        let has_anchor = !anchor.is_empty();
+        let anchor = if has_anchor { Some(Literal::new(anchor, case_sensitive)) } else { None };
+        LikeSegment { before, anchor, after }
     }
 
     fn find(&self, text: &[u8], from: usize, case_sensitive: bool) -> Option<(usize, usize)> {

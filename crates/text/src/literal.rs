@@ -46,9 +46,12 @@ impl LiteralPattern {
     /// Prepares a search for a text, in any letter case unless `case_sensitive` is set.
     pub fn new(text: &str, case_sensitive: bool) -> LiteralPattern {
         if case_sensitive {
-            let quick = QuickSearch::Plain(Literal::new(text, true));
-            let (folded, failure, odd_cases) = Default::default();
-            return LiteralPattern { quick, folded, failure, odd_cases };
+            return LiteralPattern {
+                quick: QuickSearch::Plain(Literal::new(text, true)),
+                folded: Vec::new(),
+                failure: Vec::new(),
+                odd_cases: Vec::new(),
+            };
         }
         let folded: Vec<char> = text.chars().map(fold).collect();
         LiteralPattern {
@@ -69,18 +72,13 @@ impl LiteralPattern {
 
     /// Returns the byte spans of the first `most` matches in a text. They do not overlap.
     pub fn first_spans(&self, text: &str, most: usize) -> Vec<Range<usize>> {
-        let is_odd = self.has_odd_case(text.as_bytes());
         let mut spans = Vec::new();
-        let mut from = 0;
-        while spans.len() < most {
-            let rest = &text[from..];
-            let found = match is_odd {
-                true => self.find_folded(rest),
-                false => self.quick.find(rest.as_bytes(), &self.folded),
-            };
-            let Some(span) = found.filter(|span| !span.is_empty()) else { return spans };
-            spans.push(from + span.start..from + span.end);
-            from += span.end;
+        if most > 0 {
+            self.find_all(text, |span| {
+                let end = span.end;
+                spans.push(span);
+                if spans.len() < most { ControlFlow::Continue(end) } else { ControlFlow::Break(()) }
+            });
         }
         spans
     }
@@ -95,9 +93,10 @@ impl LiteralPattern {
         let mut from = 0;
         loop {
             let rest = &text[from..];
-            let found = match is_odd {
-                true => self.find_folded(rest),
-                false => self.quick.find(rest.as_bytes(), &self.folded),
+            let found = if is_odd {
+                self.find_folded(rest)
+            } else {
+                self.quick.find(rest.as_bytes(), &self.folded)
             };
             let Some(span) = found.filter(|span| !span.is_empty()) else { return };
             match each(from + span.start..from + span.end) {
@@ -132,8 +131,7 @@ impl LiteralPattern {
 impl QuickSearch {
     fn new(folded: &[char]) -> QuickSearch {
         let text: String = folded.iter().collect();
-        let only_ascii = |c: &char| c.is_ascii() || cases_of_same_length(*c).count() == 1;
-        if folded.iter().all(only_ascii) {
+        if folded.iter().all(|c| c.is_ascii() || cases_of_same_length(*c).count() == 1) {
             return QuickSearch::Plain(Literal::new(&text, false));
         }
         let mut probes = Vec::with_capacity(text.len());
@@ -146,9 +144,8 @@ impl QuickSearch {
         }
         // There are at least two probes, because a non-ASCII letter has at least two bytes.
         probes.select_nth_unstable_by_key(1, |probe| (probe.frequency(), probe.place));
-        let (one, other) = (probes[0], probes[1]);
-        let (first, second) = if one.place < other.place { (one, other) } else { (other, one) };
-        QuickSearch::Probed { length: text.len(), first, second }
+        probes[..2].sort_unstable_by_key(|probe| probe.place);
+        QuickSearch::Probed { length: text.len(), first: probes[0], second: probes[1] }
     }
 
     #[inline]

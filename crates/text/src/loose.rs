@@ -35,13 +35,14 @@ struct Loosener<F> {
 
 impl<F: FnMut(LooseChar) -> ControlFlow<()>> Loosener<F> {
     fn run(&mut self, text: &str) -> ControlFlow<()> {
+        let mut parts = Vec::new();
         for (start, character) in text.char_indices() {
             let end = start + character.len_utf8();
             if character.is_ascii() || is_syllable(character) {
                 self.push(LooseChar { character, start, end, is_changed: false })?;
                 continue;
             }
-            let mut parts = Parts::default();
+            parts.clear();
             decompose_compatible(character, |part| {
                 if !is_combining_mark(part) {
                     parts.push(part);
@@ -53,7 +54,7 @@ impl<F: FnMut(LooseChar) -> ControlFlow<()>> Loosener<F> {
                     last.end = end;
                 }
             }
-            for part in parts.iter() {
+            for part in &parts {
                 let is_changed = *part != character;
                 self.push(LooseChar { character: *part, start, end, is_changed })?;
             }
@@ -68,8 +69,7 @@ impl<F: FnMut(LooseChar) -> ControlFlow<()>> Loosener<F> {
         next.is_changed |= std::mem::take(&mut self.has_dropped);
         let Some(last) = self.last.replace(next) else { return ControlFlow::Continue(()) };
         if let Some(character) = syllable(last.character, next.character) {
-            let (start, end) = (last.start, next.end);
-            self.last = Some(LooseChar { character, start, end, is_changed: true });
+            self.last = Some(LooseChar { character, end: next.end, is_changed: true, ..last });
             return ControlFlow::Continue(());
         }
         self.emit(last)
@@ -80,29 +80,6 @@ impl<F: FnMut(LooseChar) -> ControlFlow<()>> Loosener<F> {
             next.character = fold(next.character);
         }
         (self.each)(next)
-    }
-}
-
-#[derive(Default)]
-struct Parts {
-    characters: [char; 18],
-    count: usize,
-}
-
-impl Parts {
-    fn push(&mut self, character: char) {
-        if let Some(place) = self.characters.get_mut(self.count) {
-            *place = character;
-            self.count += 1;
-        }
-    }
-
-    fn is_empty(&self) -> bool {
-        self.count == 0
-    }
-
-    fn iter(&self) -> std::slice::Iter<'_, char> {
-        self.characters[..self.count].iter()
     }
 }
 
@@ -185,11 +162,13 @@ fn around_ascii_forms(
     mut each: impl FnMut(&str) -> ControlFlow<()>,
 ) -> ControlFlow<()> {
     let bytes = text.as_bytes();
-    let beyond_ascii = |from: usize| Some(from + first_beyond_ascii(bytes.get(from..)?)?);
     // No match has a character before `wall`. The part that is not passed on yet is at `begun..until`.
-    let (mut wall, mut at) = (0, beyond_ascii(0));
-    let (mut begun, mut until) = (0, 0);
-    while let Some(place) = at {
+    let mut wall = 0;
+    let mut begun = 0;
+    let mut until = 0;
+    let mut at = 0;
+    while let Some(ascii) = first_beyond_ascii(&bytes[at..]) {
+        let place = at + ascii;
         let character = text[place..].chars().next().unwrap_or_default();
         let after = place + character.len_utf8();
         let may_match = has_ascii_form(character);
@@ -205,7 +184,7 @@ fn around_ascii_forms(
             }
             until = (after + length - 1).min(text.len());
         }
-        at = beyond_ascii(after);
+        at = after;
     }
     if begun < until { each(&text[begun..until]) } else { ControlFlow::Continue(()) }
 }
@@ -228,7 +207,8 @@ fn has_ascii_form(character: char) -> bool {
     if script {
         return false;
     }
-    let (mut is_empty, mut has_ascii) = (true, false);
+    let mut is_empty = true;
+    let mut has_ascii = false;
     decompose_compatible(character, |part| {
         is_empty &= is_combining_mark(part);
         has_ascii |= fold(part).is_ascii();
@@ -241,6 +221,17 @@ pub(super) struct LooseMatch {
     pub(super) span: Range<usize>,
     /// Whether the match begins and ends between characters, and not inside one such as `ﬁ`.
     pub(super) is_whole: bool,
+}
+
+impl LooseMatch {
+    /// Makes a match of the last characters, as many as `length`, before the character `next`.
+    fn new(last: &VecDeque<LooseChar>, length: usize, next: Option<&LooseChar>) -> LooseMatch {
+        let first = last.len() - length;
+        let span = last[first].start..last[last.len() - 1].end;
+        let begins = first == 0 || last[first - 1].start != span.start;
+        let ends = next.is_none_or(|next| next.start >= span.end);
+        LooseMatch { span, is_whole: begins && ends }
+    }
 }
 
 /// A matcher for a text that ignores accents and width.
@@ -277,18 +268,23 @@ impl LoosePattern {
             return true;
         }
         let Ok(text) = simdutf8::basic::from_utf8(text) else { return false };
+        if !self.is_ascii {
+            return self.is_in(text);
+        }
         let mut is_found = false;
-        let mut find = |part: &str| {
-            self.find_all(part, |_| {
-                is_found = true;
-                ControlFlow::Break(())
-            });
+        let _ = around_ascii_forms(text, self.needle.len().max(1), |part| {
+            is_found = self.is_in(part);
             if is_found { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-        };
-        let _ = match self.is_ascii {
-            true => around_ascii_forms(text, self.needle.len().max(1), find),
-            false => find(text),
-        };
+        });
+        is_found
+    }
+
+    fn is_in(&self, text: &str) -> bool {
+        let mut is_found = false;
+        self.find_all(text, |_| {
+            is_found = true;
+            ControlFlow::Break(())
+        });
         is_found
     }
 
@@ -318,16 +314,11 @@ impl LoosePattern {
         let mut last: VecDeque<LooseChar> = VecDeque::with_capacity(length + 2);
         // Whether the next character has to show that the match does not end within a character.
         let mut is_pending = false;
-        let mut report = |last: &VecDeque<LooseChar>, next: Option<&LooseChar>| {
-            let first = last.len() - length;
-            let (start, end) = (last[first].start, last[last.len() - 1].end);
-            let begins = first == 0 || last[first - 1].start != start;
-            let ends = next.is_none_or(|next| next.start >= end);
-            each(LooseMatch { span: start..end, is_whole: begins && ends })
-        };
         let mut is_over = false;
         loosen(text, self.ignore_case, |next| {
-            if std::mem::take(&mut is_pending) && report(&last, Some(&next)).is_break() {
+            if std::mem::take(&mut is_pending)
+                && each(LooseMatch::new(&last, length, Some(&next))).is_break()
+            {
                 is_over = true;
                 return ControlFlow::Break(());
             }
@@ -346,7 +337,7 @@ impl LoosePattern {
             ControlFlow::Continue(())
         });
         if is_pending && !is_over {
-            let _ = report(&last, None);
+            let _ = each(LooseMatch::new(&last, length, None));
         }
     }
 }

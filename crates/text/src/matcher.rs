@@ -46,6 +46,19 @@ impl Matcher {
         })
     }
 
+    fn runs(&self, request: &Request, text: &str) -> RunQuery {
+        let runs = match self {
+            Matcher::Regex(pattern) => return pattern.runs().clone(),
+            Matcher::Word(_) if !request.ignore_accents => RunQuery::from_word(text),
+            _ => with_pattern(request, text, RunQuery::from_pattern),
+        };
+        if request.case_sensitive && !request.ignore_accents {
+            with_pattern(request, text, |pattern| runs.with_capitals(pattern))
+        } else {
+            runs
+        }
+    }
+
     /// Returns whether this is a LIKE pattern that matches every text: it is empty or has only `%`.
     pub fn matches_all(&self) -> bool {
         matches!(self, Matcher::Like(pattern) if pattern.matches_all())
@@ -143,13 +156,14 @@ pub struct Matchers {
 impl Matchers {
     /// Prepares the texts of a request for matching.
     pub fn of(request: &Request) -> Result<Matchers, ExpressionError> {
-        let [any, all, none] = texts(request);
-        let count = any.len() + all.len() + none.len();
+        let texts = texts(request);
+        let count: usize = texts.iter().map(Vec::len).sum();
         let most = MAX_PROGRAM_BYTES / count.max(1);
-        let prepared = |texts: Vec<&str>| -> Result<Vec<Matcher>, ExpressionError> {
-            texts.into_iter().map(|text| Matcher::new(text, request, most)).collect()
-        };
-        Ok(Matchers { any: prepared(any)?, all: prepared(all)?, none: prepared(none)? })
+        let [any, all, none] = texts.map(|texts| {
+            let matchers = texts.into_iter().map(|text| Matcher::new(text, request, most));
+            matchers.collect::<Result<Vec<Matcher>, ExpressionError>>()
+        });
+        Ok(Matchers { any: any?, all: all?, none: none? })
     }
 
     /// Returns whether the request has no texts, so that no message is left out by its text.
@@ -173,23 +187,21 @@ impl Matchers {
         title: Option<&[u8]>,
         message: &StoredMessage,
     ) -> bool {
-        let is_role = || message.has_text_role && request.roles.contains(&message.role);
-        if !request.roles.is_empty() && !is_role() || !request.has_time(message.time) {
+        let has_role = request.roles.is_empty()
+            || message.has_text_role && request.roles.contains(&message.role);
+        if !has_role || !request.has_time(message.time) {
             return false;
         }
         let stored = message.content.as_deref();
         let decoded = message.decoded.as_deref().filter(|_| !request.raw_content);
-        let has = |matcher: &Matcher, text: Option<&[u8]>| {
-            matcher.matches_bytes(text.unwrap_or_default())
-        };
         self.accept(|matcher| {
             if matcher.matches_all() {
                 return title.is_some() || stored.is_some();
             }
             let is_stored = decoded.is_none() || matcher.matches_stored_parts();
-            has(matcher, title)
+            matcher.matches_bytes(title.unwrap_or_default())
                 || decoded.is_some_and(|decoded| matcher.matches_bytes(decoded.as_bytes()))
-                || is_stored && has(matcher, stored)
+                || is_stored && matcher.matches_bytes(stored.unwrap_or_default())
         })
     }
 
@@ -212,9 +224,6 @@ impl Matchers {
 
     /// Returns the byte spans of matches in a text, in order: the first `most` of each pattern.
     pub fn first_spans(&self, text: &str, most: usize) -> Vec<Range<usize>> {
-        if let ([matcher], []) = (&self.any[..], &self.all[..]) {
-            return matcher.first_spans(text, most);
-        }
         let matchers = self.any.iter().chain(&self.all);
         let mut found: Vec<Range<usize>> =
             matchers.flat_map(|matcher| matcher.first_spans(text, most)).collect();
@@ -237,31 +246,20 @@ impl Matchers {
     ) -> Vec<T> {
         let texts = texts(request).into_iter().flatten();
         let matchers = [&self.any, &self.all, &self.none].into_iter().flatten();
-        let of = |(text, matcher): (&str, &Matcher)| match matcher {
+        let results = texts.zip(matchers).map(|(text, matcher)| match matcher {
             Matcher::Regex(_) => with(matcher, None),
             _ => with_pattern(request, text, |pattern| with(matcher, Some(pattern))),
-        };
-        texts.zip(matchers).map(of).collect()
+        });
+        results.collect()
     }
 
     /// Returns the runs that a matching text must have, for each matcher of `any` and of `all`.
     pub fn runs(&self, request: &Request) -> [Vec<RunQuery>; 2] {
         let [any, all, _] = texts(request);
-        let runs = |texts: Vec<&str>, matchers: &[Matcher]| -> Vec<RunQuery> {
-            let of = |(text, matcher): (&str, &Matcher)| {
-                let runs = match matcher {
-                    Matcher::Regex(pattern) => return pattern.runs().clone(),
-                    Matcher::Word(_) if !request.ignore_accents => RunQuery::from_word(text),
-                    _ => with_pattern(request, text, RunQuery::from_pattern),
-                };
-                match request.case_sensitive && !request.ignore_accents {
-                    true => with_pattern(request, text, |pattern| runs.with_capitals(pattern)),
-                    false => runs,
-                }
-            };
-            texts.into_iter().zip(matchers).map(of).collect()
-        };
-        [runs(any, &self.any), runs(all, &self.all)]
+        [(any, &self.any), (all, &self.all)].map(|(texts, matchers)| {
+            let pairs = texts.into_iter().zip(matchers);
+            pairs.map(|(text, matcher)| matcher.runs(request, text)).collect()
+        })
     }
 
     /// Returns the expression, if the request has one and no other text that must match.
@@ -291,11 +289,11 @@ impl Matchers {
 /// Returns the texts of a request that are not empty: the texts of which one must match, the texts that must
 /// all match, and the texts that exclude a message.
 pub fn texts(request: &Request) -> [Vec<&str>; 3] {
-    let is_text = |text: &&str| !text.is_empty();
-    let any = std::iter::once(&request.text).chain(&request.or).map(String::as_str);
-    let all = request.and.iter().map(String::as_str);
-    let none = request.not.iter().map(String::as_str);
-    [any.filter(is_text).collect(), all.filter(is_text).collect(), none.filter(is_text).collect()]
+    let text = std::slice::from_ref(&request.text);
+    [(text, &request.or), (&[], &request.and), (&[], &request.not)].map(|(first, others)| {
+        let texts = first.iter().chain(others).map(String::as_str);
+        texts.filter(|text| !text.is_empty()).collect()
+    })
 }
 
 fn with_pattern<T>(request: &Request, text: &str, with: impl FnOnce(&Pattern<'_>) -> T) -> T {

@@ -14,8 +14,9 @@ pub fn fill_gaps(counts: &BTreeMap<String, u64>) -> Vec<(String, u64)> {
         if let Some((last, number)) = last.zip(number)
             && (last..=last + LONGEST_GAP).contains(&number)
         {
-            let name = |number: u32| format!("{:04}-{:02}", number / 12, number % 12 + 1);
-            months.extend((last + 1..number).map(|number| (name(number), 0)));
+            months.extend(
+                (last + 1..number).map(|gap| (format!("{:04}-{:02}", gap / 12, gap % 12 + 1), 0)),
+            );
         }
         last = number;
         months.push((name.clone(), *count));

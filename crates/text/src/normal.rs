@@ -6,8 +6,7 @@ use super::fold::fold;
 
 /// Returns a word folded, with ASCII for full-width letters, without `'s` and apostrophes.
 pub(super) fn normal(word: &str) -> Cow<'_, str> {
-    let is_normal = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
-    if word.bytes().all(is_normal) {
+    if word.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit()) {
         return Cow::Borrowed(word);
     }
     let mut normal = String::with_capacity(word.len());

@@ -80,7 +80,10 @@ pub fn called_by(line: &str) -> Option<&str> {
 /// code block.
 pub fn parts(content: &str, joins_thinking: bool) -> Vec<Part<'_>> {
     let mut parts = Vec::new();
-    let (mut mark, mut start, mut at, mut is_code) = (PartMark::Answer, 0, 0, false);
+    let mut mark = PartMark::Answer;
+    let mut start = 0;
+    let mut at = 0;
+    let mut is_code = false;
     // A search for the end of each open tag or block would take long in a message with many of them.
     let last_end = content.rfind(THINKING_END).unwrap_or(0);
     let last_fence = FENCES.iter().filter_map(|fence| content.rfind(fence)).max().unwrap_or(0);
@@ -89,7 +92,9 @@ pub fn parts(content: &str, joins_thinking: bool) -> Vec<Part<'_>> {
         if let Some(next) = PartMark::parse(line.trim_end_matches('\n')).filter(|_| !is_quoted) {
             parts.extend(mark.into_part(&content[start..at]));
             at += line.len();
-            (mark, start, is_code) = (next, at, false);
+            mark = next;
+            start = at;
+            is_code = false;
             continue;
         }
         let is_answer = matches!(mark, PartMark::Answer);
@@ -117,16 +122,18 @@ fn tagged(text: &str, may_be_thinking: bool) -> Option<(Part<'_>, usize)> {
     let line = text.strip_prefix("<ant").and(text.lines().next())?;
     let tag = &line[..tag_length(line)];
     let body = &text[tag.len()..];
-    let content = |end: usize| body[..end].trim_matches('\n');
     match tag.split([' ', '>']).next()? {
         "<antThinking" if may_be_thinking => {
             let end = body.find(THINKING_END)?;
-            Some((Part::Thinking(content(end)), tag.len() + end + THINKING_END.len()))
+            Some((
+                Part::Thinking(body[..end].trim_matches('\n')),
+                tag.len() + end + THINKING_END.len(),
+            ))
         }
         "<antArtifact" if tag.ends_with('>') && attribute(tag, "identifier").is_some() => {
             // An answer that was cut off has no closing tag.
             let end = body.find(ARTIFACT_END).unwrap_or(body.len());
-            let artifact = Artifact { tag, content: content(end) };
+            let artifact = Artifact { tag, content: body[..end].trim_matches('\n') };
             let length = tag.len() + (end + ARTIFACT_END.len()).min(body.len());
             Some((Part::Artifact(artifact), length))
         }
@@ -170,9 +177,9 @@ impl<'a> Artifact<'a> {
 
     /// Returns the language of the content: `markdown` for a document, and possibly nothing.
     pub fn language(&self) -> &'a str {
-        let of = |name| attribute(self.tag, name).unwrap_or_default();
-        match of("type").rsplit(['/', '.']).next().unwrap_or_default() {
-            "code" => of("language"),
+        let kind = attribute(self.tag, "type").unwrap_or_default();
+        match kind.rsplit(['/', '.']).next().unwrap_or_default() {
+            "code" => attribute(self.tag, "language").unwrap_or_default(),
             "react" => "jsx",
             "svg+xml" => "svg",
             other => other,

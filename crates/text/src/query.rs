@@ -8,6 +8,8 @@ use super::{
 };
 use verbatim_base::model::{Matching, Request};
 
+const QUOTES: [char; 3] = ['"', '\u{201C}', '\u{201D}'];
+
 /// A question that a person typed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Query {
@@ -41,10 +43,9 @@ impl Query {
         while let Some(character) = rest.chars().next() {
             let after = &rest[character.len_utf8()..];
             let minus = at_start && character == '-';
-            let is_quote = |c: char| matches!(c, '"' | '\u{201C}' | '\u{201D}');
             let opening = if minus { after } else { rest };
-            let quotation = opening.strip_prefix(is_quote).filter(|_| at_start);
-            if let Some((inner, after)) = quotation.and_then(|text| text.split_once(is_quote)) {
+            let quotation = opening.strip_prefix(QUOTES).filter(|_| at_start);
+            if let Some((inner, after)) = quotation.and_then(|text| text.split_once(QUOTES)) {
                 let phrase = normalise_phrase(inner);
                 rest = after;
                 if !phrase.trim().is_empty() {
@@ -100,9 +101,8 @@ impl Query {
             return true;
         }
         let text = normalise_phrase(text);
-        let contains = |phrase: &String| text.contains(phrase.as_str());
-        self.phrases.iter().all(contains)
-            && !self.excluded_phrases.iter().any(contains)
+        self.phrases.iter().all(|phrase| text.contains(phrase))
+            && !self.excluded_phrases.iter().any(|phrase| text.contains(phrase))
             && !self.excluded.iter().any(|word| is_word_in(word, &text))
     }
 }
@@ -120,14 +120,15 @@ impl PhraseSearch {
     /// Returns the search for a phrase of a [`Query`].
     pub fn quoted(phrase: &str) -> PhraseSearch {
         let (request, is_exact) = phrase_request(phrase);
-        let required = || Query { phrases: vec![phrase.to_owned()], ..Query::default() };
-        PhraseSearch { request, required: (!is_exact).then(required) }
+        let required = Query { phrases: vec![phrase.to_owned()], ..Query::default() };
+        PhraseSearch { request, required: if is_exact { None } else { Some(required) } }
     }
 
     /// Returns the search for a text as it is, in any letter case.
     pub fn literal(text: &str) -> PhraseSearch {
-        let (text, matching) = (text.to_owned(), Matching::Literal);
-        PhraseSearch { request: Request { text, matching, ..Request::default() }, required: None }
+        let text = text.to_owned();
+        let request = Request { text, matching: Matching::Literal, ..Request::default() };
+        PhraseSearch { request, required: None }
     }
 }
 
@@ -139,10 +140,9 @@ const MOST_PARTS: usize = 8;
 /// Returns the exact search for a phrase of a [`Query`], and whether all texts that it finds contain the
 /// phrase. A search for a very long phrase finds texts that have its longest parts.
 fn phrase_request(phrase: &str) -> (Request, bool) {
-    let is_gap = |c: char| matches!(c, ' ' | '\'');
-    let gaps = phrase.matches(is_gap).count();
+    let gaps = phrase.matches([' ', '\'']).count();
     if gaps > MOST_GAPS {
-        let mut parts: Vec<&str> = phrase.split(is_gap).collect();
+        let mut parts: Vec<&str> = phrase.split([' ', '\'']).collect();
         parts.sort_by_key(|part| Reverse(part.len()));
         let mut parts = parts.into_iter().filter(|part| !part.is_empty()).map(str::to_owned);
         let text = parts.next().unwrap_or_default();
@@ -150,35 +150,28 @@ fn phrase_request(phrase: &str) -> (Request, bool) {
         let matching = Matching::Literal;
         return (Request { text, and, matching, ..Request::default() }, false);
     }
-    let (text, matching) = match gaps {
-        0 => (phrase.to_owned(), Matching::Literal),
-        _ => {
-            let mut pattern = String::with_capacity(2 * phrase.len());
-            for character in phrase.chars() {
-                match character {
-                    ' ' => pattern.push_str(r"\s+"),
-                    '\'' => pattern.push_str("['\u{2019}]"),
-                    _ => pattern.push_str(&regex::escape(character.encode_utf8(&mut [0; 4]))),
-                }
-            }
-            (pattern, Matching::Regex)
-        }
-    };
+    let mut text = phrase.to_owned();
+    let mut matching = Matching::Literal;
+    if gaps > 0 {
+        text = regex::escape(phrase).replace(' ', r"\s+").replace('\'', "['\u{2019}]");
+        matching = Matching::Regex;
+    }
     (Request { text, matching, ..Request::default() }, true)
 }
 
 /// Returns whether a text whose white space is single spaces contains a phrase as whole words.
 pub fn is_word_in(phrase: &str, text: &str) -> bool {
-    let joins = |a: Option<char>, b: Option<char>| {
-        let letter = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() && !is_unspaced(c));
-        letter(a) && letter(b)
-    };
-    let (first, last) = (phrase.chars().next(), phrase.chars().next_back());
     text.match_indices(phrase).any(|(at, found)| {
         let before = text[..at].chars().next_back();
         let after = text[at + found.len()..].chars().next();
-        !joins(before, first) && !joins(last, after)
+        let is_cut = joins(before) && joins(phrase.chars().next())
+            || joins(phrase.chars().next_back()) && joins(after);
+        !is_cut
     })
+}
+
+fn joins(character: Option<char>) -> bool {
+    character.is_some_and(|c| c.is_alphanumeric() && !is_unspaced(c))
 }
 
 /// Returns a text as a phrase of a [`Query`]: folded, with one space for each sequence of white space.

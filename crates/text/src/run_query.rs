@@ -60,18 +60,16 @@ impl RunQuery {
         if !may_match(hir) {
             return RunQuery::OneOf(Vec::new());
         }
-        let bounded = |query: RunQuery| match query.size() > MAX_RUNS {
-            true => RunQuery::Anything,
-            false => query,
-        };
-        let folded = bounded(Analysis::from_hir(hir, fold).into_query());
+        let folded = Analysis::from_hir(hir, fold).into_query().bounded();
         if !is_cased {
             return folded;
         }
-        RunQuery::conjunction(vec![
-            folded,
-            bounded(Analysis::from_hir(hir, |letter| letter).into_query().cased()),
-        ])
+        let cased = Analysis::from_hir(hir, |letter| letter).into_query().cased().bounded();
+        RunQuery::conjunction(vec![folded, cased])
+    }
+
+    fn bounded(self) -> RunQuery {
+        if self.size() > MAX_RUNS { RunQuery::Anything } else { self }
     }
 
     /// Returns the query for a text that must occur as whole words.
@@ -91,11 +89,14 @@ impl RunQuery {
     }
 
     fn cased(self) -> RunQuery {
-        let of = |parts: Vec<RunQuery>| parts.into_iter().map(RunQuery::cased).collect();
         match self {
             RunQuery::Run(run) if !capital_grams(&run).is_empty() => RunQuery::Cased(run),
-            RunQuery::All(parts) => RunQuery::conjunction(of(parts)),
-            RunQuery::OneOf(parts) => RunQuery::disjunction(of(parts)),
+            RunQuery::All(parts) => {
+                RunQuery::conjunction(parts.into_iter().map(RunQuery::cased).collect())
+            }
+            RunQuery::OneOf(parts) => {
+                RunQuery::disjunction(parts.into_iter().map(RunQuery::cased).collect())
+            }
             _ => RunQuery::Anything,
         }
     }
@@ -113,10 +114,10 @@ impl RunQuery {
         let first = all.len().saturating_sub(MAX_TIDIED);
         let mut place = first;
         while place < all.len() {
-            let others = all.iter().enumerate().skip(first).filter(|(other, _)| *other != place);
-            match others.into_iter().any(|(_, other)| other.implies(&all[place])) {
-                true => drop(all.remove(place)),
-                false => place += 1,
+            if (first..all.len()).any(|other| other != place && all[other].implies(&all[place])) {
+                all.remove(place);
+            } else {
+                place += 1;
             }
         }
         match all.len() {
@@ -126,14 +127,11 @@ impl RunQuery {
         }
     }
 
-    fn disjunction(parts: Vec<RunQuery>) -> RunQuery {
+    fn disjunction(mut parts: Vec<RunQuery>) -> RunQuery {
         if parts.is_empty() || parts.contains(&RunQuery::Anything) {
             return RunQuery::Anything;
         }
-        match <[RunQuery; 1]>::try_from(parts) {
-            Ok([part]) => part,
-            Err(parts) => RunQuery::OneOf(parts),
-        }
+        if parts.len() == 1 { parts.remove(0) } else { RunQuery::OneOf(parts) }
     }
 
     /// Returns whether every text that matches this query also matches `those`. The answer false may be
@@ -205,14 +203,12 @@ impl fmt::Display for RunQuery {
 pub fn gaps_of_expression(hir: &Hir) -> Vec<(String, String)> {
     let mut gaps = Vec::new();
     // The run before the last part that has several texts, whether this part is a gap, and the run since.
-    let (mut before, mut run) = (None, String::new());
-    let between = |(left, is_gap): (String, bool), right: String| match is_gap {
-        true => (left, right),
-        false => (left, String::new()),
-    };
+    let mut before: Option<(String, bool)> = None;
+    let mut run = String::new();
     let parts = concatenated_parts(hir);
-    let is_filled = |part: &&Hir| part.properties().minimum_len().is_some_and(|least| least > 0);
-    let last_filled = parts.iter().rposition(is_filled);
+    let last_filled = parts
+        .iter()
+        .rposition(|part| part.properties().minimum_len().is_some_and(|least| least > 0));
     for (place, part) in parts.into_iter().enumerate() {
         let analysis = Analysis::from_hir(part, fold);
         let only = analysis.exact.as_ref().filter(|texts| texts.len() == 1);
@@ -220,18 +216,22 @@ pub fn gaps_of_expression(hir: &Hir) -> Vec<(String, String)> {
             run.push_str(text);
             continue;
         }
-        let is_gap = matches!(part.kind(), HirKind::Class(Class::Unicode(_)));
         let ended = std::mem::take(&mut run);
-        let is_followed = last_filled.is_some_and(|last| place <= last);
-        let next = is_followed.then(|| (ended.clone(), is_gap));
-        gaps.extend(std::mem::replace(&mut before, next).map(|before| between(before, ended)));
+        if let Some((left, is_gap)) = before.take() {
+            gaps.push((left, if is_gap { ended.clone() } else { String::new() }));
+        }
+        if last_filled.is_some_and(|last| place <= last) {
+            before = Some((ended, matches!(part.kind(), HirKind::Class(Class::Unicode(_)))));
+        }
     }
-    gaps.extend(before.map(|before| between(before, run)));
-    let is_short = |run: &str| run.chars().count() == 2;
-    // No gram has a NUL.
+    if let Some((left, is_gap)) = before {
+        gaps.push((left, if is_gap { run } else { String::new() }));
+    }
     gaps.retain(|(left, right)| {
-        (!right.is_empty() && !left.is_empty() || is_short(left))
-            && ![left, right].iter().any(|run| run.contains('\0'))
+        (!right.is_empty() && !left.is_empty() || left.chars().count() == 2)
+            // No gram has a NUL.
+            && !left.contains('\0')
+            && !right.contains('\0')
     });
     gaps
 }
@@ -263,18 +263,22 @@ struct Analysis {
 
 impl Analysis {
     fn anything() -> Analysis {
-        let (prefixes, suffixes) = (Texts::from([String::new()]), Texts::from([String::new()]));
-        Analysis { exact: None, prefixes, suffixes, query: RunQuery::Anything }
+        let any = Texts::from([String::new()]);
+        Analysis { exact: None, prefixes: any.clone(), suffixes: any, query: RunQuery::Anything }
     }
 
     fn exactly(texts: Texts) -> Analysis {
-        Analysis { exact: Some(texts), query: RunQuery::Anything, ..Analysis::anything() }
+        Analysis { exact: Some(texts), ..Analysis::anything() }
+    }
+
+    fn nothing() -> Analysis {
+        Analysis::exactly(Texts::from([String::new()]))
     }
 
     /// Returns the facts for a part. `letter` is the form of a letter in all texts and runs: folded, or itself.
     fn from_hir(hir: &Hir, letter: fn(char) -> char) -> Analysis {
         match hir.kind() {
-            HirKind::Empty | HirKind::Look(_) => Analysis::exactly(Texts::from([String::new()])),
+            HirKind::Empty | HirKind::Look(_) => Analysis::nothing(),
             HirKind::Literal(literal) => match str::from_utf8(&literal.0) {
                 Ok(text) => Analysis::exactly(Texts::from([text.chars().map(letter).collect()]))
                     .limit_length(),
@@ -284,10 +288,8 @@ impl Analysis {
             HirKind::Capture(capture) => Analysis::from_hir(&capture.sub, letter),
             HirKind::Repetition(repetition) => Analysis::from_repetition(repetition, letter),
             HirKind::Concat(parts) => {
-                let start = Analysis::exactly(Texts::from([String::new()]));
-                parts.iter().fold(start, |before, part| {
-                    before.concatenate(Analysis::from_hir(part, letter))
-                })
+                let parts = parts.iter().map(|part| Analysis::from_hir(part, letter));
+                parts.fold(Analysis::nothing(), Analysis::concatenate)
             }
             HirKind::Alternation(parts) => Analysis::alternate(
                 parts.iter().map(|part| Analysis::from_hir(part, letter)).collect(),
@@ -311,10 +313,7 @@ impl Analysis {
         let once = Analysis::from_hir(&repetition.sub, letter);
         if repetition.min == 0 {
             return match repetition.max {
-                Some(1) => {
-                    let nothing = Analysis::exactly(Texts::from([String::new()]));
-                    Analysis::alternate(vec![once, nothing])
-                }
+                Some(1) => Analysis::alternate(vec![once, Analysis::nothing()]),
                 _ => Analysis::anything(),
             };
         }
@@ -323,31 +322,25 @@ impl Analysis {
         for _ in 1..copies {
             all = all.concatenate(once.clone());
         }
-        match repetition.max == Some(copies) {
-            true => all,
-            // More copies may follow, so the texts are only beginnings and ends.
-            false => all.into_inexact(),
-        }
+        // If more copies may follow, the texts are only beginnings and ends.
+        if repetition.max == Some(copies) { all } else { all.into_inexact() }
     }
 
     /// Returns the facts about texts of this part followed by texts of the next part.
     fn concatenate(self, next: Analysis) -> Analysis {
         if let (Some(these), Some(those)) = (&self.exact, &next.exact)
-            && these.len() * those.len() <= MAX_TEXTS
+            && let Some(texts) = cross_product(these, those)
         {
-            return Analysis::exactly(cross_product(these, those)).limit_length();
+            return Analysis::exactly(texts).limit_length();
         }
-        let (these, those) = (self.exact.clone(), next.exact.clone());
-        let (before, after) = (self.into_inexact(), next.into_inexact());
+        let these = self.exact.clone();
+        let those = next.exact.clone();
+        let before = self.into_inexact();
+        let after = next.into_inexact();
         let mut queries = vec![before.query, after.query];
-        if before.suffixes.len() * after.prefixes.len() <= MAX_TEXTS {
-            queries.push(require_any(&cross_product(&before.suffixes, &after.prefixes)));
-        }
-        let extended = |these: &Texts, those: &Texts| {
-            (these.len() * those.len() <= MAX_TEXTS).then(|| cross_product(these, those))
-        };
-        let prefixes = these.and_then(|exact| extended(&exact, &after.prefixes));
-        let suffixes = those.and_then(|exact| extended(&before.suffixes, &exact));
+        queries.extend(cross_product(&before.suffixes, &after.prefixes).as_ref().map(require_any));
+        let prefixes = these.and_then(|exact| cross_product(&exact, &after.prefixes));
+        let suffixes = those.and_then(|exact| cross_product(&before.suffixes, &exact));
         Analysis {
             exact: None,
             prefixes: prefixes.unwrap_or(before.prefixes),
@@ -366,21 +359,15 @@ impl Analysis {
             }
         }
         let parts: Vec<Analysis> = parts.into_iter().map(Analysis::into_inexact).collect();
-        let union = |of: fn(&Analysis) -> &Texts| -> Texts {
-            let texts: Texts = parts.iter().flat_map(of).cloned().collect();
-            if texts.len() > MAX_TEXTS { Texts::from([String::new()]) } else { texts }
-        };
-        let (prefixes, suffixes) = (union(|part| &part.prefixes), union(|part| &part.suffixes));
+        let prefixes = union(parts.iter().map(|part| &part.prefixes));
+        let suffixes = union(parts.iter().map(|part| &part.suffixes));
         let query = RunQuery::disjunction(parts.into_iter().map(|part| part.query).collect());
         Analysis { exact: None, prefixes, suffixes, query }
     }
 
     fn limit_length(self) -> Analysis {
-        let is_long = |text: &String| text.len() > MAX_BYTES;
-        match self.exact.as_ref().is_some_and(|exact| exact.iter().any(is_long)) {
-            true => self.into_inexact(),
-            false => self,
-        }
+        let mut texts = self.exact.iter().flatten();
+        if texts.any(|text| text.len() > MAX_BYTES) { self.into_inexact() } else { self }
     }
 
     fn into_inexact(self) -> Analysis {
@@ -391,13 +378,13 @@ impl Analysis {
 
     /// Shortens the beginnings and ends to the characters that can be in a gram with another part.
     fn shorten_affixes(mut self) -> Analysis {
-        let start = |text: &String| text.chars().take(LONGEST - 1).collect();
-        self.prefixes = self.prefixes.iter().map(start).collect();
-        let end = |text: &String| {
+        let starts = self.prefixes.iter().map(|text| text.chars().take(LONGEST - 1).collect());
+        self.prefixes = starts.collect();
+        let ends = self.suffixes.iter().map(|text| {
             let length = text.chars().count();
             text.chars().skip(length.saturating_sub(LONGEST - 1)).collect()
-        };
-        self.suffixes = self.suffixes.iter().map(end).collect();
+        });
+        self.suffixes = ends.collect();
         self
     }
 
@@ -407,22 +394,30 @@ impl Analysis {
     }
 }
 
-/// Returns all concatenations of a text of the first set and a text of the second set.
-fn cross_product(these: &Texts, those: &Texts) -> Texts {
-    these.iter().flat_map(|this| those.iter().map(move |that| format!("{this}{that}"))).collect()
+/// Returns all concatenations of a text of the first set and a text of the second set, unless there are too
+/// many.
+fn cross_product(these: &Texts, those: &Texts) -> Option<Texts> {
+    if these.len() * those.len() > MAX_TEXTS {
+        return None;
+    }
+    let pairs = these.iter().flat_map(|this| those.iter().map(move |that| format!("{this}{that}")));
+    Some(pairs.collect())
+}
+
+fn union<'t>(sets: impl Iterator<Item = &'t Texts>) -> Texts {
+    let texts: Texts = sets.flatten().cloned().collect();
+    if texts.len() > MAX_TEXTS { Texts::from([String::new()]) } else { texts }
 }
 
 fn require_any(texts: &Texts) -> RunQuery {
-    let is_needed = |text: &&String| {
+    if texts.contains("") {
+        return RunQuery::Anything;
+    }
+    let needed = texts.iter().filter(|text| {
         // Any text with the longer run also has the shorter run, so the longer run is not needed.
         !texts.iter().any(|other| other.len() < text.len() && text.contains(other.as_str()))
-    };
-    match texts.contains("") {
-        true => RunQuery::Anything,
-        false => RunQuery::disjunction(
-            texts.iter().filter(is_needed).cloned().map(RunQuery::Run).collect(),
-        ),
-    }
+    });
+    RunQuery::disjunction(needed.cloned().map(RunQuery::Run).collect())
 }
 
 #[cfg(test)]

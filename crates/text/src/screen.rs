@@ -51,7 +51,8 @@ fn is_plain(text: &str) -> bool {
 }
 
 fn parse<'t>(text: &'t str, add: &mut dyn FnMut(Control<'t>)) {
-    let (mut from, mut at) = (0, 0);
+    let mut from = 0;
+    let mut at = 0;
     let bytes = text.as_bytes();
     while let Some(next) = bytes[at..].iter().position(|byte| is_special(*byte)) {
         at += next;

@@ -10,16 +10,14 @@ pub fn quoted(argument: &str) -> String {
 pub fn quoted_for(argument: &str, windows: bool) -> String {
     // Without quotation marks, PowerShell reads `a,b` as a list and `@a` as a variable.
     let marks = if windows { r"/._-+:=\" } else { "/._-+,:@%=" };
-    let is_plain = |c: char| c.is_alphanumeric() || marks.contains(c);
-    let is_safe = !argument.is_empty() && argument.chars().all(is_plain);
-    match windows {
-        _ if is_safe => argument.to_owned(),
+    if !argument.is_empty() && argument.chars().all(|c| c.is_alphanumeric() || marks.contains(c)) {
+        argument.to_owned()
+    } else if windows {
         // Windows programs read `\"` as a quote, and halve the number of backslashes before a quote.
-        true => {
-            let backslashes = argument.len() - argument.trim_end_matches('\\').len();
-            format!("\"{}{}\"", argument.replace('"', "\\\""), "\\".repeat(backslashes))
-        }
-        false => format!("'{}'", argument.replace('\'', r"'\''")),
+        let backslashes = argument.len() - argument.trim_end_matches('\\').len();
+        format!("\"{}{}\"", argument.replace('"', "\\\""), "\\".repeat(backslashes))
+    } else {
+        format!("'{}'", argument.replace('\'', r"'\''"))
     }
 }
 

@@ -72,25 +72,19 @@ pub fn variants(word: &str) -> Vec<String> {
         return Vec::new();
     }
     let mut found = Vec::new();
-    let mut swap = |from: &str, to: &str| {
-        if let Some(start) = word.strip_suffix(from).filter(|start| start.len() >= 3) {
-            found.push(format!("{start}{to}"));
-        }
-    };
     for (british, american) in ENDINGS {
-        swap(british, american);
-        swap(american, british);
+        found.extend(with_ending(word, british, american));
+        found.extend(with_ending(word, american, british));
     }
     for ending in AFTER_L {
-        let (double, single) = (format!("ll{ending}"), format!("l{ending}"));
+        let double = format!("ll{ending}");
+        let single = &double[1..];
         // Words of one syllable have the same letters on both sides: filled, called.
-        let start = word.strip_suffix(&double).or_else(|| word.strip_suffix(&single));
-        let vowels = start.map_or(0, |start| start.chars().filter(|c| is_vowel(*c)).count());
-        if vowels > 1 {
-            swap(&double, &single);
-            if !word.ends_with(&double) {
-                swap(&single, &double);
-            }
+        let start = word.strip_suffix(&double).or_else(|| word.strip_suffix(single));
+        if start.is_some_and(|start| start.chars().filter(|c| is_vowel(*c)).count() > 1) {
+            let is_double = word.ends_with(&double);
+            let [from, to] = if is_double { [&double, single] } else { [single, &double] };
+            found.extend(with_ending(word, from, to));
         }
     }
     for (british, american) in BEGINNINGS {
@@ -98,17 +92,13 @@ pub fn variants(word: &str) -> Vec<String> {
             found.extend(word.strip_prefix(from).map(|rest| format!("{to}{rest}")));
         }
     }
-    let mut replace = |from: &str, to: &str, least: usize| {
+    let mut within = vec![("our", "or", 3), ("or", "our", 3)];
+    if word.len() >= LEAST_WITH_LIGATURE {
+        within.extend([("ae", "e", 0), ("e", "ae", 0), ("oe", "e", 0), ("e", "oe", 0)]);
+    }
+    for (from, to, least) in within {
         for (at, _) in word.match_indices(from).filter(|(at, _)| *at >= least) {
             found.push(format!("{}{to}{}", &word[..at], &word[at + from.len()..]));
-        }
-    };
-    replace("our", "or", 3);
-    replace("or", "our", 3);
-    if word.len() >= LEAST_WITH_LIGATURE {
-        for ligature in ["ae", "oe"] {
-            replace(ligature, "e", 0);
-            replace("e", ligature, 0);
         }
     }
     // The words of BEGINNINGS and of the rules may coincide.
@@ -116,6 +106,11 @@ pub fn variants(word: &str) -> Vec<String> {
     found.sort_unstable();
     found.dedup();
     found
+}
+
+fn with_ending(word: &str, from: &str, to: &str) -> Option<String> {
+    let start = word.strip_suffix(from)?;
+    if start.len() >= 3 { Some(format!("{start}{to}")) } else { None }
 }
 
 /// Returns a lower-case English word, and the words of which it may be an inflected form.

@@ -51,11 +51,15 @@ impl Summary {
         for sentence in sentences {
             if text.is_empty() {
                 text = truncate(&sentence, MAX_CHARACTERS);
-            } else if text.chars().count() + 1 + sentence.chars().count() <= MAX_CHARACTERS {
-                append_sentence(&mut text, &sentence);
-            } else {
+                continue;
+            }
+            if text.chars().count() + 1 + sentence.chars().count() > MAX_CHARACTERS {
                 break;
             }
+            if !text.ends_with(['。', '！', '？']) {
+                text.push(' ');
+            }
+            text.push_str(&sentence);
         }
         Summary { title: title.trim_end_matches(['.', '。', ' ', ':', '：']).to_owned(), text }
     }
@@ -93,13 +97,6 @@ fn sentences(text: &str) -> Vec<String> {
     all
 }
 
-fn append_sentence(text: &mut String, sentence: &str) {
-    if !text.is_empty() && !text.ends_with(['。', '！', '？']) {
-        text.push(' ');
-    }
-    text.push_str(sentence);
-}
-
 fn prose(text: &str) -> Vec<String> {
     let mut blocks = vec![String::new()];
     let mut fence: Option<&str> = None;
@@ -116,7 +113,8 @@ fn prose(text: &str) -> Vec<String> {
             blocks.push(String::new());
             continue;
         }
-        if is_listed || trimmed.starts_with('#') {
+        let is_alone = is_listed || trimmed.starts_with('#');
+        if is_alone {
             blocks.push(String::new());
         }
         let block = blocks.last_mut().expect("one at the least");
@@ -124,7 +122,7 @@ fn prose(text: &str) -> Vec<String> {
             block.push(' ');
         }
         block.push_str(without_bullet(trimmed));
-        if is_listed || trimmed.starts_with('#') {
+        if is_alone {
             blocks.push(String::new());
         }
     }
@@ -173,7 +171,8 @@ fn is_prose(line: &str, trimmed: &str) -> bool {
 fn symbols(text: &str) -> f32 {
     /// Whether each ASCII character is rare in prose.
     const ODD: [bool; 128] = {
-        let (mut odd, mut at) = ([false; 128], 0);
+        let mut odd = [false; 128];
+        let mut at = 0;
         let characters = b"{}[]()<>=;|\\/_$#@&^~`+*%\"";
         while at < characters.len() {
             odd[characters[at] as usize] = true;
@@ -215,12 +214,11 @@ fn plain_sentence(sentence: &str) -> Option<String> {
 }
 
 fn is_greeting(text: &str) -> bool {
-    let bare = |word: &str| -> String {
+    text.split_whitespace().all(|word| {
         let letters = word.chars().filter(|c| c.is_alphanumeric());
-        letters.flat_map(char::to_lowercase).collect()
-    };
-    let is_known = |word: &str| GREETING_WORDS.split_whitespace().any(|known| known == word);
-    text.split_whitespace().map(bare).all(|word| word.is_empty() || is_known(&word))
+        let bare: String = letters.flat_map(char::to_lowercase).collect();
+        bare.is_empty() || GREETING_WORDS.split_whitespace().any(|known| known == bare)
+    })
 }
 
 /// Returns whether a sentence is worth showing: it is long enough, mostly letters, and no greeting.

@@ -2,11 +2,10 @@
 
 /// Replaces the characters that control a terminal by U+FFFD.
 pub fn harmless(text: &str) -> String {
-    let is_harmful = |c: char| is_deceptive(c) || c.is_control() && !matches!(c, '\n' | '\t');
-    match text.contains(is_harmful) {
-        true => text.replace(is_harmful, "\u{FFFD}"),
-        false => text.to_owned(),
-    }
+    text.replace(
+        |c: char| is_deceptive(c) || c.is_control() && !matches!(c, '\n' | '\t'),
+        "\u{FFFD}",
+    )
 }
 
 /// Returns whether a terminal shows a text in another way than it is because of a character: controls of the

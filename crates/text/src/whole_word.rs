@@ -40,8 +40,9 @@ impl WordPattern {
             Inner::Literal(pattern) => pattern.matches(text),
             Inner::Loose(pattern) => pattern.matches(text),
         };
-        let has_words = |text: &str| !self.first_spans(text, 1).is_empty();
-        is_there && simdutf8::basic::from_utf8(text).is_ok_and(has_words)
+        is_there
+            && simdutf8::basic::from_utf8(text)
+                .is_ok_and(|text| !self.first_spans(text, 1).is_empty())
     }
 
     /// Returns whether a text has the words, decided by a part of it. If the text has them, the part must
@@ -112,8 +113,8 @@ struct Boundaries<'t> {
 
 impl<'t> Boundaries<'t> {
     fn new(text: &'t str) -> Boundaries<'t> {
-        let (words, seen) = (text.split_word_bound_indices(), VecDeque::from([0]));
-        Boundaries { text, start: 0, words, seen, walked: 0 }
+        let words = text.split_word_bound_indices();
+        Boundaries { text, start: 0, words, seen: VecDeque::from([0]), walked: 0 }
     }
 
     /// Returns whether a match begins and ends at a boundary. Matches come in the order in which

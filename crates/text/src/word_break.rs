@@ -82,63 +82,70 @@ pub(super) fn is_boundary(before: [Class; 2], after: [Class; 2]) -> Option<bool>
         Unknown,
     };
     let [[before_that, one], [other, after_that]] = [before, after];
-    let joins = |beyond: Class, wanted: Class| match beyond {
-        Unknown => None,
-        beyond => Some(beyond != wanted),
-    };
     match (one, other) {
         (Edge, _) | (_, Edge) => Some(true),
         (Unknown, _) | (_, Unknown) => None,
         _ if one.is_of_word() && other.is_of_word() => Some(false),
         (Space, Space) | (Return, LineFeed) => Some(false),
-        (Letter, BetweenLetters | BetweenBoth) => joins(after_that, Letter),
-        (Digit, BetweenDigits | BetweenBoth) => joins(after_that, Digit),
-        (BetweenLetters | BetweenBoth, Letter) => joins(before_that, Letter),
-        (BetweenDigits | BetweenBoth, Digit) => joins(before_that, Digit),
+        (Letter, BetweenLetters | BetweenBoth) => is_not(after_that, Letter),
+        (Digit, BetweenDigits | BetweenBoth) => is_not(after_that, Digit),
+        (BetweenLetters | BetweenBoth, Letter) => is_not(before_that, Letter),
+        (BetweenDigits | BetweenBoth, Digit) => is_not(before_that, Digit),
         _ => Some(true),
     }
+}
+
+#[inline]
+fn is_not(class: Class, wanted: Class) -> Option<bool> {
+    if class == Class::Unknown { None } else { Some(class != wanted) }
 }
 
 /// Returns whether there is a boundary at a place of a text; `None` if it depends on more than its
 /// neighbours. `outside` is the class for characters beyond the ends of the text.
 #[inline]
 pub(super) fn is_boundary_at(text: &str, place: usize, outside: Class) -> Option<bool> {
-    let of = |character: Option<char>| character.map_or(outside, Class::from_char);
-    let (mut before, mut after) = (text[..place].chars(), text[place..].chars());
-    let one = of(before.next_back());
-    is_boundary([of(before.next_back()), one], [of(after.next()), of(after.next())])
+    let mut before = text[..place].chars().rev().map(Class::from_char);
+    let mut after = text[place..].chars().map(Class::from_char);
+    let one = before.next().unwrap_or(outside);
+    let before_that = before.next().unwrap_or(outside);
+    let other = after.next().unwrap_or(outside);
+    is_boundary([before_that, one], [other, after.next().unwrap_or(outside)])
 }
 
 /// Calls `each` with every run of letters, digits and `_`, and with the run and the mark after it, if such
 /// marks join letters or digits. The second argument tells whether there may be boundaries at both ends.
 #[inline]
-pub(super) fn runs(
-    length: usize,
-    class: impl Fn(usize) -> Class,
+pub(super) fn runs<C: Copy + Into<char>>(
+    text: &[C],
     mut each: impl FnMut(Range<usize>, &dyn Fn() -> bool),
 ) {
-    // Places before the text wrap around to large numbers.
-    let at = |place: usize| if place < length { class(place) } else { Class::Edge };
-    let may_end_at = |place: usize| {
-        let before = [at(place.wrapping_sub(2)), at(place.wrapping_sub(1))];
-        is_boundary(before, [at(place), at(place + 1)]) != Some(false)
-    };
     let mut start = 0;
-    while start < length {
-        if !class(start).is_of_word() {
+    while start < text.len() {
+        if !class_at(text, start).is_of_word() {
             start += 1;
             continue;
         }
         let mut end = start + 1;
-        while end < length && class(end).is_of_word() {
+        while end < text.len() && class_at(text, end).is_of_word() {
             end += 1;
         }
-        each(start..end, &|| may_end_at(start) && may_end_at(end));
-        if end < length && class(end).may_join() {
-            each(start..end + 1, &|| may_end_at(start) && may_end_at(end + 1));
+        each(start..end, &|| may_end_at(text, start) && may_end_at(text, end));
+        if class_at(text, end).may_join() {
+            each(start..end + 1, &|| may_end_at(text, start) && may_end_at(text, end + 1));
         }
         start = end;
     }
+}
+
+#[inline]
+fn class_at<C: Copy + Into<char>>(text: &[C], place: usize) -> Class {
+    text.get(place).map_or(Class::Edge, |character| Class::from_char((*character).into()))
+}
+
+fn may_end_at<C: Copy + Into<char>>(text: &[C], place: usize) -> bool {
+    // Places before the text wrap around to large numbers.
+    let before = [place.wrapping_sub(2), place.wrapping_sub(1)].map(|at| class_at(text, at));
+    is_boundary(before, [place, place + 1].map(|at| class_at(text, at))) != Some(false)
 }
 
 #[cfg(test)]
@@ -205,14 +212,10 @@ mod tests {
         ] {
             let characters: Vec<char> = text.chars().collect();
             let mut found = Vec::new();
-            runs(
-                characters.len(),
-                |place| Class::from_char(characters[place]),
-                |run, may_be_word| {
-                    let word: String = characters[run].iter().collect();
-                    found.push(if may_be_word() { word } else { word + "-" });
-                },
-            );
+            runs(&characters, |run, may_be_word| {
+                let word: String = characters[run].iter().collect();
+                found.push(if may_be_word() { word } else { word + "-" });
+            });
             assert_eq!(found.join(" "), expected, "{text}");
         }
     }

@@ -83,39 +83,34 @@ pub fn tokens<'t>(text: &'t str, mut each: impl FnMut(Token<'t>)) {
     }
 }
 
-fn encoded_run(text: &[u8]) -> usize {
-    let is_letter = |byte: &u8| byte.is_ascii_alphanumeric() || b"+/=".contains(byte);
-    text.iter().take_while(|byte| is_letter(byte)).count()
-}
-
 /// Returns whether a run of Base64 characters is really Base64, such as a pasted picture, and not a path, a
 /// name or a short text. Base64 characters are random, so real Base64 has many capitals and digits.
 fn is_encoded(run: &[u8]) -> bool {
     let length = run.len();
-    let share = |is_kind: fn(&u8) -> bool| 16 * run.iter().filter(|b| is_kind(b)).count();
     length >= LEAST_ENCODED
-        && share(u8::is_ascii_digit) >= length
-        && share(u8::is_ascii_uppercase) >= 2 * length
-        && share(u8::is_ascii_lowercase) >= 2 * length
-        && share(|byte| *byte == b'/') <= length
+        && 16 * run.iter().filter(|byte| byte.is_ascii_digit()).count() >= length
+        && 8 * run.iter().filter(|byte| byte.is_ascii_uppercase()).count() >= length
+        && 8 * run.iter().filter(|byte| byte.is_ascii_lowercase()).count() >= length
+        && 16 * run.iter().filter(|byte| **byte == b'/').count() <= length
 }
 
 /// Calls `each` with the words of ASCII text without white space: letters, digits and `_`, and a `.` or an
 /// apostrophe between two of them. Skips Base64, because it is data; exact search finds it.
 fn ascii_words<'t>(chunk: &'t str, each: &mut impl FnMut(Token<'t>)) {
     let bytes = chunk.as_bytes();
-    let is_word =
-        |at: usize| bytes.get(at).is_some_and(|b| b.is_ascii_alphanumeric() || *b == b'_');
     let mut at = 0;
     // The text before this place is known not to be Base64. So each byte is checked only once.
     let mut plain = 0;
     while at < bytes.len() {
-        if !is_word(at) {
+        if !is_in_word(bytes, at) {
             at += 1;
             continue;
         }
         if chunk.len() >= LEAST_ENCODED && at >= plain {
-            let run = encoded_run(&bytes[at..]);
+            let run = bytes[at..]
+                .iter()
+                .take_while(|byte| byte.is_ascii_alphanumeric() || b"+/=".contains(byte))
+                .count();
             if is_encoded(&bytes[at..at + run]) {
                 at += run;
                 continue;
@@ -123,28 +118,33 @@ fn ascii_words<'t>(chunk: &'t str, each: &mut impl FnMut(Token<'t>)) {
             plain = at + run;
         }
         let start = at;
-        while is_word(at) || matches!(bytes.get(at), Some(b'.' | b'\'')) && is_word(at + 1) {
+        while is_in_word(bytes, at)
+            || matches!(bytes.get(at), Some(b'.' | b'\'')) && is_in_word(bytes, at + 1)
+        {
             at += 1;
         }
         each(Token::Word(&chunk[start..at]));
     }
 }
 
+#[inline]
+fn is_in_word(bytes: &[u8], at: usize) -> bool {
+    bytes.get(at).is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
+}
+
 fn other_words<'t>(chunk: &'t str, each: &mut impl FnMut(Token<'t>)) {
-    let mut start = 0;
-    let mut is_run = false;
-    let mut flush = |from: usize, to: usize, is_run: bool| match &chunk[from..to] {
-        "" => {}
-        run if is_run => each(Token::Run(run)),
-        words => words.unicode_words().for_each(|word| each(Token::Word(word))),
-    };
-    for (at, character) in chunk.char_indices() {
-        if is_unspaced(character) != is_run {
-            flush(start, at, is_run);
-            (start, is_run) = (at, !is_run);
+    let mut rest = chunk;
+    while let Some(first) = rest.chars().next() {
+        let is_run = is_unspaced(first);
+        let end = rest.find(|c| is_unspaced(c) != is_run).unwrap_or(rest.len());
+        let (part, after) = rest.split_at(end);
+        if is_run {
+            each(Token::Run(part));
+        } else {
+            part.unicode_words().for_each(|word| each(Token::Word(word)));
         }
+        rest = after;
     }
-    flush(start, chunk.len(), is_run);
 }
 
 impl Tokenizer {
@@ -278,7 +278,8 @@ fn name_parts(name: &str) -> Vec<&str> {
         let mut start = 0;
         let bytes = part.as_bytes();
         for at in 1..bytes.len() {
-            let (before, here) = (bytes[at - 1], bytes[at]);
+            let before = bytes[at - 1];
+            let here = bytes[at];
             let next_is_lower = bytes.get(at + 1).is_some_and(u8::is_ascii_lowercase);
             let begins = here.is_ascii_uppercase()
                 && (before.is_ascii_lowercase()

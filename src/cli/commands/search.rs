@@ -436,7 +436,7 @@ impl<'a> Exact<'a> {
         let mut took = Duration::ZERO;
         for plan in &searched.plans {
             match plan {
-                SearchPlan::ByIndex { trace, .. } => took = took.max(trace.lookup + trace.search),
+                SearchPlan::ByIndex { trace, .. } => took = took.max(trace.took),
                 SearchPlan::ByCluster { took: one, .. } => took = took.max(*one),
                 SearchPlan::ByLike { .. } => return Ok(String::new()),
             }

@@ -258,13 +258,13 @@ fn begin(
         return Err(Error::Unsteady { path: path.to_owned() });
     }
     let begun = "BEGIN; SELECT count(*) FROM sqlite_schema";
-    connection.execute_batch(begun).map_err(|error| explain(path, stop, error))?;
+    connection.execute_batch(begun).map_err(|error| explain(path, &call.stop, error))?;
     if matches!(access, FileAccess::Locked) {
         files.before = files.now().map_err(io_error(path))?;
     }
     let detected = match known {
         Some(layout) => Ok(layout.clone()),
-        None => layout::detect(&connection).map_err(|error| explain(path, stop, error))?,
+        None => layout::detect(&connection).map_err(|error| explain(path, &call.stop, error))?,
     };
     Ok((connection, detected))
 }

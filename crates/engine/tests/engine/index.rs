@@ -653,12 +653,12 @@ fn an_index_of_an_older_format_is_built_again() {
     let pair = Pair::of(&words(&["a", "b", "c"]), &wordy(50));
     let index_dir = pair.index_dir();
     let manifest = r#"{"format": 2, "segments": []}"#;
-    for name in ["generation-9", "part-7"] {
+    for name in ["snapshot-9", "segment-7"] {
         std::fs::create_dir(index_dir.join(name)).expect("a folder");
         std::fs::write(index_dir.join(name).join("manifest"), manifest).expect("a manifest");
     }
     let checksum = crc32fast::hash(manifest.as_bytes());
-    std::fs::write(index_dir.join("current"), format!("generation-9 {checksum:08x}\n"))
+    std::fs::write(index_dir.join("current"), format!("snapshot-9 {checksum:08x}\n"))
         .expect("another commit");
     let request = Request { text: "thing".to_owned(), ..Request::default() };
     let fresh = Engine::new(pair.with.config().clone());
@@ -666,7 +666,7 @@ fn an_index_of_an_older_format_is_built_again() {
     assert!(format!("{answered:?}").contains("format 2"), "{answered:?}");
     assert!(matches!(reindex(&fresh, false), Reindexed::Built { .. }));
     assert!(matches!(pair.compare(&request), SearchPlan::ByIndex { .. }));
-    assert!(!index_dir.join("generation-9").exists() && !index_dir.join("part-7").exists());
+    assert!(!index_dir.join("snapshot-9").exists() && !index_dir.join("segment-7").exists());
     assert_eq!(pair.segments(), 1);
 }
 

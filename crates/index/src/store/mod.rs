@@ -106,12 +106,9 @@ struct Rest<'a> {
 impl<'a> FileHeader<'a> {
     fn rest(&self) -> Rest<'a> {
         let mut rest = self.rest;
-        let mut number = || {
-            let zigzag = take_varint(&mut rest);
-            (zigzag >> 1) as i64 ^ -((zigzag & 1) as i64)
-        };
-        let position = (self.flags & HAS_POSITION != 0).then(&mut number);
-        let key = number();
+        let has_position = self.flags & HAS_POSITION != 0;
+        let position = if has_position { Some(take_signed(&mut rest)) } else { None };
+        let key = take_signed(&mut rest);
         Rest { position, key, id: rest }
     }
 
@@ -122,6 +119,11 @@ impl<'a> FileHeader<'a> {
             _ => lossy(id),
         }
     }
+}
+
+fn take_signed(bytes: &mut &[u8]) -> i64 {
+    let zigzag = take_varint(bytes);
+    (zigzag >> 1) as i64 ^ -((zigzag & 1) as i64)
 }
 
 impl DocStore {
@@ -202,16 +204,7 @@ impl DocStore {
 
     /// Returns the first message whose time `is_past` accepts. `is_past` must accept all later times too.
     fn first(&self, is_past: impl Fn(Instant) -> bool) -> u32 {
-        let (mut low, mut high) = (0, self.layout.dated);
-        while low < high {
-            let middle = low.midpoint(high);
-            if self.time(middle).is_some_and(&is_past) {
-                high = middle;
-            } else {
-                low = middle + 1;
-            }
-        }
-        low
+        first_place(self.layout.dated, |doc| self.time(doc).is_some_and(&is_past))
     }
 
     /// Returns for each role number whether the role equals one of these texts.
@@ -260,7 +253,8 @@ impl DocStore {
     /// the higher key first.
     pub(super) fn order(&self, doc: u32, other: &DocStore, other_doc: u32) -> Ordering {
         other.time(other_doc).cmp(&self.time(doc)).then_with(|| {
-            let (this, other) = (self.record(doc).0.rest(), other.record(other_doc).0.rest());
+            let this = self.record(doc).0.rest();
+            let other = other.record(other_doc).0.rest();
             other.position.cmp(&this.position).then(other.key.cmp(&this.key))
         })
     }
@@ -338,17 +332,13 @@ impl DocStore {
 
     /// Returns the irregular messages with doc ids from `from` on, ascending.
     pub(super) fn irregular(&self, from: u32) -> impl Iterator<Item = u32> + '_ {
-        let doc = move |place| self.short_number(self.layout.irregular_at, place);
-        let (mut low, mut high) = (0, self.layout.irregular);
-        while low < high {
-            let middle = low.midpoint(high);
-            if doc(middle) < from {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
-        }
-        (low..self.layout.irregular).map(doc)
+        let count = self.layout.irregular;
+        let first = first_place(count, |place| self.irregular_at(place) >= from);
+        (first..count).map(|place| self.irregular_at(place))
+    }
+
+    fn irregular_at(&self, place: u32) -> u32 {
+        self.short_number(self.layout.irregular_at, place)
     }
 
     /// Returns the messages of a conversation; `None` if it has none.
@@ -364,8 +354,7 @@ impl DocStore {
     }
 
     fn record(&self, doc: u32) -> (FileHeader<'_>, &[u8]) {
-        let (start, end) = (self.start(doc) as usize, self.start(doc + 1) as usize);
-        let mut record = &self.rows[start..end];
+        let mut record = &self.rows[self.start(doc) as usize..self.start(doc + 1) as usize];
         let head_length = take_varint(&mut record) as usize;
         let (mut head, texts) = record.split_at(head_length);
         let flags = head[0];
@@ -422,6 +411,21 @@ impl DocStore {
     }
 }
 
+/// Returns the first of `count` places that `is_past` accepts; it must accept all later places too.
+fn first_place(count: u32, is_past: impl Fn(u32) -> bool) -> u32 {
+    let mut low = 0;
+    let mut high = count;
+    while low < high {
+        let middle = low.midpoint(high);
+        if is_past(middle) {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    low
+}
+
 /// Returns a text with U+FFFD for invalid UTF-8, as [`lossy`] does; the bytes may be owned.
 pub(super) fn lossy_text(bytes: Cow<'_, [u8]>) -> Cow<'_, str> {
     match bytes {
@@ -454,8 +458,7 @@ mod tests {
             ("client-created-root", 0, ("", true), at(7), Some(-1), "日本", None),
             ("0123ABCD-0000-4000-8000-00000000FFFF", 0, ("user", false), None, None, "", None),
         ];
-        let mut writer =
-            DocStoreWriter::create(folder.path(), "rows", (3, 2), &[]).expect("create");
+        let mut writer = DocStoreWriter::create(folder.path(), "rows", 3, 2, &[]).expect("create");
         for (id, conversation, (role, is_text_role), time, position, shown, stored) in documents {
             let (key, bytes) = (-5, Some(shown.as_bytes()));
             let document = Document {
@@ -517,9 +520,8 @@ mod tests {
         for roles in [1_u32, 256, 257, 65_536, 65_537] {
             let folder = tempfile::tempdir().expect("a temporary folder");
             let (rows, columns) = (folder.path().join("rows"), folder.path().join("columns"));
-            let sizes = (roles as usize, 1);
-            let mut writer =
-                DocStoreWriter::create(folder.path(), "rows", sizes, &[]).expect("create");
+            let mut writer = DocStoreWriter::create(folder.path(), "rows", roles as usize, 1, &[])
+                .expect("create");
             for number in 0..roles {
                 let role = &*format!("role {number}");
                 let (key, time, position) = (0, None, None);

@@ -77,10 +77,11 @@ impl Packer {
             return packer;
         }
         // The first byte above those of ASCII and accented Latin letters tells the script.
-        let script = |text: &[u8]| text.iter().copied().find(|byte| *byte > 0xC3);
-        let group =
-            |(place, text): (usize, &&[u8])| script(text).map_or(place, usize::from) % count;
-        let mut group_of: Vec<usize> = texts.iter().enumerate().map(group).collect();
+        let scripts = texts.iter().map(|text| text.iter().copied().find(|byte| *byte > 0xC3));
+        let mut group_of: Vec<usize> = scripts
+            .enumerate()
+            .map(|(place, script)| script.map_or(place, usize::from) % count)
+            .collect();
         for _ in 0..ROUNDS {
             let groups = (0..count).map(|group| {
                 let members = texts.iter().zip(&group_of).filter(|(_, of)| **of == group);
@@ -337,11 +338,16 @@ impl Packed<'_> {
     /// Unpacks the last bytes of a text that does not contain the byte 255, as UTF-8 never does. In such a
     /// text, 255 is always the code before a literal byte.
     fn tail<'b>(&self, buffer: &'b mut Vec<u8>) -> &'b [u8] {
-        let (mut at, mut length) = (self.codes.len(), 0);
+        let mut at = self.codes.len();
+        let mut length = 0;
         while at > 0 && length < TAIL {
-            let is_itself = at >= 2 && self.codes[at - 2] == ESCAPE;
-            let symbol = usize::from(self.table.lengths[usize::from(self.codes[at - 1])]);
-            (at, length) = if is_itself { (at - 2, length + 1) } else { (at - 1, length + symbol) };
+            if at >= 2 && self.codes[at - 2] == ESCAPE {
+                at -= 2;
+                length += 1;
+            } else {
+                at -= 1;
+                length += usize::from(self.table.lengths[usize::from(self.codes[at])]);
+            }
         }
         if buffer.len() < length + SYMBOL {
             buffer.resize(length + SYMBOL, 0);
@@ -355,7 +361,8 @@ impl PackTable {
     /// Writes the symbols of codes to a buffer. The buffer must have room for one more symbol.
     #[inline]
     fn decode(&self, codes: &[u8], buffer: &mut [u8]) {
-        let (mut codes, mut at) = (codes.iter(), 0);
+        let mut codes = codes.iter();
+        let mut at = 0;
         while let Some(code) = codes.next() {
             let Some(out) = buffer[at..].first_chunk_mut::<SYMBOL>() else { break };
             if *code == ESCAPE {

@@ -70,7 +70,8 @@ impl DocStoreWriter {
     pub(crate) fn create(
         folder: &Path,
         rows: &str,
-        (messages, conversations): (usize, usize),
+        messages: usize,
+        conversations: usize,
         sample: &[&str],
     ) -> io::Result<DocStoreWriter> {
         let mut offsets = Vec::with_capacity(messages + 1);
@@ -199,18 +200,20 @@ impl DocStoreWriter {
     }
 
     fn fields_layout(&self) -> RowLayout {
-        let times = || self.times.iter().flatten();
-        let earliest = times().map(|time| time.seconds).min().unwrap_or(0);
-        let latest = times().map(|time| time.seconds).max().unwrap_or(0);
-        let nanos = times().map(|time| time.nanos).max().unwrap_or(0);
-        let divides = |step: &u32| times().all(|time| time.nanos.is_multiple_of(*step));
-        let nano_step = NANO_STEPS.into_iter().find(divides).unwrap_or(1);
+        let times: Vec<Instant> = self.times.iter().copied().flatten().collect();
+        let earliest = times.iter().map(|time| time.seconds).min().unwrap_or(0);
+        let latest = times.iter().map(|time| time.seconds).max().unwrap_or(0);
+        let nanos = times.iter().map(|time| time.nanos).max().unwrap_or(0);
+        let mut nano_steps = NANO_STEPS.into_iter();
+        let nano_step = nano_steps
+            .find(|step| times.iter().all(|time| time.nanos.is_multiple_of(*step)))
+            .unwrap_or(1);
         let conversation = self.conversation_of.iter().max().copied().unwrap_or(0);
         let end = self.offsets.last().copied().unwrap_or(0);
         let mut entry = 0;
         RowLayout {
             messages: self.role_of.len() as u32,
-            dated: times().count() as u32,
+            dated: times.len() as u32,
             earliest,
             start: Field::append(&mut entry, end),
             seconds: Field::append(&mut entry, latest.wrapping_sub(earliest) as u64),
@@ -292,7 +295,8 @@ impl DocStoreWriter {
             out.write(conversation.id.as_bytes())?;
             out.write(conversation.title_bytes())?;
         }
-        let (mut starts, mut bytes) = (Vec::with_capacity(conversations.len() + 1), Vec::new());
+        let mut starts = Vec::with_capacity(conversations.len() + 1);
+        let mut bytes = Vec::new();
         for number in 0..conversations.len() as u32 {
             starts.push(bytes.len() as u32);
             push_members(members.members(number), &mut bytes);

@@ -21,11 +21,12 @@ use tantivy::postings::FieldSerializer;
 
 use super::{FOLDER, FORMAT, LENGTHS, TERMS, TermManifest, encode_length, field, schema};
 use crate::{
-    Error, Resources, Result, SegmentRef, Snapshot,
+    Resources, Result, SegmentRef, Snapshot,
     artifact::{self, Unfinished},
     documents::content_pieces,
     lists,
     varint::{push_varint, take_varint},
+    write_error_unless_stopped,
 };
 use verbatim_base::{call::Stop, private};
 use verbatim_text::words::{Token, Tokenizer, grams, tokens};
@@ -70,34 +71,48 @@ pub fn build_terms(
     stop: &Stop,
     progress: &mut dyn FnMut(u32),
 ) -> Result<()> {
-    let failed = |error| match stop.requested() {
-        true => Error::Stopped,
-        false => Error::Write { path: segment.folder.to_owned(), error },
-    };
-    let unfinished = Unfinished::begin(segment.folder, FOLDER).map_err(failed)?;
+    build(snapshot, segment, resources, stop, progress)
+        .map_err(write_error_unless_stopped(segment.folder, stop))
+}
+
+fn build(
+    snapshot: &Snapshot,
+    segment: &SegmentRef<'_>,
+    resources: Resources,
+    stop: &Stop,
+    progress: &mut dyn FnMut(u32),
+) -> io::Result<()> {
+    let unfinished = Unfinished::begin(segment.folder, FOLDER)?;
     let folder = unfinished.folder();
     let inversion = Inversion { snapshot, doc_ids: segment.doc_ids.clone(), folder, stop };
-    let inverted = inversion.run(resources, progress).map_err(failed)?;
+    let inverted = inversion.run(resources, progress)?;
     let tokens = inverted.iter().map(|share| share.tokens).sum();
     let lengths: Vec<u8> =
         inverted.iter().flat_map(|share| share.lengths.iter().copied()).collect();
     let runs = inverted.into_iter().flat_map(|share| share.runs).collect();
     let documents = segment.doc_ids.len() as u32;
-    let lengths = artifact::write_file(folder, LENGTHS, &lengths).map_err(failed)?;
-    write_lists(&folder.join(TERMS), Runs { files: runs, resources }, stop)
-        .map_err(|error| failed(io::Error::other(error)))?;
-    stop.check(Error::Stopped)?;
-    let seal = || {
-        let files = artifact::seal(folder, &[lengths])?;
-        lists::check(&folder.join(TERMS))?;
-        let checksum = artifact::manifest_checksum(segment.folder)?;
-        Ok(TermManifest { format: FORMAT, segment: checksum, documents, tokens, files })
-    };
-    let manifest = seal().map_err(failed)?;
-    unfinished.publish(&manifest).map_err(failed)
+    let lengths = artifact::write_file(folder, LENGTHS, &lengths)?;
+    let terms = folder.join(TERMS);
+    private::create_dir(&terms)?;
+    let lists = lists::create(&terms, schema(), |serializer| {
+        let mut out = serializer.new_field(field(), 0, None)?;
+        merge(runs, resources.memory, &mut out, stop)?;
+        Ok(out.close()?)
+    });
+    lists.map_err(io::Error::other)?;
+    stop.check(io::ErrorKind::Interrupted)?;
+    let files = artifact::seal(folder, &[lengths])?;
+    lists::check(&terms)?;
+    let checksum = artifact::manifest_checksum(segment.folder)?;
+    unfinished.publish(&TermManifest {
+        format: FORMAT,
+        segment: checksum,
+        documents,
+        tokens,
+        files,
+    })
 }
 
-#[derive(Clone)]
 struct Inversion<'a> {
     snapshot: &'a Snapshot,
     doc_ids: Range<u32>,
@@ -107,31 +122,33 @@ struct Inversion<'a> {
 
 impl Inversion<'_> {
     /// Inverts all messages on several threads; returns the shares in the order of the messages.
-    fn run(self, resources: Resources, progress: &mut dyn FnMut(u32)) -> io::Result<Vec<Inverted>> {
+    fn run(
+        &self,
+        resources: Resources,
+        progress: &mut dyn FnMut(u32),
+    ) -> io::Result<Vec<Inverted>> {
         let count = self.doc_ids.len();
         let threads = resources.threads.clamp(1, 1 + count / 10_000);
         let budget = (resources.memory / RUNS_SHARE / threads).max(LEAST_RUN);
         let step = count.div_ceil(threads).max(1);
         let done = AtomicU32::new(0);
-        let (this, done) = (&self, &done);
         thread::scope(|scope| {
-            let workers: Vec<_> = self
-                .doc_ids
-                .clone()
-                .step_by(step)
-                .map(|start| {
-                    let share = start..self.doc_ids.end.min(start + step as u32);
-                    scope.spawn(move || this.invert(share, budget, done))
-                })
-                .collect();
+            let mut workers = Vec::new();
+            for start in self.doc_ids.clone().step_by(step) {
+                let share = start..self.doc_ids.end.min(start + step as u32);
+                let done = &done;
+                workers.push(scope.spawn(move || self.invert(share, budget, done)));
+            }
             while workers.iter().any(|worker| !worker.is_finished()) {
                 thread::sleep(Duration::from_millis(if count < 10_000 { 1 } else { 20 }));
                 progress(done.load(Ordering::Relaxed));
             }
-            let join = |worker: thread::ScopedJoinHandle<'_, _>| {
-                worker.join().map_err(|_| io::Error::other("an indexing thread panicked"))?
-            };
-            workers.into_iter().map(join).collect()
+            let mut shares = Vec::new();
+            for worker in workers {
+                let share = worker.join();
+                shares.push(share.map_err(|_| io::Error::other("an indexing thread panicked"))??);
+            }
+            Ok(shares)
         })
     }
 
@@ -284,34 +301,25 @@ impl TermRun {
     }
 }
 
-/// All runs, in the order of their documents.
-struct Runs {
-    files: Vec<File>,
-    resources: Resources,
-}
-
-fn write_lists(folder: &Path, runs: Runs, stop: &Stop) -> tantivy::Result<()> {
-    private::create_dir(folder)?;
-    lists::create(folder, schema(), |serializer| {
-        let mut out = serializer.new_field(field(), 0, None)?;
-        merge(runs, &mut out, stop)?;
-        Ok(out.close()?)
-    })
-}
-
-/// Merges runs into posting lists; ends early if `stop` is requested.
-fn merge(runs: Runs, out: &mut FieldSerializer<'_>, stop: &Stop) -> io::Result<()> {
-    let buffer = runs.resources.memory / (4 * runs.files.len().max(1));
-    let buffer = buffer.clamp(LEAST_READ, MOST_READ);
-    let reader = |file| TermRunReader::new(file, buffer);
-    let mut readers: Vec<TermRunReader> = runs.files.into_iter().map(reader).collect();
+/// Merges runs, which are in the order of their documents, into posting lists; ends early if `stop` is
+/// requested.
+fn merge(
+    runs: Vec<File>,
+    memory: usize,
+    out: &mut FieldSerializer<'_>,
+    stop: &Stop,
+) -> io::Result<()> {
+    let buffer = (memory / (4 * runs.len().max(1))).clamp(LEAST_READ, MOST_READ);
+    let mut readers: Vec<TermRunReader> =
+        runs.into_iter().map(|file| TermRunReader::new(file, buffer)).collect();
     let mut heap = BinaryHeap::new();
     for (place, reader) in readers.iter_mut().enumerate() {
         if reader.advance()? {
             heap.push(Reverse((std::mem::take(&mut reader.term), place)));
         }
     }
-    let (mut term, mut postings) = (Vec::new(), Vec::new());
+    let mut term = Vec::new();
+    let mut postings = Vec::new();
     let mut written = 0u32;
     loop {
         let next = heap.peek_mut();
@@ -356,11 +364,10 @@ impl TermRunReader {
 
     fn advance(&mut self) -> io::Result<bool> {
         let Some(length) = self.number()? else { return Ok(false) };
-        let ended = || io::Error::from(io::ErrorKind::UnexpectedEof);
         self.term.resize(length as usize, 0);
         self.input.read_exact(&mut self.term)?;
-        self.count = self.number()?.ok_or_else(ended)?;
-        let bytes = self.number()?.ok_or_else(ended)?;
+        self.count = self.number()?.ok_or(io::ErrorKind::UnexpectedEof)?;
+        let bytes = self.number()?.ok_or(io::ErrorKind::UnexpectedEof)?;
         self.list.resize(bytes as usize, 0);
         self.input.read_exact(&mut self.list)?;
         Ok(true)
@@ -383,7 +390,8 @@ impl TermRunReader {
     }
 
     fn number(&mut self) -> io::Result<Option<u64>> {
-        let (mut number, mut shift) = (0, 0);
+        let mut number = 0;
+        let mut shift = 0;
         loop {
             let mut byte = [0];
             if self.input.read(&mut byte)? == 0 {

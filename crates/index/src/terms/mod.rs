@@ -27,7 +27,7 @@ use tantivy::{
 
 use super::{
     Result,
-    artifact::{FileRecord, OpenFile, damaged, manifest_checksum, read_manifest},
+    artifact::{FileRecord, damaged, manifest_checksum, read_manifest, unreadable},
     lists::{self, ListMaps},
 };
 use verbatim_base::map_faults::Mapped;
@@ -75,28 +75,24 @@ impl TermIndex {
     /// Opens the term index of a segment that has `documents` doc ids.
     pub fn open(segment: &Path, documents: u32) -> Result<TermIndex> {
         let folder = segment.join(FOLDER);
-        let unreadable = |error: std::io::Error| damaged(&folder, &error.to_string());
         let manifest: TermManifest = read_manifest(&folder, FORMAT, None)?;
-        let checksum = manifest_checksum(segment).map_err(unreadable)?;
+        let checksum = manifest_checksum(segment).map_err(unreadable(&folder))?;
         if manifest.segment != checksum || manifest.documents != documents {
             return Err(damaged(&folder, "it is of another segment"));
         }
-        let mut lengths: Option<OpenFile> = None;
+        let mut lengths = None;
         for record in &manifest.files {
             let file = record.open(&folder)?;
             if record.name == LENGTHS {
-                lengths = Some(file);
+                let map = file.map().map_err(unreadable(&folder))?;
+                lengths = Some(map).filter(|lengths| lengths.len() == documents as usize);
             }
         }
-        let lengths = lengths.map(|file| file.map()).transpose().map_err(unreadable)?;
-        let lengths = lengths.filter(|lengths| lengths.len() == documents as usize);
-        let opened = lists::open(&folder.join(TERMS))
-            .map_err(|error| damaged(&folder, &error.to_string()))?;
+        let opened = lists::open(&folder.join(TERMS)).map_err(unreadable(&folder))?;
         let (Some(lengths), Some((reader, maps))) = (lengths, opened) else {
             return Err(damaged(&folder, "it was built for another number of messages"));
         };
-        let list = reader.inverted_index(field());
-        let list = list.map_err(|error| damaged(&folder, &error.to_string()))?;
+        let list = reader.inverted_index(field()).map_err(unreadable(&folder))?;
         Ok(TermIndex { list, _maps: maps, lengths, documents, tokens: manifest.tokens })
     }
 

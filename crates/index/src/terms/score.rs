@@ -5,12 +5,15 @@
 //! less than the best messages' lowest score are looked up only for messages that have another term
 //! (MaxScore: Turtle and Flood, 1995). Rejected messages are never among the best.
 
-use std::{cmp::Reverse, collections::BinaryHeap, ops::Range};
+use std::ops::Range;
 
 use tantivy::postings::BlockSegmentPostings;
 
 use super::{TermIndex, decode_length};
-use crate::{Error, Result, scored::ScoredDoc};
+use crate::{
+    Error, Result,
+    scored::{BestDocs, ScoredDoc},
+};
 use verbatim_base::call::Stop;
 
 /// The number of documents per window. Their scores take 128 KB.
@@ -64,34 +67,6 @@ pub enum DocSet<'a> {
     DocIds(&'a [u32]),
 }
 
-struct TopScores {
-    heap: BinaryHeap<Reverse<ScoredDoc>>,
-    most: usize,
-}
-
-impl TopScores {
-    /// Returns the score that a message must exceed; zero while there are fewer than `most` messages.
-    fn threshold(&self) -> f32 {
-        match self.heap.peek() {
-            Some(Reverse(least)) if self.heap.len() == self.most => least.score,
-            _ => 0.0,
-        }
-    }
-
-    fn offer(&mut self, doc_id: u32, score: f32, accepts: &dyn Fn(u32) -> bool) {
-        let scored = ScoredDoc { doc_id, score };
-        let is_full = self.heap.len() == self.most;
-        let enters = score > 0.0
-            && (!is_full || self.heap.peek().is_some_and(|Reverse(least)| scored > *least));
-        if enters && accepts(doc_id) {
-            if is_full {
-                self.heap.pop();
-            }
-            self.heap.push(Reverse(scored));
-        }
-    }
-}
-
 /// A query for ranking by BM25.
 #[derive(Clone, Copy)]
 pub struct Bm25<'a> {
@@ -121,10 +96,10 @@ impl Bm25<'_> {
         most: usize,
         stop: &Stop,
     ) -> Result<Vec<(u32, f32)>> {
-        let mut best = TopScores { heap: BinaryHeap::with_capacity(most + 1), most };
         if most == 0 {
             return Ok(Vec::new());
         }
+        let mut best = BestDocs::new(most, f32::MIN_POSITIVE);
         let table = self.norms.table();
         for (doc_ids, words) in self.segments {
             let cursors = self.cursors(words)?;
@@ -149,10 +124,7 @@ impl Bm25<'_> {
                 }
             }
         }
-        let mut found: Vec<ScoredDoc> =
-            best.heap.into_iter().map(|Reverse(scored)| scored).collect();
-        found.sort_unstable_by_key(|scored| Reverse(*scored));
-        Ok(found.into_iter().map(|scored| (scored.doc_id, scored.score)).collect())
+        Ok(best.sorted().into_iter().map(|scored| (scored.doc_id, scored.score)).collect())
     }
 
     fn cursors(&self, words: &TermIndex) -> Result<Vec<TermCursor>> {
@@ -213,8 +185,9 @@ pub fn frequencies(
         let to = doc_ids.partition_point(|doc_id| *doc_id < range.end);
         for (count, term) in counts.iter_mut().zip(terms) {
             let Some(mut list) = words.postings(term)? else { continue };
-            let there = |doc_id: &&u32| seek(&mut list, **doc_id - range.start).is_some();
-            *count += doc_ids[from..to].iter().filter(there).count() as u32;
+            for doc_id in &doc_ids[from..to] {
+                *count += u32::from(seek(&mut list, doc_id - range.start).is_some());
+            }
         }
     }
     Ok(counts)
@@ -265,7 +238,7 @@ impl ListScorer<'_> {
         &self,
         mut cursors: Vec<TermCursor>,
         documents: Range<u32>,
-        best: &mut TopScores,
+        best: &mut BestDocs,
     ) -> Result<()> {
         // Ascending by weight, because the terms of the least weight become inessential first.
         cursors.sort_by(|a, b| a.weight.total_cmp(&b.weight));
@@ -275,7 +248,7 @@ impl ListScorer<'_> {
         while start < documents.end {
             self.stop.check(Error::Stopped)?;
             let end = documents.end.min(start.saturating_add(WINDOW));
-            let threshold = best.threshold();
+            let threshold = best.threshold;
             let mut rest = Inessential { cursors: &mut [], weight: 0.0 };
             let mut count = 0;
             while count < cursors.len() && rest.weight + cursors[count].weight < threshold {
@@ -305,16 +278,16 @@ impl ListScorer<'_> {
         touched: &mut Vec<u32>,
         sums: &mut [f32],
         rest: Inessential<'_>,
-        best: &mut TopScores,
+        best: &mut BestDocs,
     ) {
         if rest.cursors.is_empty() {
             for document in touched {
                 let score = std::mem::take(&mut sums[(*document - start) as usize]);
-                best.offer(self.first + *document, score, self.accepts);
+                self.offer_one(self.first + *document, score, best);
             }
             return;
         }
-        let threshold = best.threshold();
+        let threshold = best.threshold;
         touched.retain(|document| {
             let sum = &mut sums[(document - start) as usize];
             let stays = *sum + rest.weight >= threshold;
@@ -328,9 +301,9 @@ impl ListScorer<'_> {
         for document in touched {
             let mut score = std::mem::take(&mut sums[(*document - start) as usize]);
             let norm = self.norm(*document);
-            let (mut left, threshold) = (rest.weight, best.threshold());
+            let mut left = rest.weight;
             for cursor in rest.cursors.iter_mut().rev() {
-                if score + left < threshold {
+                if score + left < best.threshold {
                     break;
                 }
                 left -= cursor.weight;
@@ -338,8 +311,13 @@ impl ListScorer<'_> {
                     score += Self::share(cursor.weight, frequency, norm);
                 }
             }
-            best.offer(self.first + *document, score, self.accepts);
+            self.offer_one(self.first + *document, score, best);
         }
+    }
+
+    #[inline]
+    fn offer_one(&self, doc_id: u32, score: f32, best: &mut BestDocs) {
+        best.offer(ScoredDoc { doc_id, score }, || (self.accepts)(doc_id));
     }
 
     fn add_window(
@@ -383,7 +361,7 @@ impl ListScorer<'_> {
         &self,
         mut cursors: Vec<TermCursor>,
         doc_ids: &[u32],
-        best: &mut TopScores,
+        best: &mut BestDocs,
     ) -> Result<()> {
         for (count, doc_id) in doc_ids.iter().enumerate() {
             if count % 1024 == 1023 && self.stop.requested() {
@@ -397,7 +375,7 @@ impl ListScorer<'_> {
                     score += Self::share(cursor.weight, frequency, norm);
                 }
             }
-            best.offer(*doc_id, score, self.accepts);
+            self.offer_one(*doc_id, score, best);
         }
         Ok(())
     }

@@ -131,7 +131,8 @@ impl VectorBuilder {
         if shape.code().is_some() {
             writer.write_numbers(mean.iter().map(|number| number.to_le_bytes()))?;
         }
-        let (model, count) = (shape.model.clone(), shape.count);
+        let model = shape.model.clone();
+        let count = shape.count;
         writer.publish(shape)?;
         Vectors::open(&segment, &model, count).ok_or(Error::Vanished { path: segment })
     }
@@ -152,7 +153,8 @@ fn write_by_cluster(
         starts[cluster] += starts[cluster - 1];
     }
     let mut next = starts.clone();
-    let (mut doc_ids, mut row_of) = (vec![0_u32; count], vec![0_u32; count]);
+    let mut doc_ids = vec![0_u32; count];
+    let mut row_of = vec![0_u32; count];
     for (doc_id, cluster) in clusters.assignments.iter().enumerate() {
         let row = next[*cluster as usize];
         next[*cluster as usize] += 1;
@@ -161,11 +163,11 @@ fn write_by_cluster(
     }
     let mut scales = Vec::with_capacity(count);
     for doc_id in &doc_ids {
-        let (row, scale) = (rows.row(*doc_id as usize), rows.scales[*doc_id as usize]);
-        let (row, scale) = match &mut codes {
-            Some(codes) => codes.encode(row, scale),
-            None => (row, scale),
-        };
+        let mut row = rows.row(*doc_id as usize);
+        let mut scale = rows.scales[*doc_id as usize];
+        if let Some(codes) = &mut codes {
+            (row, scale) = codes.encode(row, scale);
+        }
         writer.write(row)?;
         scales.push(scale);
     }

@@ -68,17 +68,21 @@ pub(super) fn divide(
     let all: Vec<u32> = (0..count as u32).collect();
     let work = (ROUNDS * sample.len() + count) as f64;
     let mut done = 0;
-    let mut tell = |more: usize| {
-        done += more;
-        progress(done as f64 / work);
+    let mut assignment = Assignment {
+        rows,
+        threads: threads.max(1),
+        stop,
+        tell: &mut |more| {
+            done += more;
+            progress(done as f64 / work);
+        },
     };
-    let assignment = Assignment { rows, threads: threads.max(1), stop };
     let mut centres = Centres::from_sample(rows, &sample, clusters);
     for _ in 0..ROUNDS {
-        let of = assignment.nearest(&sample, &centres, &mut tell)?;
+        let of = assignment.nearest(&sample, &centres)?;
         centres.move_to_means(rows, &sample, &of);
     }
-    let assignments = assignment.nearest(&all, &centres, &mut tell)?;
+    let assignments = assignment.nearest(&all, &centres)?;
     Ok(Clusters { centres, assignments })
 }
 
@@ -120,7 +124,7 @@ impl Centres {
 
     fn nearest(&self, rows: Rows<'_>, wanted: &[u32]) -> Vec<u32> {
         let mut products = vec![0; self.scales.len()];
-        let nearest = |row: &u32| {
+        let nearest = wanted.iter().map(|row| {
             let row: Vec<i8> = rows.row(*row as usize).iter().map(|byte| *byte as i8).collect();
             kernel::dots(&row, &self.rows, &mut products);
             let mut best = (f32::MIN, 0);
@@ -131,8 +135,8 @@ impl Centres {
                 }
             }
             best.1
-        };
-        wanted.iter().map(nearest).collect()
+        });
+        nearest.collect()
     }
 }
 
@@ -140,30 +144,27 @@ struct Assignment<'a> {
     rows: Rows<'a>,
     threads: usize,
     stop: &'a Stop,
+    /// Called now and then with the number of newly compared rows.
+    tell: &'a mut dyn FnMut(usize),
 }
 
 impl Assignment<'_> {
-    /// Returns the nearest centre of each row in `wanted`. Calls `tell` now and then with the number of newly
-    /// compared rows.
-    fn nearest(
-        &self,
-        wanted: &[u32],
-        centres: &Centres,
-        tell: &mut dyn FnMut(usize),
-    ) -> Result<Vec<u32>> {
+    /// Returns the nearest centre of each row in `wanted`.
+    fn nearest(&mut self, wanted: &[u32], centres: &Centres) -> Result<Vec<u32>> {
+        let rows = self.rows;
         let mut of = Vec::with_capacity(wanted.len());
         for slice in wanted.chunks(SLICE * self.threads) {
             self.stop.check(Error::Stopped)?;
             thread::scope(|scope| {
                 let shares: Vec<_> = slice
                     .chunks(slice.len().div_ceil(self.threads))
-                    .map(|share| scope.spawn(move || centres.nearest(self.rows, share)))
+                    .map(|share| scope.spawn(move || centres.nearest(rows, share)))
                     .collect();
                 for share in shares {
                     of.extend(share.join().expect("comparing numbers does not panic"));
                 }
             });
-            tell(slice.len());
+            (self.tell)(slice.len());
         }
         Ok(of)
     }

@@ -94,25 +94,21 @@ impl Shape {
     pub(super) fn sections(&self) -> Option<Sections> {
         let count = self.count as usize;
         let clusters = self.clusters as usize;
-        let (listed, starts) =
-            if clusters == 0 { (0, 0) } else { (count, clusters.checked_add(1)?) };
+        let is_divided = clusters > 0;
+        let listed = if is_divided { count } else { 0 };
+        let starts = if is_divided { clusters.checked_add(1)? } else { 0 };
         let means = if self.code().is_some() { self.dimensions } else { 0 };
-        let mut end = 0_usize;
-        let mut section = |numbers: usize, size: usize| {
-            let start = end.checked_next_multiple_of(4)?;
-            end = start.checked_add(numbers.checked_mul(size)?)?;
-            Some(start..end)
-        };
+        let end = &mut 0_usize;
         Some(Sections {
-            rows: section(count, self.row_bytes())?,
-            scales: section(count, 4)?,
-            doc_ids: section(listed, 4)?,
-            row_of: section(listed, 4)?,
-            starts: section(starts, 4)?,
-            centre_scales: section(clusters, 4)?,
-            centres: section(clusters, self.dimensions)?,
-            mean: section(means, 4)?,
-            hashes: section(if self.is_keyed { count } else { 0 }, 8)?,
+            rows: section(end, count, self.row_bytes())?,
+            scales: section(end, count, 4)?,
+            doc_ids: section(end, listed, 4)?,
+            row_of: section(end, listed, 4)?,
+            starts: section(end, starts, 4)?,
+            centre_scales: section(end, clusters, 4)?,
+            centres: section(end, clusters, self.dimensions)?,
+            mean: section(end, means, 4)?,
+            hashes: section(end, if self.is_keyed { count } else { 0 }, 8)?,
         })
     }
 
@@ -121,6 +117,13 @@ impl Shape {
     pub(super) fn folder(model: &str) -> String {
         format!("{}{model}", Shape::PREFIX)
     }
+}
+
+/// Returns the place of so many numbers of a size after `end`, and moves `end` behind them.
+fn section(end: &mut usize, numbers: usize, size: usize) -> Option<Range<usize>> {
+    let start = end.checked_next_multiple_of(4)?;
+    *end = start.checked_add(numbers.checked_mul(size)?)?;
+    Some(start..*end)
 }
 
 /// Opens a segment's vectors of a model, `count` if it is known; `None` if they are missing, damaged or of
@@ -153,16 +156,15 @@ pub(super) struct FileWriter {
 
 impl FileWriter {
     pub(super) fn begin(segment: &Path, model: &str) -> Result<FileWriter> {
-        let failed = |error| failed(segment, error);
-        let unfinished = Unfinished::begin(segment, &Shape::folder(model)).map_err(failed)?;
-        let file = ArtifactFile::begin(unfinished.folder(), ROWS).map_err(failed)?;
+        let unfinished =
+            Unfinished::begin(segment, &Shape::folder(model)).map_err(failed(segment))?;
+        let file = ArtifactFile::begin(unfinished.folder(), ROWS).map_err(failed(segment))?;
         Ok(FileWriter { file, unfinished, length: 0 })
     }
 
     pub(super) fn write(&mut self, bytes: &[u8]) -> Result<()> {
         self.length += bytes.len() as u64;
-        let written = self.file.write_all(bytes);
-        written.map_err(|error| failed(self.unfinished.folder(), error))
+        self.file.write_all(bytes).map_err(failed(self.unfinished.folder()))
     }
 
     /// Writes a section of four-byte numbers, aligned to four bytes.
@@ -178,21 +180,18 @@ impl FileWriter {
     /// Returns an unnamed file for rows that cannot be written yet.
     pub(super) fn begin_spill(&self) -> Result<VectorSpill> {
         let folder = self.unfinished.folder().to_owned();
-        match tempfile::tempfile_in(&folder) {
-            Ok(file) => Ok(VectorSpill { folder, file: BufWriter::with_capacity(1 << 20, file) }),
-            Err(error) => Err(failed(&folder, error)),
-        }
+        let file = tempfile::tempfile_in(&folder).map_err(failed(&folder))?;
+        Ok(VectorSpill { folder, file: BufWriter::with_capacity(1 << 20, file) })
     }
 
     /// Makes the file durable and moves it to its place, where it replaces older vectors.
     pub(super) fn publish(self, shape: Shape) -> Result<()> {
         let FileWriter { file, unfinished, .. } = self;
         let folder = unfinished.folder().to_owned();
-        let publish = || {
-            let files = artifact::seal(unfinished.folder(), &[file.finish()?])?;
-            unfinished.publish(&VectorManifest { format: FORMAT, shape, files })
-        };
-        publish().map_err(|error| failed(&folder, error))
+        let files = file.finish().and_then(|file| artifact::seal(&folder, &[file]));
+        let published = files
+            .and_then(|files| unfinished.publish(&VectorManifest { format: FORMAT, shape, files }));
+        published.map_err(failed(&folder))
     }
 }
 
@@ -205,7 +204,7 @@ pub(super) struct VectorSpill {
 
 impl VectorSpill {
     pub(super) fn write(&mut self, bytes: &[u8]) -> Result<()> {
-        self.file.write_all(bytes).map_err(|error| failed(&self.folder, error))
+        self.file.write_all(bytes).map_err(failed(&self.folder))
     }
 
     /// Calls `each` with every row, one at a time, so that not all rows are in memory.
@@ -215,17 +214,14 @@ impl VectorSpill {
         mut each: impl FnMut(&[u8]) -> Result<()>,
     ) -> Result<()> {
         let VectorSpill { folder, file } = self;
-        let rewound = file.into_inner().map_err(io::IntoInnerError::into_error);
-        let rewound = rewound.and_then(|mut file| {
-            let bytes = file.stream_position()?;
-            file.rewind()?;
-            Ok((file, bytes))
-        });
-        let (file, bytes) = rewound.map_err(|error| failed(&folder, error))?;
+        let file = file.into_inner().map_err(io::IntoInnerError::into_error);
+        let mut file = file.map_err(failed(&folder))?;
+        let bytes = file.stream_position().map_err(failed(&folder))?;
+        file.rewind().map_err(failed(&folder))?;
         let mut file = BufReader::with_capacity(1 << 20, file);
         let mut row = vec![0; length];
         for _ in 0..bytes / length.max(1) as u64 {
-            file.read_exact(&mut row).map_err(|error| failed(&folder, error))?;
+            file.read_exact(&mut row).map_err(failed(&folder))?;
             each(&row)?;
         }
         Ok(())
@@ -233,10 +229,10 @@ impl VectorSpill {
 
     pub(super) fn read(self) -> Result<Mapped> {
         let file = self.file.into_inner().map_err(io::IntoInnerError::into_error);
-        file.and_then(|file| Mapped::new(&file)).map_err(|error| failed(&self.folder, error))
+        file.and_then(|file| Mapped::new(&file)).map_err(failed(&self.folder))
     }
 }
 
-fn failed(folder: &Path, error: io::Error) -> Error {
-    Error::WriteVectors { path: folder.to_owned(), error }
+fn failed(folder: &Path) -> impl Fn(io::Error) -> Error {
+    move |error| Error::WriteVectors { path: folder.to_owned(), error }
 }

@@ -67,13 +67,14 @@ fn packed_by_scalar<const BITS: u32>(query: &[i8], rows: &[u8], out: &mut [i32])
 
 /// Returns the dot product of a row's bytes from `start` on.
 fn packed_dot<const BITS: u32>(query: &[i8], row: &[u8], start: usize) -> i32 {
-    let planes = (0_u32..).step_by(BITS as usize).zip(query.chunks_exact(row.len()));
-    let product = |(shift, plane): (u32, &[i8])| {
-        let number = |byte: &u8| i16::from(byte >> shift & ((1 << BITS) - 1));
-        let products = plane[start..].iter().zip(&row[start..]);
-        products.map(|(a, byte)| i32::from(i16::from(*a) * number(byte))).sum::<i32>()
-    };
-    planes.map(product).sum()
+    let mut sum = 0;
+    for (shift, plane) in (0_u32..).step_by(BITS as usize).zip(query.chunks_exact(row.len())) {
+        for (a, byte) in plane[start..].iter().zip(&row[start..]) {
+            let number = i16::from(byte >> shift & ((1 << BITS) - 1));
+            sum += i32::from(i16::from(*a) * number);
+        }
+    }
+    sum
 }
 
 #[cfg(target_arch = "x86_64")]

@@ -21,9 +21,12 @@ mod packed;
 mod parts;
 mod query;
 
-use std::{cmp::Reverse, collections::BinaryHeap, ops::Range, path::Path};
+use std::{ops::Range, path::Path};
 
-use super::{Error, Result, scored::ScoredDoc};
+use super::{
+    Error, Result,
+    scored::{BestDocs, ScoredDoc},
+};
 use verbatim_base::map_faults::Mapped;
 
 pub use build::{VectorBuilder, VectorOptions};
@@ -111,14 +114,14 @@ impl Vectors {
         accepts: impl Fn(u32) -> bool,
     ) -> Result<Vec<ScoredDoc>> {
         let query = self.query(query)?;
-        let mut best = TopDocs::new(k);
+        let mut best = BestDocs::new(k, f32::MIN);
         if k == 0 || self.count() == 0 || query.scale == 0.0 {
             return Ok(Vec::new());
         }
         let step = (self.count() / SAMPLE).max(1) as usize;
         let sample = (0..self.count()).step_by(step);
-        let (all, accepted) =
-            sample.fold((0, 0), |(all, some), doc_id| (all + 1, some + u32::from(accepts(doc_id))));
+        let all = sample.len() as u32;
+        let accepted = sample.filter(|doc_id| accepts(*doc_id)).count() as u32;
         let is_wide = accepted * (SAMPLE / WIDE) >= all;
         if self.shape.clusters == 0 {
             self.search(0..self.count() as usize, &query, is_wide, &accepts, &mut best);
@@ -141,7 +144,7 @@ impl Vectors {
     /// Returns for each doc id the similarity of the message to the query; -1 if there is no vector.
     pub fn scores(&self, query: &[f32], doc_ids: &[u32]) -> Result<Vec<f32>> {
         let query = self.query(query)?;
-        let score = |doc_id: &u32| {
+        let scores = doc_ids.iter().map(|doc_id| {
             if *doc_id >= self.count() {
                 return -1.0;
             }
@@ -149,8 +152,8 @@ impl Vectors {
             let mut product = [0];
             self.products(&query, row..row + 1, &mut product);
             query.score(product[0], self.scale(row)).max(-1.0)
-        };
-        Ok(doc_ids.iter().map(score).collect())
+        });
+        Ok(scores.collect())
     }
 
     /// Compares a range of rows. Returns the number of accepted rows, or of all rows if the filter is wide.
@@ -160,7 +163,7 @@ impl Vectors {
         query: &QueryVector,
         is_wide: bool,
         accepts: &impl Fn(u32) -> bool,
-        best: &mut TopDocs,
+        best: &mut BestDocs,
     ) -> usize {
         let mut compared = 0;
         let mut products = [0; BLOCK];
@@ -173,8 +176,9 @@ impl Vectors {
                 compared += block.len();
                 for (row, product) in block.zip(products) {
                     let score = query.score(*product, self.scale(row));
-                    if score >= best.threshold && accepts(self.doc_id_of(row)) {
-                        best.offer(ScoredDoc { doc_id: self.doc_id_of(row), score });
+                    if score >= best.threshold {
+                        let doc_id = self.doc_id_of(row);
+                        best.offer(ScoredDoc { doc_id, score }, || accepts(doc_id));
                     }
                 }
             } else {
@@ -184,7 +188,7 @@ impl Vectors {
                         compared += 1;
                         self.products(query, row..row + 1, &mut products[..1]);
                         let score = query.score(products[0], self.scale(row));
-                        best.offer(ScoredDoc { doc_id, score });
+                        best.offer(ScoredDoc { doc_id, score }, || true);
                     }
                 }
             }
@@ -198,16 +202,19 @@ impl Vectors {
         let numbers = &query.numbers[..self.dimensions()];
         kernel::dots(numbers, &self.map[self.sections.centres.clone()], &mut products);
         let scales = &self.map[self.sections.centre_scales.clone()];
-        let similarity = |cluster: usize| products[cluster] as f32 * f32_at(scales, cluster);
+        let similarities: Vec<f32> = products
+            .iter()
+            .enumerate()
+            .map(|(cluster, product)| *product as f32 * f32_at(scales, cluster))
+            .collect();
         let mut order: Vec<usize> = (0..clusters).collect();
-        order.sort_by(|a, b| similarity(*b).total_cmp(&similarity(*a)).then(a.cmp(b)));
+        order.sort_by(|a, b| similarities[*b].total_cmp(&similarities[*a]));
         order
     }
 
     fn query(&self, query: &[f32]) -> Result<QueryVector> {
-        let (ours, theirs) = (self.dimensions(), query.len());
-        if ours != theirs {
-            return Err(Error::Lengths { ours, theirs });
+        if self.dimensions() != query.len() {
+            return Err(Error::Lengths { ours: self.dimensions(), theirs: query.len() });
         }
         let mut rounded = QueryVector::new(query);
         if let Some(form) = self.shape.code() {
@@ -266,32 +273,4 @@ fn u32_at(bytes: &[u8], at: usize) -> u32 {
 
 fn f32_at(bytes: &[u8], at: usize) -> f32 {
     f32::from_le_bytes(four_at(bytes, at))
-}
-
-struct TopDocs {
-    heap: BinaryHeap<Reverse<ScoredDoc>>,
-    k: usize,
-    threshold: f32,
-}
-
-impl TopDocs {
-    fn new(k: usize) -> TopDocs {
-        TopDocs { heap: BinaryHeap::new(), k, threshold: f32::MIN }
-    }
-
-    fn offer(&mut self, scored: ScoredDoc) {
-        if scored.score >= self.threshold {
-            self.heap.push(Reverse(scored));
-            if self.heap.len() > self.k {
-                self.heap.pop();
-            }
-            if self.heap.len() == self.k {
-                self.threshold = self.heap.peek().map_or(f32::MIN, |Reverse(worst)| worst.score);
-            }
-        }
-    }
-
-    fn sorted(self) -> Vec<ScoredDoc> {
-        self.heap.into_sorted_vec().into_iter().map(|Reverse(worst)| worst).collect()
-    }
 }

@@ -275,9 +275,8 @@ impl KeptVectors {
 
 fn folders(index_dir: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(index_dir).into_iter().flatten().flatten();
-    let is_kept = |name: &str| name.starts_with(KEPT);
     entries
-        .filter(|entry| entry.file_name().to_str().is_some_and(is_kept))
+        .filter(|entry| entry.file_name().to_string_lossy().starts_with(KEPT))
         .map(|entry| entry.path())
         .collect()
 }
@@ -316,7 +315,8 @@ impl Vectors {
     }
 
     fn keyed(&self, row: u32) -> KeyedCode<'_> {
-        let (row, length) = (row as usize, self.shape.row_bytes());
+        let row = row as usize;
+        let length = self.shape.row_bytes();
         let hashes = &self.map[self.sections.hashes.clone()];
         KeyedCode {
             hash: u64::from_le_bytes(hashes.as_chunks().0[row]),

@@ -123,8 +123,8 @@ fn sequence(rest: &str) -> Result<(Control<'_>, usize), usize> {
                 Err(_) if it.is_empty() => 0,
                 Err(_) => usize::from(u16::MAX),
             });
-            let mut next = || numbers.next().unwrap_or_default();
-            Control::Sequence(last, [next(), next()])
+            let first = numbers.next().unwrap_or_default();
+            Control::Sequence(last, [first, numbers.next().unwrap_or_default()])
         }
         _ => Control::Nothing,
     };

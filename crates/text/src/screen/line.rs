@@ -228,9 +228,8 @@ impl TerminalLine {
         if start >= end {
             return;
         }
-        let is_part = |cell: &String| cell.is_empty();
-        let start = self.cells[..=start].iter().rposition(|cell| !is_part(cell)).unwrap_or(start);
-        let more = self.cells[end..].iter().take_while(|cell| is_part(cell)).count();
+        let start = self.cells[..=start].iter().rposition(|cell| !cell.is_empty()).unwrap_or(start);
+        let more = self.cells[end..].iter().take_while(|cell| cell.is_empty()).count();
         for cell in &mut self.cells[start..end + more] {
             cell.clear();
             cell.push(' ');
