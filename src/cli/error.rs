@@ -12,7 +12,7 @@ use super::{
     },
 };
 use verbatim_answer::{hint::Explained, json_lines};
-use verbatim_base::map_faults;
+use verbatim_base::map_faults::FaultWatch;
 use verbatim_engine::{self as engine, Engine};
 use verbatim_server::{http, mcp, tools};
 use verbatim_text::shell::quoted;
@@ -46,7 +46,7 @@ pub(super) fn usage(message: String) -> Error {
 
 /// Returns an error if what was printed may be torn.
 pub(super) fn refuse_torn(engine: &Engine) -> Result<()> {
-    if map_faults::count() > 0 {
+    if FaultWatch::default().has_noticed() {
         let folder = engine.config().index_folder();
         return Err(engine::Error::Torn { folder }.into());
     }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::resume::ResumeCommand;
 use verbatim_base::{
     call::Call,
-    map_faults,
+    map_faults::FaultWatch,
     model::{Hit, Instant, Origin, Provenance},
 };
 use verbatim_engine::{
@@ -161,14 +161,14 @@ pub fn conversations(
     keys: &[ConversationKey],
     call: &Call,
 ) -> Result<HashMap<ConversationKey, DescribedConversation>> {
-    let faults = map_faults::count();
+    let faults = FaultWatch::begin();
     let found = engine.find(call).described(keys)?.into_iter().map(|(key, one)| {
         let Described { short_id, description, origin, provenance } = one;
         let (kind, id) = key.clone();
         (key, DescribedConversation { kind, id, short_id, origin, provenance, description })
     });
     let found = found.collect();
-    if map_faults::count() > faults {
+    if faults.has_noticed() {
         return Err(Error::Torn { folder: engine.config().index_folder() });
     }
     Ok(found)

@@ -3,7 +3,7 @@
 use super::{marks::Marks, words::Words};
 use verbatim_base::{
     call::Call,
-    map_faults,
+    map_faults::FaultWatch,
     model::{Matching, Request},
 };
 use verbatim_engine::{
@@ -40,9 +40,9 @@ pub type RankedConversations = Ranked<ConversationMatch>;
 impl RankedMessages {
     /// Ranks the messages for a question of one concept. Fails if an index changed while it was read.
     pub fn find(engine: &Engine, question: &Question, call: &Call) -> Result<RankedMessages> {
-        let faults = map_faults::count();
+        let faults = FaultWatch::begin();
         let ranking = engine.rank(question, call)?;
-        if map_faults::count() > faults {
+        if faults.has_noticed() {
             return Err(Error::Torn { folder: engine.config().index_folder() });
         }
         Ranked::of(ranking, engine, question, call)

@@ -2,8 +2,8 @@
 //!
 //! Reading a memory map beyond the present end of its file ends a process with SIGBUS. After a
 //! call of [`survive`], such a read of a map that was registered with [`register`] returns zeros and is
-//! counted. Code that reads maps compares [`count`] before and after, and discards what it read if a
-//! fault happened in between. A fault at any other address is handled as if this module did not exist.
+//! counted. Code that reads maps asks a [`FaultWatch`], or runs within [`sound`], and discards what it read if a
+//! fault happened meanwhile. A fault at any other address is handled as if this module did not exist.
 
 #![allow(unsafe_code)]
 
@@ -86,9 +86,34 @@ fn message(panic: &(dyn Any + Send)) -> &str {
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("it panicked")
 }
 
-/// Returns the number of reads of missing pages in mapped files since the process began.
-pub fn count() -> u64 {
-    COUNT.load(Ordering::Acquire)
+/// Notices reads of missing pages in mapped files. The default watches since the process began.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FaultWatch {
+    /// The number of faults before.
+    before: u64,
+}
+
+impl FaultWatch {
+    /// Returns a watch that notices the faults from now on, in every thread.
+    pub fn begin() -> FaultWatch {
+        FaultWatch { before: COUNT.load(Ordering::Acquire) }
+    }
+
+    /// Returns whether there was a fault, so that what was read meanwhile may be wrong.
+    pub fn has_noticed(self) -> bool {
+        COUNT.load(Ordering::Acquire) != self.before
+    }
+}
+
+/// Runs work that reads mapped files. Fails with a reason if the work panics, or if a mapped file was cut
+/// meanwhile.
+pub fn sound<T>(work: impl FnOnce() -> T) -> Result<T, String> {
+    let watch = FaultWatch::begin();
+    let done = caught(work)?;
+    if watch.has_noticed() {
+        return Err("its files were cut while they were read".to_owned());
+    }
+    Ok(done)
 }
 
 /// A list entry with a registered range of memory. The entry is free while `end` is 0.
@@ -312,13 +337,13 @@ mod tests {
         let registration = is_ours.then(|| register(&map));
         // SAFETY: the place is within the map.
         let byte = |at: usize| unsafe { ptr::read_volatile(&raw const map[at]) };
-        let before = count();
+        let watch = FaultWatch::begin();
         assert_eq!(byte(900_000), b'x');
-        assert_eq!(count(), before);
+        assert!(!watch.has_noticed());
         file.set_len(500_000).unwrap();
         let read = byte(900_000);
         assert_eq!(byte(100), b'x');
-        assert!(count() > before);
+        assert!(watch.has_noticed());
         drop(registration);
         assert!(!is_registered(map.as_ptr() as usize));
         read

@@ -132,6 +132,14 @@ impl Error {
         matches!(self, Error::NoDatabase { .. } | Error::Db(db::Error::NotFound { .. }))
     }
 
+    /// Returns whether reading an index failed. The next attempt may read a repaired index, or no index.
+    pub fn is_of_index(&self) -> bool {
+        match self {
+            Error::Index(_) => !self.is_stopped(),
+            error => matches!(error, Error::Torn { .. }),
+        }
+    }
+
     /// Returns the message. It also says whether the path of the database is a folder.
     pub fn reason(&self) -> String {
         let note = match self {

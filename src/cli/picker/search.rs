@@ -435,15 +435,14 @@ fn read<T>(
     call: &Call,
     work: impl Fn(&dyn Messages, Option<usize>) -> T,
 ) -> Option<T> {
-    let faults = map_faults::count();
-    let read = map_faults::caught(|| {
+    let read = map_faults::sound(|| {
         let (kind, id) = &target.key;
         let source = engine.sources().into_iter().find(|source| source.kind == *kind)?;
         let messages = source.reader(call).read(id, false, call).ok().flatten()?;
         let chosen = target.message.as_ref().and_then(|message| messages.turn_of(&message.hit(id)));
         Some(work(&*messages, chosen))
     });
-    read.ok().flatten().filter(|_| map_faults::count() == faults && !call.stop.requested())
+    read.ok().flatten().filter(|_| !call.stop.requested())
 }
 
 impl PreviewMessage {

@@ -25,7 +25,8 @@ use super::{
 };
 use verbatim_base::{
     call::{Call, Stop},
-    map_faults, private,
+    map_faults::FaultWatch,
+    private,
 };
 
 const ATTEMPTS: u32 = 8;
@@ -52,7 +53,7 @@ pub struct Database {
     files: DatabaseFiles,
     access: FileAccess,
     call: Call,
-    faults: u64,
+    faults: FaultWatch,
 }
 
 #[derive(Debug)]
@@ -151,7 +152,7 @@ impl Database {
     /// Returns true without a comparison if SQLite itself isolates readers from writers.
     pub fn steady(&self) -> bool {
         // SQLite maps the index of a log into memory, so a map fault may mean wrong rows.
-        if map_faults::count() != self.faults {
+        if self.faults.has_noticed() {
             return false;
         }
         let now = match self.access {
@@ -183,7 +184,7 @@ impl Database {
 }
 
 fn attempt(path: &Path, call: &Call, number: u32, known: Option<&Layout>) -> Result<Database> {
-    let faults = map_faults::count();
+    let faults = FaultWatch::begin();
     let mut files = DatabaseFiles::find(path)?;
     let mut access = files.access();
     if number >= COPY_FROM && !matches!(access, FileAccess::Wal) {

@@ -9,7 +9,7 @@ use crate::{
     error::{Error, Result},
     source::Sources,
 };
-use verbatim_base::{lock::lock, map_faults};
+use verbatim_base::{call::Call, lock::lock};
 use verbatim_chats::db::threads::{Error as ThreadsError, Threads};
 use verbatim_index as index;
 
@@ -45,26 +45,14 @@ impl Memory {
         Ok(done.expect("a database is made where there is none"))
     }
 
-    /// Runs work that reads indexes. If an index file was damaged or truncated during the work, reopens
-    /// the indexes and runs the work a second time.
-    pub(super) fn on_indexes<T>(&self, work: impl Fn() -> Result<T>) -> Result<T> {
-        let attempt = || {
-            let before = map_faults::count();
-            match map_faults::caught(&work) {
-                Ok(Err(Error::Index(error))) if !matches!(error, index::Error::Stopped) => {
-                    Err(error.to_string())
-                }
-                Ok(done) if map_faults::count() == before => Ok(done),
-                Ok(_) => Err("its files were cut while they were read".to_owned()),
-                Err(panic) => Err(panic),
-            }
-        };
-        let again = |_| {
-            self.sources.close();
-            attempt()
-        };
-        attempt().or_else(again).unwrap_or_else(|reason| {
-            self.sources.close();
+    /// Runs work that reads indexes, as [`Sources::attempt`] does. A panic is an error.
+    pub(super) fn on_indexes<T>(
+        &self,
+        call: &Call,
+        work: impl Fn(&Call) -> Result<T>,
+    ) -> Result<T> {
+        let is_torn = |done: &Result<T>| done.as_ref().is_err_and(Error::is_of_index);
+        self.sources.attempt(call, is_torn, work).unwrap_or_else(|reason| {
             let path = self.sources.config().index_folder();
             Err(index::Error::Damaged { path, reason }.into())
         })

@@ -150,7 +150,7 @@ impl Memory {
 
     /// Returns the threads that are relevant to a text, the best first, with a passage of each.
     pub fn search_threads(&self, text: &str, limit: usize, call: &Call) -> Result<Vec<Recalled>> {
-        self.on_indexes(|| self.relevant_threads(text, limit, call))
+        self.on_indexes(call, |call| self.relevant_threads(text, limit, call))
     }
 
     fn relevant_threads(&self, text: &str, limit: usize, call: &Call) -> Result<Vec<Recalled>> {

@@ -63,7 +63,7 @@ impl Memory {
 
     /// Returns a recorded turn with the passages that are recalled for its text.
     fn recorded(&self, thread: Thread, text: &str, call: &Call) -> Recorded {
-        let recalled = self.on_indexes(|| self.recall(text, &thread.id, PASSAGES, call));
+        let recalled = self.on_indexes(call, |call| self.recall(text, &thread.id, PASSAGES, call));
         let (memory, trouble) = match recalled {
             Ok(found) => (found, None),
             Err(error) if error.is_not_found() => (Vec::new(), None),

@@ -72,10 +72,9 @@ impl Source {
     ) -> Option<AggregatedTexts<T>> {
         let reader = self.whole_reader(call);
         let snapshot = Arc::clone(reader.snapshot()?);
-        let faults = map_faults::count();
-        let done = map_faults::caught(|| snapshot.aggregate_texts(request, &call.stop, make, add));
-        let is_sound = map_faults::count() == faults && snapshot.is_intact();
-        Some((snapshot, done.ok()?.ok().filter(|_| is_sound)?))
+        let done = map_faults::sound(|| snapshot.aggregate_texts(request, &call.stop, make, add));
+        let texts = done.ok()?.ok()?;
+        if snapshot.is_intact() { Some((snapshot, texts)) } else { None }
     }
 
     /// Does the same as [`Source::search`], but passes copies of the hits to `show`.

@@ -14,9 +14,12 @@ use crate::{
     decisions::{exclusions::CurrentExclusions, superseded::SupersededIds},
     error::{Error, Result},
 };
-use verbatim_base::call::Call;
+use verbatim_base::{call::Call, map_faults};
 use verbatim_chats::db;
 use verbatim_embed::Model;
+
+/// The most attempts of work that reads indexes, if their files change meanwhile.
+const ATTEMPTS: u32 = 3;
 
 #[derive(Debug)]
 pub struct Sources {
@@ -213,6 +216,28 @@ impl Sources {
     /// Closes all open indexes. The next question opens them again.
     pub(crate) fn close(&self) {
         self.states.iter().for_each(|state| state.close());
+    }
+
+    /// Runs work that reads indexes. If it panics, if a mapped file was cut meanwhile, or if `is_torn` says so of
+    /// what it returns, it runs again on the current files; at last it reads no index. Fails with the message
+    /// of the last attempt's panic.
+    pub fn attempt<T>(
+        &self,
+        call: &Call,
+        is_torn: impl Fn(&T) -> bool,
+        work: impl Fn(&Call) -> T,
+    ) -> Result<T, String> {
+        for _ in 1..ATTEMPTS {
+            match map_faults::sound(|| work(call)) {
+                Ok(done) if !is_torn(&done) => return Ok(done),
+                _ => self.close(),
+            }
+        }
+        let done = map_faults::caught(|| work(&call.without_indexes()));
+        if done.is_err() {
+            self.close();
+        }
+        done
     }
 
     fn at(&self, kind: SourceKind, address: StoreAddress) -> Source {

@@ -11,7 +11,7 @@ use crate::{
 };
 use verbatim_base::{
     call::{Call, Stop},
-    map_faults,
+    map_faults::FaultWatch,
 };
 use verbatim_chats::db;
 use verbatim_index::{
@@ -74,9 +74,9 @@ impl Source {
             return Ok(false);
         }
         within(&writing, |folder| {
-            let before = map_faults::count();
+            let faults = FaultWatch::begin();
             let size = merge_into(folder, &snapshot, resources, stop, progress)?;
-            if map_faults::count() != before || !snapshot.is_intact() {
+            if faults.has_noticed() || !snapshot.is_intact() {
                 return Err(Error::Torn { folder: index_dir.folder().to_owned() });
             }
             let mut builder = SnapshotBuilder::new(snapshot.state(), snapshot.reading());

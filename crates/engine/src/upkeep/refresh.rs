@@ -21,7 +21,7 @@ use crate::{
 };
 use verbatim_base::{
     call::{Call, Stop},
-    map_faults,
+    map_faults::FaultWatch,
 };
 use verbatim_chats::db::{self, Layout, Row, State};
 #[cfg(feature = "cluster")]
@@ -116,8 +116,7 @@ struct Work<'a> {
     writing: &'a Writing,
     resources: Resources,
     call: &'a Call,
-    /// The number of faults of mapped files before this refresh began.
-    faults: u64,
+    faults: FaultWatch,
 }
 
 impl Source {
@@ -172,7 +171,7 @@ fn follow(
     for _ in 0..ATTEMPTS {
         let state = db::settled(path)?;
         let resources = options.resources;
-        let faults = map_faults::count();
+        let faults = FaultWatch::begin();
         let work = Work { path, state, writing: &writing, resources, call, faults };
         let earlier = (!options.full)
             .then(|| index_dir.current().and_then(|current| index_dir.open(&current).ok()))
@@ -264,7 +263,7 @@ impl Work<'_> {
     /// Returns whether the database is still in the state in which the refresh found it, and no mapped
     /// index file had a fault.
     fn is_same(&self) -> Result<bool> {
-        Ok(map_faults::count() == self.faults && db::state(self.path)? == self.state)
+        Ok(!self.faults.has_noticed() && db::state(self.path)? == self.state)
     }
 
     /// Does the same as [`Work::is_same`], but also returns false if the files of `snapshot` have changed

@@ -12,6 +12,7 @@ const MOST_NAMED: usize = 5;
 const LONGEST_WORD: usize = 1000;
 
 /// The arguments of one call. Null and the empty string count as absent.
+#[derive(Clone, Copy)]
 pub(super) struct Arguments<'a> {
     pub(super) tool: &'static str,
     pub(super) values: &'a Map<String, Value>,

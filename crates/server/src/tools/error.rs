@@ -22,14 +22,8 @@ impl Error {
         Error::Refused(text.into())
     }
 
-    /// Returns whether reading an index failed. The next attempt may read a repaired index, or no index.
     pub(super) fn is_of_index(&self) -> bool {
-        use engine::Error as E;
-        match self {
-            Error::Engine(error @ E::Index(_)) => !error.is_stopped(),
-            Error::Engine(E::Torn { .. }) => true,
-            _ => false,
-        }
+        matches!(self, Error::Engine(error) if error.is_of_index())
     }
 
     /// Returns the text for the log; `None` if the caller can correct the error.

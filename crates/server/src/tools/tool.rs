@@ -35,16 +35,12 @@ pub struct Tool {
     pub(super) refuse: fn(&ToolCall<'_>, &Error) -> Answer,
 }
 
-/// The maximum number of attempts of a read-only tool if index files change during a read.
-const ATTEMPTS: u32 = 3;
-
 /// The maximum time that a request waits for locks of other programs. It is shorter than the time that
 /// clients wait for an answer.
 pub(crate) const REQUEST_LOCK_WAIT: Duration = Duration::from_millis(1500);
 
 impl Tool {
-    /// Runs the tool. If an index was damaged or truncated during a call that only reads, the tool
-    /// runs again on the current files. The last attempt uses no index. If the last attempt panics,
+    /// Runs the tool; if it only reads, as [`Sources::attempt`](engine::Sources::attempt) does. If it panics,
     /// the answer is an error with the panic's message for the log.
     pub fn call(
         &self,
@@ -56,28 +52,15 @@ impl Tool {
         let arguments = Arguments { tool: self.name, values: arguments };
         let call = &self.limited(call);
         let tool_call = ToolCall { engine, options, arguments, call };
-        // A tool that writes runs only once.
-        let attempts = if self.effect == Effect::Reads { ATTEMPTS } else { 1 };
-        for _ in 1..attempts {
-            let before = map_faults::count();
-            let done = map_faults::caught(|| (self.run)(&tool_call));
-            let is_sound = match &done {
-                Ok(done) => !matches!(done, Err(error) if error.is_of_index()),
-                Err(_) => false,
-            };
-            if is_sound && map_faults::count() == before {
-                return self.answer(&tool_call, done);
-            }
-            // The indexes are closed, so that the next attempt opens the current files.
-            engine.close();
-        }
-        let without = call.without_indexes();
-        let call = if attempts > 1 { &without } else { call };
-        let tool_call = ToolCall { call, ..tool_call };
-        let done = map_faults::caught(|| (self.run)(&tool_call));
-        if done.is_err() {
-            engine.close();
-        }
+        let done = if self.effect == Effect::Reads {
+            let is_torn = |done: &Result<Answer>| done.as_ref().is_err_and(Error::is_of_index);
+            engine
+                .all_sources()
+                .attempt(call, is_torn, |call| (self.run)(&ToolCall { call, ..tool_call }))
+        } else {
+            // A tool that writes runs only once.
+            map_faults::caught(|| (self.run)(&tool_call)).inspect_err(|_| engine.close())
+        };
         self.answer(&tool_call, done)
     }
 
@@ -170,6 +153,7 @@ impl From<String> for Answer {
     }
 }
 
+#[derive(Clone, Copy)]
 pub(super) struct ToolCall<'a> {
     pub(super) engine: &'a Engine,
     pub(super) options: &'a Options,
@@ -269,7 +253,7 @@ mod tests {
     fn a_panic_is_reported_and_only_reading_is_tried_again() {
         static RUNS: AtomicU32 = AtomicU32::new(0);
         let engine = Engine::new(Config::default());
-        for (runs, effect) in [(ATTEMPTS, Effect::Reads), (ATTEMPTS + 1, Effect::Adds)] {
+        for (runs, effect) in [(3, Effect::Reads), (4, Effect::Adds)] {
             let tool = tool(effect, |_| {
                 RUNS.fetch_add(1, Ordering::Relaxed);
                 panic!("a bug")

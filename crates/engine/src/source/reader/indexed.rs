@@ -24,7 +24,7 @@ use crate::{
 };
 use verbatim_base::{
     call::Call,
-    map_faults,
+    map_faults::{self, FaultWatch},
     model::{Hit, Instant, Origin, Request},
 };
 use verbatim_chats::db::{self, tally::MessageFacts};
@@ -362,7 +362,7 @@ const BATCH_BYTES: usize = 1 << 20;
 struct VerifiedSink<'a> {
     snapshot: &'a Snapshot,
     call: &'a Call,
-    faults: u64,
+    faults: FaultWatch,
     sink: &'a mut dyn Sink,
     /// Number of hits that are not confirmed yet, and the bytes of their texts.
     held: usize,
@@ -379,7 +379,7 @@ impl<'a> VerifiedSink<'a> {
         VerifiedSink {
             snapshot,
             call,
-            faults: map_faults::count(),
+            faults: FaultWatch::begin(),
             sink,
             held: 0,
             bytes: 0,
@@ -415,7 +415,7 @@ impl<'a> VerifiedSink<'a> {
         if self.is_over || self.is_torn || self.is_stopped {
             return;
         }
-        if map_faults::count() != self.faults || !self.snapshot.is_intact() {
+        if self.faults.has_noticed() || !self.snapshot.is_intact() {
             self.is_torn = true;
             return;
         }

@@ -40,9 +40,6 @@ use verbatim_text::{
     amount::{counted, grouped},
 };
 
-/// The number of attempts to make a page if index files change during the work.
-const ATTEMPTS: u32 = 3;
-
 /// The time limit of making a page.
 const MOST_TIME: Duration = Duration::from_secs(30);
 
@@ -371,29 +368,14 @@ pub(crate) async fn run<T: Send + 'static>(
     let call = Call::default().within(MOST_TIME).waiting_for_locks(REQUEST_LOCK_WAIT);
     let _guard = StopOnDrop(call.stop.clone());
     let site = Arc::clone(site);
-    let done = tokio::task::spawn_blocking(move || attempt(&site, &work, &call)).await;
+    let attempts = move || {
+        let is_torn = |done: &Result<T, Problem>| matches!(done, Err(Problem::Engine(error)) if error.is_of_index());
+        let sources = site.engine.all_sources();
+        let done = sources.attempt(&call, is_torn, |call| work(&Site::of(&site), call));
+        done.unwrap_or_else(|panic| Err(Problem::Panicked(panic)))
+    };
+    let done = tokio::task::spawn_blocking(attempts).await;
     done.unwrap_or_else(|error| Err(Problem::Panicked(error.to_string())))
-}
-
-fn attempt<T>(
-    site: &Arc<SiteState>,
-    work: &impl Fn(&Site, &Call) -> Result<T, Problem>,
-    call: &Call,
-) -> Result<T, Problem> {
-    for _ in 1..ATTEMPTS {
-        let before = map_faults::count();
-        let done = map_faults::caught(|| work(&Site::of(site), call));
-        let is_torn = matches!(done, Ok(Err(Problem::Engine(engine::Error::Torn { .. }))));
-        match done {
-            Ok(done) if !is_torn && map_faults::count() == before => return done,
-            // The indexes are closed, so that the next attempt opens the current files.
-            _ => site.engine.close(),
-        }
-    }
-    map_faults::caught(|| work(&Site::of(site), call)).unwrap_or_else(|panic| {
-        site.engine.close();
-        Err(Problem::Panicked(panic))
-    })
 }
 
 /// Returns whether a text is the id of a conversation.
