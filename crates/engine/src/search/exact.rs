@@ -59,9 +59,9 @@ type Timed<T> = (Option<Instant>, T);
 
 /// Sends the values made from hits to the thread that merges the sources. Sends all hits that are confirmed at
 /// once, because waking a thread for each hit takes longer than finding the hit.
-struct Batches<T>(SyncSender<Vec<T>>);
+struct BatchSender<T>(SyncSender<Vec<T>>);
 
-impl<T> Show<T> for Batches<T> {
+impl<T> Show<T> for BatchSender<T> {
     fn show(&mut self, values: &mut Vec<T>, call: &Call) -> ControlFlow<()> {
         let batch = mem::take(values);
         if batch.is_empty() || !call.stop.requested() && self.0.send(batch).is_ok() {
@@ -139,7 +139,7 @@ impl Sources {
                         kept(kind, hit).map(|one| (time, one))
                     };
                     let reads = |id: &str| reads(kind, id);
-                    let mut sink = Rendered::new(render, Batches(sender));
+                    let mut sink = Rendered::new(render, BatchSender(sender));
                     sink.reads = &reads;
                     sink.only = only;
                     source.search(request, call, &mut sink)
