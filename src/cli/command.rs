@@ -28,7 +28,8 @@ pub(super) trait CommandArgs {
     fn run(&self, call: Invocation<'_>) -> Result<u8>;
 }
 
-/// What the program needs to know of a command before it runs. Every command states all of it.
+/// What the program needs to know of a command before it runs. A command states all of it, or what differs from
+/// one of the constants.
 pub(super) struct Facts {
     pub(super) reads: Reads,
     /// Whether the command may write to the databases of the home folder.
@@ -43,6 +44,23 @@ pub(super) struct Facts {
     /// commands take seconds.
     pub(super) waits_for: Option<&'static str>,
     pub(super) form: OutputForm,
+}
+
+impl Facts {
+    /// The facts of a command that uses no chats.
+    pub(super) const WITHOUT_CHATS: Facts = Facts {
+        reads: Reads::Nothing,
+        writes: false,
+        takes_db: false,
+        makes_vectors: false,
+        may_be_torn: false,
+        waits_for: None,
+        form: OutputForm::AsItIs,
+    };
+
+    /// The facts of a command that imports or indexes chats.
+    pub(super) const INDEXES: Facts =
+        Facts { writes: true, takes_db: true, makes_vectors: true, ..Facts::WITHOUT_CHATS };
 }
 
 /// What a command reads before it does anything else.

@@ -3,7 +3,6 @@
 use std::{
     collections::HashSet,
     ffi::{OsStr, OsString},
-    io::Write,
     sync::OnceLock,
     time::Duration,
 };
@@ -11,7 +10,7 @@ use std::{
 use clap_complete::{CompleteEnv, CompletionCandidate, env::Shells};
 
 use crate::cli::{
-    command::{CommandArgs, Facts, Invocation, OutputForm, Reads},
+    command::{CommandArgs, Facts, Invocation},
     error::{Error, Result},
     settings::{
         engine_config,
@@ -54,29 +53,17 @@ pub(crate) struct Args {
 
 impl CommandArgs for Args {
     fn facts(&self) -> Facts {
-        Facts {
-            reads: Reads::Nothing,
-            writes: false,
-            takes_db: false,
-            makes_vectors: false,
-            may_be_torn: false,
-            waits_for: None,
-            form: OutputForm::AsItIs,
-        }
+        Facts::WITHOUT_CHATS
     }
 
     fn run(&self, call: Invocation<'_>) -> Result<u8> {
-        print(self, call.terminal.out)
+        let shells = Shells::builtins();
+        let shell = shells.completer(&self.shell).expect("clap has every shell of the argument");
+        let mut script = Vec::new();
+        shell.write_registration(COMPLETED_SHELL, PROGRAM, PROGRAM, PROGRAM, &mut script)?;
+        call.terminal.out.write_all(&script)?;
+        Ok(FOUND)
     }
-}
-
-fn print(args: &Args, out: &mut dyn Write) -> Result<u8> {
-    let shells = Shells::builtins();
-    let shell = shells.completer(&args.shell).expect("clap has every shell of the argument");
-    let mut script = Vec::new();
-    shell.write_registration(COMPLETED_SHELL, PROGRAM, PROGRAM, PROGRAM, &mut script)?;
-    out.write_all(&script)?;
-    Ok(FOUND)
 }
 
 /// Answers a shell that requests completions. Returns whether a shell requested them.

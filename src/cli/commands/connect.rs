@@ -15,7 +15,7 @@ use crate::cli::{
         AiClient, BY_ADDRESS, ConfigFile, EntryPlace, Fault, OFF, PROFILE, SERVER, Server, TABLE,
         TOKEN_VARIABLE, known_clients, probe,
     },
-    command::{CommandArgs, Facts, Invocation, OutputForm, Reads, Terminal},
+    command::{CommandArgs, Facts, Invocation, OutputForm, Terminal},
     settings::{
         engine_config::{agents_folders, default_home},
         environment::Environment,
@@ -80,14 +80,10 @@ impl CommandArgs for ConnectArgs {
     fn facts(&self) -> Facts {
         let is_list = self.client.is_none();
         Facts {
-            reads: Reads::Nothing,
-            writes: false,
             // The client's configuration gets the paths that the server uses.
             takes_db: self.client.is_some() && self.http.is_none(),
-            makes_vectors: false,
-            may_be_torn: false,
-            waits_for: None,
             form: if is_list { OutputForm::Sentences(0) } else { OutputForm::AsItIs },
+            ..Facts::WITHOUT_CHATS
         }
     }
 
@@ -146,15 +142,7 @@ fn connect(args: &ConnectArgs, config: &Config, terminal: Terminal<'_>) -> Resul
 
 impl CommandArgs for DisconnectArgs {
     fn facts(&self) -> Facts {
-        Facts {
-            reads: Reads::Nothing,
-            writes: false,
-            takes_db: false,
-            makes_vectors: false,
-            may_be_torn: false,
-            waits_for: None,
-            form: OutputForm::AsItIs,
-        }
+        Facts::WITHOUT_CHATS
     }
 
     fn run(&self, call: Invocation<'_>) -> crate::cli::Result<u8> {

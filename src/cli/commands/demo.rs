@@ -10,7 +10,7 @@ use super::{
     indexing, search,
 };
 use crate::cli::{
-    command::{CommandArgs, Facts, Invocation, OutputForm, Reads, Terminal},
+    command::{CommandArgs, Facts, Invocation, Terminal},
     error::Result,
     settings::{engine_config, environment::Environment},
     terminal::{output::FOUND, wrap::wrapped},
@@ -39,44 +39,32 @@ const QUERIES: [&str; 5] = ["borrow", "posting list", "京都", "падеж", "�
 
 impl CommandArgs for Args {
     fn facts(&self) -> Facts {
-        Facts {
-            reads: Reads::Nothing,
-            writes: true,
-            takes_db: false,
-            makes_vectors: true,
-            may_be_torn: false,
-            waits_for: None,
-            form: OutputForm::AsItIs,
-        }
+        Facts { takes_db: false, ..Facts::INDEXES }
     }
 
     fn run(&self, call: Invocation<'_>) -> Result<u8> {
-        run(&call.engine.config().home, call.terminal)
+        let Invocation { engine, terminal: Terminal { environment, out }, .. } = call;
+        let home = engine.config().home.join("demo");
+        let config = Config { home: home.clone(), ..Config::default() };
+        let database = config.db_folder().join("verbatim.db");
+        let exports = write_exports(&home.join("exports"))
+            .map_err(|(path, source)| ImportError::Sample { path, source })?;
+        let engine = Engine::new(config);
+        let options = ImportOptions {
+            branches: Branches::Shown,
+            resources: indexing::resources(environment),
+            on_wait: None,
+        };
+        let imported =
+            engine.import(&exports, options, &Stop::never(), &|_| {}).map_err(ImportError::from)?;
+        write_introduction(&exports, &imported.report, &database, Terminal { environment, out })?;
+        for query in QUERIES {
+            writeln!(out, "\nverbatim search {query:?}")?;
+            search::show_few(query, &engine, Terminal { environment, out })?;
+        }
+        explain(environment, &database, out)?;
+        Ok(FOUND)
     }
-}
-
-fn run(home: &Path, terminal: Terminal<'_>) -> Result<u8> {
-    let Terminal { environment, out } = terminal;
-    let home = home.join("demo");
-    let config = Config { home: home.clone(), ..Config::default() };
-    let database = config.db_folder().join("verbatim.db");
-    let exports = write_exports(&home.join("exports"))
-        .map_err(|(path, source)| ImportError::Sample { path, source })?;
-    let engine = Engine::new(config);
-    let options = ImportOptions {
-        branches: Branches::Shown,
-        resources: indexing::resources(environment),
-        on_wait: None,
-    };
-    let imported =
-        engine.import(&exports, options, &Stop::never(), &|_| {}).map_err(ImportError::from)?;
-    write_introduction(&exports, &imported.report, &database, Terminal { environment, out })?;
-    for query in QUERIES {
-        writeln!(out, "\nverbatim search {query:?}")?;
-        search::show_few(query, &engine, Terminal { environment, out })?;
-    }
-    explain(environment, &database, out)?;
-    Ok(FOUND)
 }
 
 /// Writes the sample exports to a folder; the error names the file.

@@ -18,7 +18,7 @@ use unicode_width::UnicodeWidthStr;
 use self::{error::Error, exports::FoundChoice};
 use super::indexing::{self, IndexLines};
 use crate::cli::{
-    command::{CommandArgs, Facts, Invocation, OutputForm, Reads, Terminal},
+    command::{CommandArgs, Facts, Invocation, Terminal},
     settings::{
         engine_config::{self, PlaceArgs},
         environment::Environment,
@@ -88,16 +88,7 @@ type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl CommandArgs for ImportArgs {
     fn facts(&self) -> Facts {
-        // The flag `--yes` of an import does not agree to moving the home of an older version.
-        Facts {
-            reads: Reads::Nothing,
-            writes: true,
-            takes_db: true,
-            makes_vectors: true,
-            may_be_torn: false,
-            waits_for: None,
-            form: OutputForm::AsItIs,
-        }
+        Facts::INDEXES
     }
 
     fn run(&self, call: Invocation<'_>) -> crate::cli::Result<u8> {

@@ -25,10 +25,7 @@ use super::{
 use crate::cli::{
     command::{CommandArgs, Facts, Invocation, OutputForm, Reads, Terminal},
     error::{Error, Result},
-    settings::{
-        engine_config::{PlaceArgs, passed_over_note},
-        values,
-    },
+    settings::{engine_config::passed_over_note, values},
     terminal::{
         hit_groups::HitGroups,
         hit_lines::{HitLine, Page},
@@ -197,57 +194,53 @@ impl CommandArgs for Args {
     }
 
     fn run(&self, call: Invocation<'_>) -> Result<u8> {
-        run(self, call.places, call.engine, call.terminal)
+        let Invocation { engine, places, terminal: Terminal { environment, out }, .. } = call;
+        let stop = Stop::never();
+        let asked = self.asked()?;
+        let clock = environment.clock();
+        let (scope, notes) = filters::scope(&asked.filters, engine, clock, &stop)?;
+        notes::print(&notes);
+        let passed_over = passed_over_note(engine.config());
+        if let Some(note) = passed_over.as_ref().filter(|_| environment.progress) {
+            complain(note);
+        }
+        let layout = self.color.applied(LineLayout::of(environment));
+        let page = Page { engine, layout, clock, context: self.context() };
+        if let Some(mode) = asked.mode {
+            let has_limit = self.limit.is_some_and(|limit| (1..=MOST_RANKED).contains(&limit));
+            let form = ranked::Form { json: self.json, quiet: self.quiet, has_limit };
+            return ranked::run(
+                &asked.question(mode, scope),
+                form,
+                page,
+                Terminal { environment, out },
+            );
+        }
+        let search = Exact::of(&asked, page, scope, &stop)?;
+        let count = if self.quiet {
+            usize::from(search.search.finds()?)
+        } else if self.count {
+            search.count(self.json, environment.terminal, out)?
+        } else if self.conversations || self.null {
+            let form = ListForm { json: self.json, null: self.null };
+            search.conversations(form, out)?
+        } else if self.json {
+            search.json(out)?
+        } else {
+            search.grouped(environment.terminal, out)?
+        };
+        if count > 0 {
+            return Ok(FOUND);
+        }
+        if self.quiet {
+            return Ok(NOTHING);
+        }
+        complain(&places.in_commands(&search.nothing()?));
+        if let Some(note) = passed_over.filter(|_| !environment.progress) {
+            complain(&note);
+        }
+        Ok(NOTHING)
     }
-}
-
-fn run(args: &Args, places: &PlaceArgs, engine: &Engine, terminal: Terminal<'_>) -> Result<u8> {
-    let Terminal { environment, out } = terminal;
-    let stop = Stop::never();
-    let asked = args.asked()?;
-    let clock = environment.clock();
-    let (scope, notes) = filters::scope(&asked.filters, engine, clock, &stop)?;
-    notes::print(&notes);
-    let passed_over = passed_over_note(engine.config());
-    if let Some(note) = passed_over.as_ref().filter(|_| environment.progress) {
-        complain(note);
-    }
-    let layout = args.color.applied(LineLayout::of(environment));
-    let page = Page { engine, layout, clock, context: args.context() };
-    if let Some(mode) = asked.mode {
-        let has_limit = args.limit.is_some_and(|limit| (1..=MOST_RANKED).contains(&limit));
-        let form = ranked::Form { json: args.json, quiet: args.quiet, has_limit };
-        return ranked::run(
-            &asked.question(mode, scope),
-            form,
-            page,
-            Terminal { environment, out },
-        );
-    }
-    let search = Exact::of(&asked, page, scope, &stop)?;
-    let count = if args.quiet {
-        usize::from(search.search.finds()?)
-    } else if args.count {
-        search.count(args.json, environment.terminal, out)?
-    } else if args.conversations || args.null {
-        let form = ListForm { json: args.json, null: args.null };
-        search.conversations(form, out)?
-    } else if args.json {
-        search.json(out)?
-    } else {
-        search.grouped(environment.terminal, out)?
-    };
-    if count > 0 {
-        return Ok(FOUND);
-    }
-    if args.quiet {
-        return Ok(NOTHING);
-    }
-    complain(&places.in_commands(&search.nothing()?));
-    if let Some(note) = passed_over.filter(|_| !environment.progress) {
-        complain(&note);
-    }
-    Ok(NOTHING)
 }
 
 /// Prints a few messages with a text.

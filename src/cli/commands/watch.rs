@@ -9,7 +9,7 @@ use std::{
 use chrono::Local;
 
 use crate::cli::{
-    command::{CommandArgs, Facts, Invocation, OutputForm, Reads, Terminal},
+    command::{CommandArgs, Facts, Invocation, Terminal},
     error::{Error, Result},
     terminal::{
         echo,
@@ -40,53 +40,43 @@ enum Wake {
 
 impl CommandArgs for Args {
     fn facts(&self) -> Facts {
-        Facts {
-            reads: Reads::Nothing,
-            writes: true,
-            takes_db: true,
-            makes_vectors: true,
-            may_be_torn: false,
-            waits_for: None,
-            form: OutputForm::AsItIs,
-        }
+        Facts::INDEXES
     }
 
     fn run(&self, call: Invocation<'_>) -> Result<u8> {
-        run(call.engine, call.terminal)
-    }
-}
-
-fn run(engine: &Arc<Engine>, terminal: Terminal<'_>) -> Result<u8> {
-    let Terminal { environment, out } = terminal;
-    if environment.progress {
-        complain(&format!("following {}; Ctrl-C ends it", followed(engine)));
-    }
-    if matches!(engine.config().db, Some(StoreAddress::Cluster(_))) {
-        complain("the cluster keeps its own index; only transcripts are followed");
-    }
-    let (sender, messages) = mpsc::channel();
-    let interrupt = sender.clone();
-    let runtime =
-        tokio::runtime::Builder::new_current_thread().enable_io().build().map_err(Error::Watch)?;
-    thread::spawn(move || {
-        drop(runtime.block_on(interrupted()));
-        drop(interrupt.send(Wake::Interrupted));
-    });
-    let send = move |event| drop(sender.send(Wake::Event(event)));
-    let watch = watch::start(Arc::clone(engine), send).map_err(Error::Watch)?;
-    let write = || -> std::io::Result<()> {
-        for message in messages {
-            let Wake::Event(event) = message else { break };
-            let event = harmless(&event_text(&event));
-            writeln!(out, "{} {event}", Local::now().format("%H:%M:%S"))?;
-            out.flush()?;
+        let Invocation { engine, terminal: Terminal { environment, out }, .. } = call;
+        if environment.progress {
+            complain(&format!("following {}; Ctrl-C ends it", followed(engine)));
         }
-        Ok(())
-    };
-    let written = write();
-    watch.end(SHUTDOWN_PATIENCE);
-    written?;
-    Ok(FOUND)
+        if matches!(engine.config().db, Some(StoreAddress::Cluster(_))) {
+            complain("the cluster keeps its own index; only transcripts are followed");
+        }
+        let (sender, messages) = mpsc::channel();
+        let interrupt = sender.clone();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_io()
+            .build()
+            .map_err(Error::Watch)?;
+        thread::spawn(move || {
+            drop(runtime.block_on(interrupted()));
+            drop(interrupt.send(Wake::Interrupted));
+        });
+        let send = move |event| drop(sender.send(Wake::Event(event)));
+        let watch = watch::start(Arc::clone(engine), send).map_err(Error::Watch)?;
+        let write = || -> std::io::Result<()> {
+            for message in messages {
+                let Wake::Event(event) = message else { break };
+                let event = harmless(&event_text(&event));
+                writeln!(out, "{} {event}", Local::now().format("%H:%M:%S"))?;
+                out.flush()?;
+            }
+            Ok(())
+        };
+        let written = write();
+        watch.end(SHUTDOWN_PATIENCE);
+        written?;
+        Ok(FOUND)
+    }
 }
 
 fn followed(engine: &Engine) -> String {
