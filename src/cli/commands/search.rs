@@ -15,7 +15,7 @@ use clap::{ValueEnum, error::ErrorKind};
 use clap_complete::ArgValueCompleter;
 
 use self::{
-    conversations::{ListForm, MatchingConversations},
+    conversations::{ListForm, MatchingHit},
     patterns::{Patterns, hint},
 };
 use super::{
@@ -28,7 +28,7 @@ use crate::cli::{
     settings::{engine_config::passed_over_note, values},
     terminal::{
         hit_groups::HitGroups,
-        hit_lines::{HitLine, Page},
+        hit_lines::{HitLine, HitMarks, Page},
         layout::{Color, LineLayout},
         notes,
         output::{FOUND, NOTHING, complain, counted, grouped},
@@ -36,13 +36,11 @@ use crate::cli::{
 };
 use verbatim_answer::{
     asked::{Asked, AskedError, MOST_RANKED},
-    exact::{ExactSearch, NothingFound},
+    exact::{ExactSearch, Grouping, NothingFound},
     json_lines::{Context, JsonLines, WrittenLines, json_line},
 };
 use verbatim_base::model::{Hit, Request, Stop};
-use verbatim_engine::{
-    Count, Engine, Make, Mode, Scope, SearchPlan, Searched, SourceKind, StoreAddress,
-};
+use verbatim_engine::{Count, Engine, Make, Mode, Scope, SearchPlan, Searched, StoreAddress};
 
 /// The maximum number of highlighted matches in a message.
 const MOST_SPANS: usize = 100;
@@ -130,9 +128,13 @@ impl Args {
             SearchMode::Vector => Some(Mode::Vector),
             SearchMode::Both => Some(Mode::Both),
         };
-        let (oldest_first, limit) = (self.oldest, self.limit);
-        let filters = self.filters.within(&self.within);
-        let asked = Asked { mode, filters, oldest_first, limit, ..self.patterns.asked() };
+        let asked = Asked {
+            mode,
+            filters: self.filters.within(&self.within),
+            oldest_first: self.oldest,
+            limit: self.limit,
+            ..self.patterns.asked()
+        };
         asked.check().map_err(refused)?;
         for (is_given, option) in
             [(self.count, "count"), (self.conversations, "conversations"), (self.null, "null")]
@@ -144,23 +146,11 @@ impl Args {
         Ok(asked)
     }
 
-    fn ranks(&self) -> bool {
-        self.mode != SearchMode::Exact
-    }
-
     fn context(&self) -> Context {
-        let or_both = |count: Option<usize>| count.unwrap_or(self.context);
-        Context { before: or_both(self.before_context), after: or_both(self.after_context) }
-    }
-
-    /// Returns whether the messages around each match are shown.
-    fn has_context(&self) -> bool {
-        !self.context().is_empty()
-    }
-
-    /// Returns whether the answer is for a person and may be long.
-    fn is_paged(&self) -> bool {
-        !(self.json || self.count || self.null || self.quiet)
+        Context {
+            before: self.before_context.unwrap_or(self.context),
+            after: self.after_context.unwrap_or(self.context),
+        }
     }
 }
 
@@ -176,20 +166,23 @@ enum SearchMode {
 
 impl CommandArgs for Args {
     fn facts(&self) -> Facts {
-        let reads = match (self.filters.takes_transcripts(), self.ranks()) {
-            (false, _) => Reads::Home,
-            (true, true) => Reads::EverySource,
-            (true, false) => Reads::EverySourceExactly,
+        let is_ranked = self.mode != SearchMode::Exact;
+        let reads = if !self.filters.takes_transcripts() {
+            Reads::Home
+        } else if is_ranked {
+            Reads::EverySource
+        } else {
+            Reads::EverySourceExactly
         };
-        let form = if self.is_paged() { OutputForm::Pages } else { OutputForm::AsItIs };
+        let is_short = self.json || self.count || self.null || self.quiet;
         Facts {
             reads,
             writes: false,
             takes_db: true,
             makes_vectors: true,
-            may_be_torn: self.ranks() || self.has_context(),
+            may_be_torn: is_ranked || !self.context().is_empty(),
             waits_for: Some("searching"),
-            form,
+            form: if is_short { OutputForm::AsItIs } else { OutputForm::Pages },
         }
     }
 
@@ -209,12 +202,8 @@ impl CommandArgs for Args {
         if let Some(mode) = asked.mode {
             let has_limit = self.limit.is_some_and(|limit| (1..=MOST_RANKED).contains(&limit));
             let form = ranked::Form { json: self.json, quiet: self.quiet, has_limit };
-            return ranked::run(
-                &asked.question(mode, scope),
-                form,
-                page,
-                Terminal { environment, out },
-            );
+            let question = asked.question(mode, scope);
+            return ranked::run(&question, form, page, Terminal { environment, out });
         }
         let search = Exact::of(&asked, page, scope, &stop)?;
         let count = if self.quiet {
@@ -247,8 +236,12 @@ impl CommandArgs for Args {
 pub(super) fn show_few(text: &str, engine: &Engine, terminal: Terminal<'_>) -> Result<()> {
     let Terminal { environment, out } = terminal;
     let asked = Asked { limit: Some(FEW), ..Asked::of(text) };
-    let (layout, context) = (LineLayout::of(environment), Context::default());
-    let page = Page { engine, layout, clock: environment.clock(), context };
+    let page = Page {
+        engine,
+        layout: LineLayout::of(environment),
+        clock: environment.clock(),
+        context: Context::default(),
+    };
     Exact::of(&asked, page, Scope::default(), &Stop::never())?
         .grouped(environment.terminal, out)?;
     Ok(())
@@ -296,38 +289,34 @@ impl<'a> Exact<'a> {
         let (count, notes) = self.search.count()?;
         notes::print(&notes);
         let Count { messages, conversations, titles } = count;
-        let (of_messages, of_conversations, of_titles) = (
-            counted(messages, "message"),
-            counted(conversations, "conversation"),
-            counted(titles, "conversation"),
-        );
-        match (is_json, is_terminal) {
-            (true, _) => json_line(out, &count)?,
-            // As grep does, so that scripts can compare it.
-            (false, false) => writeln!(out, "{messages}")?,
-            (false, true) => {
-                writeln!(out, "{of_messages} in {of_conversations}")?;
-                if titles > 0 {
-                    writeln!(out, "{of_titles} by title")?;
-                }
+        if is_json {
+            json_line(out, &count)?;
+        } else if is_terminal {
+            let conversations = counted(conversations, "conversation");
+            writeln!(out, "{} in {conversations}", counted(messages, "message"))?;
+            if titles > 0 {
+                writeln!(out, "{} by title", counted(titles, "conversation"))?;
             }
+        } else {
+            // As grep does, so that scripts can compare it.
+            writeln!(out, "{messages}")?;
         }
         Ok(messages + titles)
     }
 
     /// Writes the conversations that match, in the order of their first matches.
     fn conversations(&self, form: ListForm, out: &mut dyn Write) -> Result<usize> {
-        let mut found = MatchingConversations::default();
-        let render = |kind: SourceKind, hit: Hit<'_>| {
-            Some(MatchingConversations::render(&self.search, kind, &hit))
-        };
-        self.all(None, &render, &mut |one| {
-            found.add(one);
+        let mut grouping = Grouping::default();
+        let make: Make<'_, _> = &|kind, hit| Some(MatchingHit::of(&self.search, kind, &hit));
+        self.all(None, make, &mut |hit| {
+            hit.add_to(&mut grouping);
             ControlFlow::Continue(())
         })?;
-        let count = found.write(self.limit, form, self.page, out)?;
-        self.write_cut_note(count < found.len(), out)?;
-        Ok(count)
+        let all = &grouping.conversations;
+        let shown = &all[..self.limit.min(all.len())];
+        conversations::write(shown, form, self.page, out)?;
+        self.write_cut_note(shown.len() < all.len(), out)?;
+        Ok(shown.len())
     }
 
     fn json(&self, out: &mut dyn Write) -> Result<usize> {
@@ -340,73 +329,56 @@ impl<'a> Exact<'a> {
         Ok(count)
     }
 
-    /// Returns the limit for each source; `None` if titles can match, because each title is shown only once.
-    fn limit_of_source(&self) -> Option<usize> {
-        let Request { text, or, and, .. } = &self.search.request;
-        let has_text = !text.is_empty() || !or.is_empty() || !and.is_empty();
-        self.asked.most().filter(|_| !has_text)
-    }
-
     fn grouped(&self, is_terminal: bool, out: &mut dyn Write) -> Result<usize> {
-        let marks = (&self.search.marks, MOST_SPANS);
-        let mark = |text: &str| self.search.marks.spans(text, MOST_SPANS);
-        let mut groups = HitGroups::new(self.limit);
+        let Request { text, or, and, .. } = &self.search.request;
+        // If titles can match, no source may stop at the limit, because each title is shown only once.
+        let limit = if text.is_empty() && or.is_empty() && and.is_empty() {
+            self.asked.most()
+        } else {
+            None
+        };
+        // A cluster sends each message that it counts.
+        let most_counted = match self.page.engine.config().db {
+            Some(StoreAddress::Cluster(_)) => MOST_COUNTED_IN_CLUSTER,
+            _ => usize::MAX,
+        };
+        let marks = HitMarks { marks: &self.search.marks, most: MOST_SPANS };
+        let mut groups = HitGroups::new(self.limit, self.page, marks);
         let is_full = AtomicBool::new(false);
         let mut outcome = Ok(());
-        let most = self.most_counted();
         // Of all hits, the first ones are written while the search looks for the others.
         let writes_begun = self.limit == usize::MAX && !self.search.oldest_first;
-        let mut show = |found: HitLine| {
-            let time = found.message.time();
-            let taken = groups.add(found).and_then(|()| match writes_begun {
-                true => groups.write_begun(time, &self.page, &mark, out),
-                false => Ok(()),
-            });
-            if let Err(error) = taken {
-                outcome = Err(error);
+        let make: Make<'_, _> = &|kind, hit: Hit<'_>| {
+            // What is beyond the limit is only counted.
+            if is_full.load(Ordering::Relaxed) {
+                return Some(HitLine::counted(kind, &hit, self.search.is_title_only(&hit)));
+            }
+            Some(HitLine::new(kind, &hit, self.page.layout, marks))
+        };
+        let searched = self.all(limit, make, &mut |hit: HitLine| {
+            let time = hit.message.time();
+            outcome = groups.add(hit);
+            if outcome.is_ok() && writes_begun {
+                outcome = groups.write_begun(time, out);
+            }
+            if outcome.is_err() {
                 return ControlFlow::Break(());
             }
-            if !groups.is_full() {
-                return ControlFlow::Continue(());
+            if groups.is_full() {
+                is_full.store(true, Ordering::Relaxed);
+                groups.is_cut = !is_terminal || groups.messages() >= most_counted;
             }
-            is_full.store(true, Ordering::Relaxed);
-            match is_terminal && groups.messages() < most {
-                true => ControlFlow::Continue(()),
-                false => {
-                    groups.is_cut = true;
-                    ControlFlow::Break(())
-                }
-            }
-        };
-        let render = |kind, hit: Hit<'_>| {
-            // What is beyond the limit is only counted.
-            Some(match is_full.load(Ordering::Relaxed) {
-                false => HitLine::new(kind, &hit, self.page.layout, marks),
-                true => {
-                    let is_title_only = self.search.is_title_only(&hit);
-                    HitLine::counted(kind, &hit, is_title_only)
-                }
-            })
-        };
-        let searched = self.all(self.limit_of_source(), &render, &mut show)?;
+            if groups.is_cut { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        })?;
         outcome?;
         let is_cut = groups.is_cut;
-        let count = groups.write(&self.page, &mark, out)?;
+        let count = groups.write(out)?;
         if is_terminal && count > 0 {
             let text = format!("{}{}", groups.totals(), self.searched(&searched)?);
             writeln!(out, "{}", self.page.layout.note(&text))?;
         }
         self.write_cut_note(!is_terminal && is_cut, out)?;
         Ok(count)
-    }
-
-    /// Returns the number of messages up to which they are counted beyond the limit. A cluster sends each
-    /// message that it counts.
-    fn most_counted(&self) -> usize {
-        match self.page.engine.config().db {
-            Some(StoreAddress::Cluster(_)) => MOST_COUNTED_IN_CLUSTER,
-            _ => usize::MAX,
-        }
     }
 
     /// Writes a line below the messages if the default limit may have left out messages.
@@ -448,13 +420,12 @@ impl<'a> Exact<'a> {
             return Ok(notes::NO_CHATS.to_owned());
         }
         let NothingFound { sentence, readings, has_nearest } = self.search.nothing(MOST_READINGS);
-        let none = match self.search.has_filters() {
-            true => sentence,
-            false => {
-                let messages = counted(messages as usize, "message");
-                let conversations = counted(conversations, "conversation");
-                format!("{sentence} ({messages} in {conversations} looked at)")
-            }
+        let none = if self.search.has_filters() {
+            sentence
+        } else {
+            let messages = counted(messages as usize, "message");
+            let conversations = counted(conversations, "conversation");
+            format!("{sentence} ({messages} in {conversations} looked at)")
         };
         let hints: Vec<String> =
             readings.iter().map(|reading| hint(reading, &self.asked.filters)).collect();

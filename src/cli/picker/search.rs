@@ -11,7 +11,7 @@ use super::asked::{PickerContext, TypedSearch, TypedText};
 use crate::cli::{
     error::Result,
     terminal::{
-        hit_lines::{HitLine, Page, facts},
+        hit_lines::{HitLine, HitMarks, Page, facts},
         layout::{self, LineLayout},
         output::{harmless, role},
     },
@@ -278,9 +278,9 @@ impl OngoingSearch<'_> {
     fn find(&self, request: &Request, scope: &Scope, results: &mut Results) -> Result<()> {
         let engine = self.page.engine;
         let search = ExactSearch::new(engine, request.clone(), scope.clone(), self.stop)?;
-        let make: Make<'_, _> = &|kind, hit: Hit<'_>| {
-            Some(HitLine::new(kind, &hit, self.page.layout, (&search.marks, MOST_MARKS)))
-        };
+        let marks = HitMarks { marks: &search.marks, most: MOST_MARKS };
+        let make: Make<'_, _> =
+            &|kind, hit: Hit<'_>| Some(HitLine::new(kind, &hit, self.page.layout, marks));
         let mut grouping = Grouping::default();
         let mut seen = 0;
         let searched = search.each(None, make.into(), &mut |found: HitLine| {
@@ -347,7 +347,7 @@ impl OngoingSearch<'_> {
         let mut grouping = Grouping::default();
         for one in ranking.items {
             let hit = Hit { content: one.passage.into(), ..one.hit };
-            let marks = (&ranking.marks, MOST_MARKS);
+            let marks = HitMarks { marks: &ranking.marks, most: MOST_MARKS };
             let mut found = HitLine::new(one.source, &hit, self.page.layout, marks);
             // A ranked message is shown even if only its title has words of the question.
             found.text.get_or_insert_with(|| layout::excerpt(&hit.content, &[], LINE));
