@@ -70,14 +70,15 @@ impl CommandArgs for Args {
 /// Writes the sample exports to a folder; the error names the file.
 fn write_exports(folder: &Path) -> Result<Vec<PathBuf>, (PathBuf, io::Error)> {
     private::create_dir_all(folder).map_err(|error| (folder.to_owned(), error))?;
-    let write = |(name, content): (&str, &str)| {
+    let mut paths = Vec::new();
+    for (name, content) in EXPORTS {
         let path = folder.join(name);
-        match private::write(&path, content.as_bytes()) {
-            Ok(()) => Ok(path),
-            Err(error) => Err((path, error)),
+        if let Err(error) = private::write(&path, content.as_bytes()) {
+            return Err((path, error));
         }
-    };
-    EXPORTS.into_iter().map(write).collect()
+        paths.push(path);
+    }
+    Ok(paths)
 }
 
 fn write_introduction(
@@ -92,7 +93,7 @@ fn write_introduction(
         writeln!(out, "  {}", engine_config::short(export, environment))?;
     }
     writeln!(out, "\nverbatim import:")?;
-    write_report(report, out)?;
+    write_report(report, false, None, out)?;
     writeln!(out, "Database: {}", engine_config::short(database, environment))
 }
 
