@@ -84,26 +84,33 @@ pub(crate) fn conversations(typed: &OsStr) -> Vec<CompletionCandidate> {
     let engine =
         Engine::new(engine_config::config(&engine_config::PlaceArgs::default(), &environment));
     let stop = Stop::never().within(MAX_WAIT);
-    // These shells insert a candidate without quoting it, and a title may hold any character. The
-    // other shells quote candidates themselves.
-    let shell = SHELL.get().and_then(|shell| shell.to_str());
-    let word = |title: String| match shell {
-        Some("bash") => quoted(&title),
-        Some("powershell") => format!("'{}'", title.replace('\'', "''")),
-        _ => title,
-    };
-    let begins = |text: &str| text.to_lowercase().starts_with(&typed);
-    let headings = engine.find(&stop).headings(&|id, title| begins(id) || begins(title));
+    let headings =
+        engine.find(&stop).headings(&|id, title| begins(id, &typed) || begins(title, &typed));
     let candidates = headings.unwrap_or_default().into_iter().map(|heading| {
-        let title: String =
-            heading.title.chars().filter(|c| !c.is_control()).take(MAX_TITLE).collect();
-        match begins(&heading.id) || heading.title.contains(char::is_control) {
-            true => CompletionCandidate::new(word(heading.id)).help(Some(title.into())),
-            false => CompletionCandidate::new(word(heading.title)).help(Some(heading.id.into())),
+        let title = heading.title.chars().filter(|c| !c.is_control()).take(MAX_TITLE);
+        if begins(&heading.id, &typed) || heading.title.contains(char::is_control) {
+            let title: String = title.collect();
+            CompletionCandidate::new(inserted(heading.id)).help(Some(title.into()))
+        } else {
+            CompletionCandidate::new(inserted(heading.title)).help(Some(heading.id.into()))
         }
     });
     // Several conversations may have the same title.
     let mut known = HashSet::new();
-    let is_new = |it: &CompletionCandidate| known.insert(it.get_value().to_owned());
-    candidates.filter(is_new).take(MAX_CANDIDATES).collect()
+    let new = candidates.filter(|candidate| known.insert(candidate.get_value().to_owned()));
+    new.take(MAX_CANDIDATES).collect()
+}
+
+fn begins(text: &str, typed: &str) -> bool {
+    text.to_lowercase().starts_with(typed)
+}
+
+/// Returns a candidate as the shell needs it. Bash and PowerShell insert a candidate without quoting it, and a
+/// title may hold any character. The other shells quote candidates themselves.
+fn inserted(candidate: String) -> String {
+    match SHELL.get().and_then(|shell| shell.to_str()) {
+        Some("bash") => quoted(&candidate),
+        Some("powershell") => format!("'{}'", candidate.replace('\'', "''")),
+        _ => candidate,
+    }
 }

@@ -2,10 +2,7 @@
 
 pub(crate) mod error;
 
-use std::{
-    io::{self, Write},
-    path::PathBuf,
-};
+use std::io::{self, Write};
 
 use clap::builder::PossibleValuesParser;
 
@@ -309,14 +306,15 @@ pub(super) fn confirm_change(
 /// Returns the flags for the paths of a server that differ from the default paths.
 fn server_places(config: &Config, environment: &Environment) -> Result<Vec<String>> {
     let mut places = Vec::new();
-    let path = |path: &PathBuf| StoreAddress::Database(path.clone());
     if environment.data_folder.is_none() || config.home != default_home(environment) {
-        places.push(("--home", path(&config.home)));
+        places.push(("--home", StoreAddress::Database(config.home.clone())));
     }
     places.extend(config.db.clone().map(|db| ("--db", db)));
     let other_archives = config.archives != agents_folders(environment);
     if other_archives {
-        places.extend(config.archives.iter().map(|folder| ("--archive", path(folder))));
+        for folder in &config.archives {
+            places.push(("--archive", StoreAddress::Database(folder.clone())));
+        }
     }
     let named = places.iter().filter_map(|(_, place)| place.path());
     let program = environment.program.as_path();

@@ -43,7 +43,6 @@ struct OtherFilters {
 /// Returns the flag of a filter by name.
 fn flag(filter: &'static NameFilter) -> Arg {
     let values = filter.values;
-    let candidates = move || values().into_iter().map(CompletionCandidate::new).collect();
     let flag = Arg::new(filter.name)
         .long(filter.name)
         .value_name(filter.value)
@@ -51,7 +50,9 @@ fn flag(filter: &'static NameFilter) -> Arg {
         .action(ArgAction::Append)
         .hide_short_help(!filter.is_common)
         .help(filter.help)
-        .add(ArgValueCandidates::new(candidates));
+        .add(ArgValueCandidates::new(move || {
+            values().into_iter().map(CompletionCandidate::new).collect()
+        }));
     let flag = filter.alias.into_iter().fold(flag, |flag, alias| flag.alias(alias));
     match filter.more_help {
         "" => flag,

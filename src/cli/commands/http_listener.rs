@@ -53,7 +53,11 @@ impl Admission {
         environment: &Environment,
     ) -> Result<HttpServer> {
         let needs_token = places.address.is_some() && !self.no_token;
-        let token = needs_token.then(|| self.token(config, environment)).transpose()?;
+        let token = if needs_token {
+            Some(token_of(self.token_file.as_deref(), config, environment)?)
+        } else {
+            None
+        };
         let server = HttpServer::new(sockets(places)?, token, self.hosts.clone(), page)?;
         if self.no_token && places.address.is_some() {
             complain("without a token, every user of this computer can read your chats");
@@ -82,14 +86,6 @@ impl Admission {
             }
         }
         Ok(())
-    }
-
-    pub(super) fn token(
-        &self,
-        config: &Config,
-        environment: &Environment,
-    ) -> Result<AccessToken, http::Error> {
-        token_of(self.token_file.as_deref(), config, environment)
     }
 
     /// Returns the page's address for other machines: the first host name, which a TLS proxy serves.
@@ -126,10 +122,11 @@ pub(super) fn token_of(
 }
 
 fn parse_host(text: &str) -> Result<String, String> {
-    let is_name = |text: &str| text.chars().all(|c| c.is_ascii_alphanumeric() || "-._".contains(c));
-    match !text.is_empty() && is_name(text) || text.parse::<IpAddr>().is_ok() {
-        true => Ok(text.to_owned()),
-        false => Err("give a name without scheme, port and path: chats.example.org".to_owned()),
+    let is_name = text.chars().all(|c| c.is_ascii_alphanumeric() || "-._".contains(c));
+    if !text.is_empty() && is_name || text.parse::<IpAddr>().is_ok() {
+        Ok(text.to_owned())
+    } else {
+        Err("give a name without scheme, port and path: chats.example.org".to_owned())
     }
 }
 
@@ -141,8 +138,10 @@ fn sockets(places: &ListenAt<'_>) -> Result<Sockets> {
     if let Some(path) = places.socket {
         #[cfg(unix)]
         {
-            let failed = |source| http::Error::Bind { address: path.display().to_string(), source };
-            sockets.unix = Some(verbatim_base::private::bind_socket(path).map_err(failed)?);
+            let bound = verbatim_base::private::bind_socket(path).map_err(|source| {
+                http::Error::Bind { address: path.display().to_string(), source }
+            });
+            sockets.unix = Some(bound?);
         }
         #[cfg(not(unix))]
         return Err(usage(format!("{}: only Unix has such sockets", path.display())));

@@ -17,7 +17,7 @@ use verbatim_base::model::Stop;
 use verbatim_engine::{
     ArchiveReport, Completing, Encoded, Engine, EnrichProgress, EnrichStage, Enriched,
     Error as EngineError, IndexReport, IndexStep, Indexed, MAX_IN_PASSING, Mode, Progress,
-    Question, Reindexed, Resources, Source, SourceKind,
+    Question, Reindexed, Resources, SourceKind,
 };
 
 /// The shares of the indexing time after which the messages are sorted, read, and written to the
@@ -64,8 +64,10 @@ pub(crate) fn index_in_passing(engine: &Engine, environment: &Environment) {
 pub(crate) fn complete(engine: &Engine, question: &Question, environment: &Environment) {
     let resources = resources(environment);
     let kinds = &question.scope.sources;
-    let is_asked = |source: &Source| kinds.is_empty() || kinds.contains(&source.kind);
-    for source in engine.sources().into_iter().filter(is_asked) {
+    for source in engine.sources() {
+        if !kinds.is_empty() && !kinds.contains(&source.kind) {
+            continue;
+        }
         let lines = IndexLines::new(environment);
         let stop = Stop::never();
         drop(engine.upkeep().complete(&source, resources, &stop, &mut |now| {
@@ -205,16 +207,17 @@ impl IndexLine {
             EnrichStage::Vectors => "vectors",
             EnrichStage::Groups => "groups of vectors",
         };
-        let (done, total) = (grouped(progress.done), grouped(progress.total));
-        let text = format!("{stage}: {done} of {total} messages");
+        let total = grouped(progress.total);
+        let text = format!("{stage}: {} of {total} messages", grouped(progress.done));
         self.step.show(self.before + (1.0 - self.before) * progress.share(), &text);
     }
 
     fn show_vectors(&mut self, now: Encoded, what: &str) {
         let first = *self.first.get_or_insert(now.made);
-        let (done, all) = (now.made.saturating_sub(first), now.total.saturating_sub(first));
-        let (made, total) = (grouped(now.made), grouped(now.total));
-        let text = format!("meaning: {made} of {total} {what}, the newest first");
+        let done = now.made.saturating_sub(first);
+        let all = now.total.saturating_sub(first);
+        let total = grouped(now.total);
+        let text = format!("meaning: {} of {total} {what}, the newest first", grouped(now.made));
         self.step.show(done as f64 / all.max(1) as f64, &text);
     }
 }

@@ -49,9 +49,10 @@ pub(crate) fn run(
 ) -> Result<u8> {
     if !environment.full_screen {
         // A script that gives no command is wrong, so standard output stays empty and the exit code is 2.
-        let alone = match environment.dumb {
-            true => "This terminal cannot show the search screen",
-            false => "On a terminal, `verbatim` searches as you type",
+        let alone = if environment.dumb {
+            "This terminal cannot show the search screen"
+        } else {
+            "On a terminal, `verbatim` searches as you type"
         };
         anstream::eprintln!("{EXAMPLES}{alone}; `verbatim --help` says more.");
         return Ok(TROUBLE);
@@ -76,16 +77,16 @@ fn search_as_typed(
     engine::prepare_home(&config, false);
     let engine = Arc::new(Engine::new(config));
     transcripts::sync_for_reading(&engine, environment);
-    let no_chats = || {
-        output::complain(notes::NO_CHATS);
-        Ok(NOTHING)
-    };
     let Some(mut picker) = picker::start(&engine, environment)? else {
-        return no_chats();
+        output::complain(notes::NO_CHATS);
+        return Ok(NOTHING);
     };
     loop {
         let (word, marks) = match picker.run()? {
-            Picked::NoChats => return no_chats(),
+            Picked::NoChats => {
+                output::complain(notes::NO_CHATS);
+                return Ok(NOTHING);
+            }
             Picked::Nothing => return Ok(FOUND),
             Picked::Resume(command) => {
                 writeln!(out, "{command}")?;
@@ -93,9 +94,8 @@ fn search_as_typed(
             }
             Picked::Show { word, marks } => (word, marks),
         };
-        let mark = |text: &str| marks.spans(text, show::MOST_MARKS);
         let place = Cell::new(FoundPlace::default());
-        let found = Landing { mark: &mark, place: &place };
+        let found = Landing { mark: &|text| marks.spans(text, show::MOST_MARKS), place: &place };
         let Some(paged) = Paged::that_waits(out, environment) else {
             // The picker would hide the answer, and its end lets Ctrl-C end the program.
             drop(picker);

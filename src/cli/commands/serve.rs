@@ -132,7 +132,7 @@ impl CommandArgs for Args {
         if let Some(path) = &self.socket {
             complain(&format!("serves MCP on the socket {}, at /mcp", path.display()));
         }
-        over_http(server, engine, (options, offer))
+        over_http(server, engine, options, offer)
     }
 }
 
@@ -160,7 +160,8 @@ pub(super) fn select_tools(
 pub(super) fn over_http(
     server: HttpServer,
     engine: &Arc<Engine>,
-    (options, offer): (Options, Offer),
+    options: Options,
+    offer: Offer,
 ) -> Result<u8> {
     let watch = start_watch(engine);
     let signal = async { drop(interrupted().await) };
@@ -188,12 +189,12 @@ fn start_watch(engine: &Arc<Engine>) -> Option<watch::Watch> {
     if engine.config().leave_indexes {
         return None;
     }
-    let told = |event: watch::Event| match event {
+    let started = watch::start(Arc::clone(engine), |event| match event {
         // Merging changes no answer, so it is of no interest to users.
         watch::Event::Index(UpkeepEvent::Merged { .. }) => {}
         event => complain(&event_text(&event)),
-    };
-    watch::start(Arc::clone(engine), told).map_err(|error| complain(&error.to_string())).ok()
+    });
+    started.map_err(|error| complain(&error.to_string())).ok()
 }
 
 fn end_watch(watch: Option<watch::Watch>) {

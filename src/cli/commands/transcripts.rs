@@ -34,8 +34,8 @@ pub(crate) fn sync(
     stop: &Stop,
 ) -> Option<ArchiveReport> {
     let lines = IndexLines::new(environment);
-    let progress = |now| lines.show(&IndexStep::Transcripts(now));
-    let read = engine.upkeep().sync_transcripts(stop, &progress);
+    let read =
+        engine.upkeep().sync_transcripts(stop, &|now| lines.show(&IndexStep::Transcripts(now)));
     lines.show(&IndexStep::TranscriptsRead(&read));
     read.ok()
 }

@@ -1,6 +1,7 @@
 //! The command `verbatim watch`.
 
 use std::{
+    io::{self, Write},
     sync::{Arc, mpsc},
     thread,
     time::Duration,
@@ -16,7 +17,7 @@ use crate::cli::{
         output::{FOUND, complain, counted, harmless},
     },
 };
-use verbatim_engine::{Engine, Source, SourceKind, StoreAddress, UpkeepEvent};
+use verbatim_engine::{Engine, SourceKind, StoreAddress, UpkeepEvent};
 use verbatim_server::watch;
 
 /// The maximum time that the program waits for a refresh to stop and clean up before it ends.
@@ -61,27 +62,30 @@ impl CommandArgs for Args {
             drop(runtime.block_on(interrupted()));
             drop(interrupt.send(Wake::Interrupted));
         });
-        let send = move |event| drop(sender.send(Wake::Event(event)));
-        let watch = watch::start(Arc::clone(engine), send).map_err(Error::Watch)?;
-        let write = || -> std::io::Result<()> {
-            for message in messages {
-                let Wake::Event(event) = message else { break };
-                let event = harmless(&event_text(&event));
-                writeln!(out, "{} {event}", Local::now().format("%H:%M:%S"))?;
-                out.flush()?;
-            }
-            Ok(())
-        };
-        let written = write();
+        let watch = watch::start(Arc::clone(engine), move |event| {
+            drop(sender.send(Wake::Event(event)));
+        });
+        let watch = watch.map_err(Error::Watch)?;
+        let written = write_events(messages, out);
         watch.end(SHUTDOWN_PATIENCE);
         written?;
         Ok(FOUND)
     }
 }
 
+fn write_events(messages: mpsc::Receiver<Wake>, out: &mut dyn Write) -> io::Result<()> {
+    for message in messages {
+        let Wake::Event(event) = message else { break };
+        let event = harmless(&event_text(&event));
+        writeln!(out, "{} {event}", Local::now().format("%H:%M:%S"))?;
+        out.flush()?;
+    }
+    Ok(())
+}
+
 fn followed(engine: &Engine) -> String {
-    let is_database = |source: &Source| source.kind != SourceKind::Archive;
-    let databases = engine.sources().into_iter().filter(is_database).count();
+    let sources = engine.sources().into_iter();
+    let databases = sources.filter(|source| source.kind != SourceKind::Archive).count();
     let has_transcripts = engine.config().archives.iter().any(|folder| folder.is_dir());
     match (databases, has_transcripts) {
         (0, false) => "the home folder, which has no chats yet".to_owned(),
@@ -92,7 +96,7 @@ fn followed(engine: &Engine) -> String {
 }
 
 /// Waits until the user or the system asks the program to end.
-pub(super) async fn interrupted() -> std::io::Result<()> {
+pub(super) async fn interrupted() -> io::Result<()> {
     echo::take_ctrl_c();
     #[cfg(unix)]
     {

@@ -62,7 +62,8 @@ impl CommandArgs for Args {
         let server = server.with_search(searches_of(engine, environment.local_time));
         let Some(address) = server.url() else { return Ok(FOUND) };
         // Other users can see the browser's command line, so the address that is opened must not have the token.
-        let (mut printed, mut opened) = (address.clone(), address);
+        let mut printed = address.clone();
+        let mut opened = address;
         if let Some(code) = server.login_code()? {
             let token = token_of(None, config, environment)?;
             printed = format!("{printed}/#token={}", token.as_str());
@@ -75,6 +76,6 @@ impl CommandArgs for Args {
             complain("no browser could be started; open the address above");
         }
         options.page_url = server.url();
-        serve::over_http(server, engine, (options, offer))
+        serve::over_http(server, engine, options, offer)
     }
 }
