@@ -18,7 +18,7 @@ use crate::cli::{
     error::{Error, Result},
     terminal::{
         notes,
-        output::{FOUND, NOTHING, complain, counted, plural},
+        output::{FOUND, NOTHING, complain, counted, grouped},
         progress::Step,
     },
 };
@@ -165,12 +165,11 @@ impl CommandArgs for Args {
              move it away to have it written"
             ));
         }
+        let conversations = counted(all, "conversation");
         let folder = self.target.display();
-        let plural = plural(all);
-        writeln!(
-            out,
-            "{all} conversation{plural} in {folder}: {written} written, {unchanged} unchanged"
-        )?;
+        let written = grouped(written);
+        let unchanged = grouped(unchanged);
+        writeln!(out, "{conversations} in {folder}: {written} written, {unchanged} unchanged")?;
         if attachments > 0 {
             writeln!(out, "{} with them", counted(attachments, "attachment"))?;
         }

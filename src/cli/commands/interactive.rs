@@ -101,7 +101,8 @@ fn search_as_typed(
             drop(picker);
             return show_picked(&word, found, &engine, Terminal { environment, out });
         };
-        let mut paged = PagedAtFound::new(paged, &found, picker.size());
+        let (columns, lines) = picker.size();
+        let mut paged = PagedAtFound::new(paged, &found, columns, lines);
         let terminal = Terminal { environment, out: &mut TerminalWriter::new(&mut paged) };
         let code = show_picked(&word, found, &engine, terminal);
         let has_waited = paged.finish()?;

@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use clap::{ValueEnum, error::ErrorKind};
+use clap::{ColorChoice, ValueEnum, error::ErrorKind};
 use clap_complete::ArgValueCompleter;
 
 use self::{
@@ -29,7 +29,7 @@ use crate::cli::{
     terminal::{
         hit_groups::HitGroups,
         hit_lines::{HitLine, HitMarks, Page},
-        layout::{Color, LineLayout},
+        layout::LineLayout,
         notes,
         output::{FOUND, NOTHING, complain, counted, grouped},
     },
@@ -116,7 +116,7 @@ pub(crate) struct Args {
     quiet: bool,
     /// Colour the output
     #[arg(long, hide_short_help = true, value_name = "WHEN", default_value = "auto")]
-    color: Color,
+    color: ColorChoice,
 }
 
 impl Args {
@@ -197,7 +197,7 @@ impl CommandArgs for Args {
         if let Some(note) = passed_over.as_ref().filter(|_| environment.progress) {
             complain(note);
         }
-        let layout = self.color.applied(LineLayout::of(environment));
+        let layout = LineLayout::of(environment).coloured(self.color);
         let page = Page { engine, layout, clock, context: self.context() };
         if let Some(mode) = asked.mode {
             let has_limit = self.limit.is_some_and(|limit| (1..=MOST_RANKED).contains(&limit));

@@ -23,25 +23,25 @@ pub(crate) const NOTHING: u8 = 1;
 /// The exit code for errors, as in grep.
 pub(crate) const TROUBLE: u8 = 2;
 
-/// The beginning of clap's errors. Here every error begins with the name of the program.
+/// The beginning of clap's errors, and of the errors here, which have the name of the program.
 const CLAP_PREFIX: &str = "error:";
+const PREFIX: &str = "verbatim:";
 
 /// Writes a message to standard error; a failure to write is ignored.
 pub(crate) fn complain(message: &str) {
     waiting::clear();
-    write_error(&format!("verbatim: {}", harmless(message)), error_columns());
+    write_error(&format!("{PREFIX} {}", harmless(message)), error_columns());
 }
 
 /// Writes an error of the command line. Lines that are too long for the terminal lose their colours.
 pub(crate) fn write_usage(usage: &clap::Error) {
     let columns = error_columns();
-    let named = |text: &str| text.replacen(CLAP_PREFIX, "verbatim:", 1);
-    let text = named(&usage.to_string());
-    let is_wide = |columns: usize| text.lines().any(|line| line.width() > columns);
-    if columns.is_some_and(is_wide) {
+    let text = usage.to_string().replacen(CLAP_PREFIX, PREFIX, 1);
+    if columns.is_some_and(|columns| text.lines().any(|line| line.width() > columns)) {
         write_error(&text, columns);
     } else {
-        let _ = write!(anstream::stderr(), "{}", named(&usage.render().ansi().to_string()));
+        let text = usage.render().ansi().to_string().replacen(CLAP_PREFIX, PREFIX, 1);
+        let _ = write!(anstream::stderr(), "{text}");
     }
 }
 
@@ -112,11 +112,6 @@ impl Write for TerminalWriter<'_> {
     fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
     }
-}
-
-/// Returns `""` for 1 and `"s"` for any other number.
-pub(crate) fn plural(count: u64) -> &'static str {
-    if count == 1 { "" } else { "s" }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
