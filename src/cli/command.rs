@@ -6,7 +6,7 @@ use super::{
     clients::ParseServe,
     error::Result,
     settings::{
-        engine_config::{PlaceArgs, WrongProvider},
+        engine_config::{ConfigError, PlaceArgs},
         environment::Environment,
     },
 };
@@ -90,7 +90,7 @@ pub(super) struct Invocation<'a> {
     pub(super) engine: &'a Arc<Engine>,
     pub(super) places: &'a PlaceArgs,
     /// Why the model of vectors is unknown, if it is and the command does without it.
-    pub(super) no_provider: Option<WrongProvider>,
+    pub(super) no_provider: Option<ConfigError>,
     pub(super) parse_serve: ParseServe,
     pub(super) terminal: Terminal<'a>,
 }

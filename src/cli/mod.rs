@@ -29,7 +29,7 @@ use self::{
         open, reindex, search, serve, show, stats, status, transcripts, watch, web,
     },
     error::refuse_torn,
-    settings::engine_config::{self, PlaceArgs, WrongProvider},
+    settings::engine_config::{self, ConfigError, PlaceArgs},
     terminal::{
         output::{FOUND, TROUBLE, TerminalWriter, complain, write_usage},
         pager::Paged,
@@ -281,7 +281,7 @@ fn choose_model(
     model: Option<&str>,
     makes_vectors: bool,
     environment: &Environment,
-) -> Result<Option<WrongProvider>> {
+) -> Result<Option<ConfigError>> {
     config.vector_share = engine_config::vector_share(environment)?;
     let provider = engine_config::embeddings(model, environment);
     // If the provider is unknown, the indexes are not changed, because vectors of another model

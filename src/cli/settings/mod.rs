@@ -99,8 +99,11 @@ impl Environment {
     }
 
     pub(crate) fn with_settings(&self) -> Result<Environment, Error> {
-        let (named, folder) = (self.variable(FILE_VARIABLE), self.settings_folder.as_deref());
-        let settings = SettingsFile::read(named, folder, self.user_folder.as_deref())?;
+        let settings = SettingsFile::read(
+            self.variable(FILE_VARIABLE),
+            self.config_folder.as_deref(),
+            self.user_folder.as_deref(),
+        )?;
         Ok(Environment { settings, ..self.clone() })
     }
 }
