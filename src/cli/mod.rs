@@ -29,7 +29,7 @@ use self::{
         open, reindex, search, serve, show, stats, status, transcripts, watch, web,
     },
     error::refuse_torn,
-    settings::engine_config::{self, ConfigError, PlaceArgs},
+    settings::engine_config::{self, PlaceArgs},
     terminal::{
         output::{FOUND, TROUBLE, TerminalWriter, complain, write_usage},
         pager::Paged,
@@ -42,7 +42,7 @@ pub use self::{
     settings::environment::Environment,
 };
 use verbatim_base::map_faults;
-use verbatim_engine::{self as engine, Config, Engine};
+use verbatim_engine::{self as engine, Engine};
 
 /// Find what was said in your AI chats, exactly
 ///
@@ -109,27 +109,26 @@ impl Command {
     }
 }
 
-/// A command with what is to be known of it; `None` stands for the search as one types.
+/// A command with what is to be known of it.
 struct ParsedCommand {
     places: PlaceArgs,
-    command: Option<(Box<dyn CommandArgs>, Facts)>,
+    args: Box<dyn CommandArgs>,
+    facts: Facts,
 }
 
 impl ParsedCommand {
-    fn of(cli: Cli) -> Result<ParsedCommand, clap::Error> {
-        let Some(args) = cli.command.map(Command::into_args) else {
-            return Ok(ParsedCommand { places: cli.places, command: None });
+    fn of(cli: Cli, environment: &Environment) -> Result<ParsedCommand, clap::Error> {
+        let args = match cli.command {
+            Some(command) => command.into_args(),
+            None if environment.full_screen => Box::new(interactive::SearchAsTyped),
+            None => Box::new(interactive::Examples),
         };
         let facts = args.facts();
         if cli.places.db.is_some() && !facts.takes_db {
             let text = "this command reads no database, so leave out --db\n";
             return Err(clap::Error::raw(ErrorKind::ArgumentConflict, text));
         }
-        Ok(ParsedCommand { places: cli.places, command: Some((args, facts)) })
-    }
-
-    fn form(&self) -> OutputForm {
-        self.command.as_ref().map_or(OutputForm::AsItIs, |(_, facts)| facts.form)
+        Ok(ParsedCommand { places: cli.places, args, facts })
     }
 }
 
@@ -189,9 +188,9 @@ pub fn run(
 ) -> Result<u8> {
     let command = help::with_help(Cli::command(), environment);
     let arguments: Vec<OsString> = arguments.into_iter().collect();
-    let parsed = command
-        .try_get_matches_from(&arguments)
-        .and_then(|mut matches| ParsedCommand::of(Cli::from_arg_matches_mut(&mut matches)?));
+    let parsed = command.try_get_matches_from(&arguments).and_then(|mut matches| {
+        ParsedCommand::of(Cli::from_arg_matches_mut(&mut matches)?, environment)
+    });
     match parsed {
         Ok(mut parsed) => {
             parsed.places.expand(environment);
@@ -222,7 +221,7 @@ fn execute_on_terminal(
     environment: &Environment,
     out: &mut dyn Write,
 ) -> Result<u8> {
-    let form = parsed.form();
+    let form = parsed.facts.form;
     let mut out = Paged::new(out, environment, matches!(form, OutputForm::Pages));
     let mut out_on_terminal = TerminalWriter::new(&mut out);
     let (columns, indent) = match form {
@@ -238,15 +237,24 @@ fn execute_on_terminal(
 }
 
 fn execute(parsed: ParsedCommand, environment: &Environment, out: &mut dyn Write) -> Result<u8> {
-    let ParsedCommand { places, command } = parsed;
-    let Some((mut args, facts)) = command else {
-        return interactive::run(&places, environment, out);
-    };
+    let ParsedCommand { places, mut args, facts } = parsed;
     if facts.reads != Reads::Nothing {
         engine_config::check_home(&places, environment)?;
     }
     let mut config = engine_config::config(&places, environment);
-    let no_provider = choose_model(&mut config, args.model(), facts.makes_vectors, environment)?;
+    config.vector_share = engine_config::vector_share(environment)?;
+    let provider = engine_config::embeddings(args.model(), environment);
+    // If the provider is unknown, the indexes are not changed, because vectors of another model
+    // would replace the existing vectors.
+    config.leave_indexes = provider.is_err();
+    let no_provider = match provider {
+        Ok(provider) => {
+            config.embeddings = provider;
+            None
+        }
+        Err(error) if facts.makes_vectors => return Err(error.into()),
+        Err(error) => Some(error),
+    };
     config.cluster_login = engine_config::cluster_login(environment)?;
     args.configure(&mut config, environment);
     engine::prepare_home(&config, facts.writes);
@@ -272,29 +280,6 @@ fn execute(parsed: ParsedCommand, environment: &Environment, out: &mut dyn Write
         refuse_torn(&engine)?;
     }
     Ok(code)
-}
-
-/// Sets the model of vectors and their share. Returns why the model is unknown, if it is and the command does
-/// without it.
-fn choose_model(
-    config: &mut Config,
-    model: Option<&str>,
-    makes_vectors: bool,
-    environment: &Environment,
-) -> Result<Option<ConfigError>> {
-    config.vector_share = engine_config::vector_share(environment)?;
-    let provider = engine_config::embeddings(model, environment);
-    // If the provider is unknown, the indexes are not changed, because vectors of another model
-    // would replace the existing vectors.
-    config.leave_indexes = provider.is_err();
-    match provider {
-        Ok(provider) => {
-            config.embeddings = provider;
-            Ok(None)
-        }
-        Err(error) if makes_vectors => Err(error.into()),
-        Err(error) => Ok(Some(error)),
-    }
 }
 
 /// Parses the arguments with which a client starts the program; `None` if the command is not `serve`.
