@@ -58,8 +58,24 @@ struct Cli {
     command: Option<Command>,
 }
 
-#[derive(Debug, Subcommand)]
-enum Command {
+macro_rules! commands {
+    ($($(#[$attribute:meta])* $name:ident($args:ty),)*) => {
+        #[derive(Debug, Subcommand)]
+        enum Command {
+            $($(#[$attribute])* $name($args),)*
+        }
+
+        impl Command {
+            fn into_args(self) -> Box<dyn CommandArgs> {
+                match self {
+                    $(Command::$name(args) => Box::new(args),)*
+                }
+            }
+        }
+    };
+}
+
+commands! {
     Demo(demo::Args),
     Import(import::ImportArgs),
     Reindex(reindex::Args),
@@ -81,32 +97,6 @@ enum Command {
     Status(status::Args),
     Doctor(doctor::Args),
     Completions(completions::Args),
-}
-
-impl Command {
-    fn into_args(self) -> Box<dyn CommandArgs> {
-        match self {
-            Command::Demo(args) => Box::new(args),
-            Command::Import(args) => Box::new(args),
-            Command::Reindex(args) => Box::new(args),
-            Command::Search(args) => Box::new(args),
-            Command::List(args) => Box::new(args),
-            Command::Show(args) => Box::new(args),
-            Command::Open(args) => Box::new(args),
-            Command::Resume(args) => Box::new(args),
-            Command::Stats(args) => Box::new(args),
-            Command::Export(args) => Box::new(args),
-            Command::Forget(args) => Box::new(args),
-            Command::Connect(args) => Box::new(args),
-            Command::Disconnect(args) => Box::new(args),
-            Command::Web(args) => Box::new(args),
-            Command::Serve(args) => Box::new(args),
-            Command::Watch(args) => Box::new(args),
-            Command::Status(args) => Box::new(args),
-            Command::Doctor(args) => Box::new(args),
-            Command::Completions(args) => Box::new(args),
-        }
-    }
 }
 
 /// A command with what is to be known of it.

@@ -181,7 +181,20 @@ fn list(environment: &Environment, out: &mut dyn Write) -> Result<u8> {
     let (here, missing): (Vec<AiClient>, Vec<AiClient>) =
         known_clients(environment).into_iter().partition(AiClient::is_installed);
     for client in &here {
-        let state = state(client, environment);
+        let state = match client
+            .read()
+            .map(|file| Reached::of(&client.servers(&file.config), environment))
+        {
+            Err(fault) => {
+                let path = client.path.display();
+                format!("not known whether it is connected: {path}: {fault}")
+            }
+            Ok(Reached::NotConnected) => format!("not connected; `verbatim connect {}`", client.id),
+            Ok(Reached::Answers) => "connected, and the server answers".to_owned(),
+            Ok(Reached::ByAddress) => format!("connected; the server {BY_ADDRESS}"),
+            Ok(Reached::Off) => format!("connected, but the server {OFF}"),
+            Ok(Reached::Fails(what)) => format!("connected, but the server {what}"),
+        };
         writeln!(out, "{:<NAMES$}{}", client.name, harmless(&state))?;
         out.flush()?;
     }
@@ -193,23 +206,6 @@ fn list(environment: &Environment, out: &mut dyn Write) -> Result<u8> {
         writeln!(out, "Not found on this machine: {}", names.join(", "))?;
     }
     Ok(FOUND)
-}
-
-fn state(client: &AiClient, environment: &Environment) -> String {
-    let file = match client.read() {
-        Ok(file) => file,
-        Err(fault) => {
-            let path = client.path.display();
-            return format!("not known whether it is connected: {path}: {fault}");
-        }
-    };
-    match Reached::of(&client.servers(&file.config), environment) {
-        Reached::NotConnected => format!("not connected; `verbatim connect {}`", client.id),
-        Reached::Answers => "connected, and the server answers".to_owned(),
-        Reached::ByAddress => format!("connected; the server {BY_ADDRESS}"),
-        Reached::Off => format!("connected, but the server {OFF}"),
-        Reached::Fails(what) => format!("connected, but the server {what}"),
-    }
 }
 
 /// Writes the entry for a server over HTTP, which the user copies.

@@ -1,7 +1,7 @@
 //! `verbatim demo`: shows the program on sample chats.
 
 use std::{
-    io::{self, Write},
+    io,
     path::{Path, PathBuf},
 };
 
@@ -12,11 +12,11 @@ use super::{
 use crate::cli::{
     command::{CommandArgs, Facts, Invocation, Terminal},
     error::Result,
-    settings::{engine_config, environment::Environment},
+    settings::engine_config,
     terminal::{output::FOUND, wrap::wrapped},
 };
 use verbatim_base::{model::Stop, private};
-use verbatim_engine::{Branches, Config, Engine, ImportOptions, import::Report};
+use verbatim_engine::{Branches, Config, Engine, ImportOptions};
 
 /// Try it on a small sample of chats that comes with the program
 ///
@@ -57,12 +57,39 @@ impl CommandArgs for Args {
         };
         let imported =
             engine.import(&exports, options, &Stop::never(), &|_| {}).map_err(ImportError::from)?;
-        write_introduction(&exports, &imported.report, &database, Terminal { environment, out })?;
+        writeln!(out, "Two sample exports, as ChatGPT and Claude.ai send them:")?;
+        for export in exports {
+            writeln!(out, "  {}", engine_config::short(&export, environment))?;
+        }
+        writeln!(out, "\nverbatim import:")?;
+        write_report(&imported.report, false, None, out)?;
+        writeln!(out, "Database: {}", engine_config::short(&database, environment))?;
         for query in QUERIES {
             writeln!(out, "\nverbatim search {query:?}")?;
             search::show_few(query, &engine, Terminal { environment, out })?;
         }
-        explain(environment, &database, out)?;
+        let path = engine_config::pasted(&database, environment);
+        writeln!(out, "\nTo search the sample yourself: verbatim search --db {path} borrow")?;
+        let paste =
+            "To let an AI client search these chats, paste this into its MCP configuration:";
+        writeln!(out, "\n{paste}\n")?;
+        // The macro `json!` would sort the keys, so the text is formatted here.
+        let [program, database] = [&environment.program, &database]
+            .map(|path| serde_json::Value::from(path.to_string_lossy()));
+        writeln!(
+            out,
+            r#"{{
+  "mcpServers": {{
+    "verbatim": {{
+      "command": {program},
+      "args": ["serve", "--db", {database}]
+    }}
+  }}
+}}"#
+        )?;
+        let next =
+            "Your own chats: `verbatim import`, and then `verbatim connect` for your AI client.";
+        writeln!(out, "\n{}", wrapped(next, environment.columns, 2))?;
         Ok(FOUND)
     }
 }
@@ -79,46 +106,4 @@ fn write_exports(folder: &Path) -> Result<Vec<PathBuf>, (PathBuf, io::Error)> {
         paths.push(path);
     }
     Ok(paths)
-}
-
-fn write_introduction(
-    exports: &[PathBuf],
-    report: &Report,
-    database: &Path,
-    terminal: Terminal<'_>,
-) -> io::Result<()> {
-    let Terminal { environment, out } = terminal;
-    writeln!(out, "Two sample exports, as ChatGPT and Claude.ai send them:")?;
-    for export in exports {
-        writeln!(out, "  {}", engine_config::short(export, environment))?;
-    }
-    writeln!(out, "\nverbatim import:")?;
-    write_report(report, false, None, out)?;
-    writeln!(out, "Database: {}", engine_config::short(database, environment))
-}
-
-/// Writes the next steps: a client's configuration, and the user's own chats.
-fn explain(environment: &Environment, database: &Path, out: &mut dyn Write) -> io::Result<()> {
-    let path = engine_config::pasted(database, environment);
-    writeln!(out, "\nTo search the sample yourself: verbatim search --db {path} borrow")?;
-    // The macro `json!` would sort the keys, so the text is formatted here.
-    let [program, database] = [&environment.program, database]
-        .map(|path| serde_json::Value::from(path.to_string_lossy()));
-    let server = format!(
-        r#"{{
-  "mcpServers": {{
-    "verbatim": {{
-      "command": {program},
-      "args": ["serve", "--db", {database}]
-    }}
-  }}
-}}"#
-    );
-    writeln!(
-        out,
-        "\nTo let an AI client search these chats, paste this into its MCP configuration:\n"
-    )?;
-    writeln!(out, "{server}")?;
-    let next = "Your own chats: `verbatim import`, and then `verbatim connect` for your AI client.";
-    writeln!(out, "\n{}", wrapped(next, environment.columns, 2))
 }

@@ -73,15 +73,9 @@ impl Write for TerminalWriter<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let mut given = std::mem::take(&mut self.begun);
         given.extend_from_slice(bytes);
-        let mut rest = &given[..];
-        while !rest.is_empty() {
-            let (text, invalid) = match std::str::from_utf8(rest) {
-                Ok(text) => (text, Some(0)),
-                Err(error) => {
-                    let valid = std::str::from_utf8(&rest[..error.valid_up_to()]);
-                    (valid.expect("it was just found valid"), error.error_len())
-                }
-            };
+        let mut chunks = given.utf8_chunks();
+        while let Some(chunk) = chunks.next() {
+            let text = chunk.valid();
             let mut plain = 0;
             for (at, c) in text.char_indices() {
                 if is_deceptive(c) || ('\u{7F}'..='\u{9F}').contains(&c) {
@@ -93,17 +87,12 @@ impl Write for TerminalWriter<'_> {
                 }
             }
             self.out.write_all(&text.as_bytes()[plain..])?;
-            rest = &rest[text.len()..];
-            match invalid {
-                Some(0) => {}
-                Some(length) => {
-                    self.out.write_all("\u{FFFD}".as_bytes())?;
-                    rest = &rest[length..];
-                }
-                None => {
-                    self.begun = rest.to_vec();
-                    break;
-                }
+            let invalid = chunk.invalid();
+            let is_cut = str::from_utf8(invalid).is_err_and(|error| error.error_len().is_none());
+            if is_cut && chunks.clone().next().is_none() {
+                self.begun = invalid.to_vec();
+            } else if !invalid.is_empty() {
+                self.out.write_all("\u{FFFD}".as_bytes())?;
             }
         }
         Ok(bytes.len())

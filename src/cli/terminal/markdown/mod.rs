@@ -105,7 +105,6 @@ struct Prefix {
     style: Style,
 }
 
-/// A code block.
 struct CodeBlock {
     language: String,
     code: String,
@@ -176,10 +175,7 @@ impl<'a> MarkdownWriter<'a> {
             return self.markdown(artifact.content);
         }
         self.begin_block()?;
-        self.write_code(&CodeBlock {
-            language: language.to_owned(),
-            code: artifact.content.to_owned(),
-        })
+        self.write_code(language, artifact.content)
     }
 
     fn event(&mut self, event: Event<'_>) -> io::Result<()> {
@@ -295,7 +291,7 @@ impl<'a> MarkdownWriter<'a> {
             }
             TagEnd::CodeBlock => {
                 if let Some(block) = self.code.take() {
-                    self.write_code(&block)?;
+                    self.write_code(&block.language, &block.code)?;
                 }
             }
             TagEnd::Paragraph | TagEnd::HtmlBlock => self.flush()?,
@@ -401,9 +397,9 @@ impl<'a> MarkdownWriter<'a> {
         }
     }
 
-    fn write_code(&mut self, block: &CodeBlock) -> io::Result<()> {
-        let code = harmless(&block.code).replace('\t', "    ");
-        for line in self.highlighter.highlighted(&code, &block.language, self.layout.colours) {
+    fn write_code(&mut self, language: &str, code: &str) -> io::Result<()> {
+        let code = harmless(code).replace('\t', "    ");
+        for line in self.highlighter.highlighted(&code, language, self.layout.colours) {
             let marks = (self.mark)(line.plain());
             let shown = line.styled(0..line.plain().len(), &marks, self.layout);
             let indent = if shown.is_empty() { "" } else { "    " };
