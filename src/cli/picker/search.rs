@@ -63,12 +63,14 @@ const PREVIEW: Room = Room { all: 4_000, before: 120, is_filled: false, is_one_l
 /// The maximum number of marked matches in a message.
 const MOST_MARKS: usize = 1_000;
 
-/// An answer to a search. A search can have several, one after the other.
+/// An answer of a thread. A search can have several, one after the other.
 #[derive(Debug)]
-pub(super) enum PickerFinding {
+pub(super) enum PickerAnswer {
     Found(Results),
     /// The total number of matches of the results; `None` if they could not be counted.
     Counted(Option<Count>),
+    /// The preview; `None` if it could not be read.
+    Read(Option<Preview>),
 }
 
 /// The results of a search of all sources, grouped by conversation.
@@ -89,7 +91,7 @@ pub(super) struct Results {
     pub(super) count: Option<Count>,
     /// Whether further results for the same text follow.
     pub(super) is_first: bool,
-    /// Whether a [`PickerFinding::Counted`] follows.
+    /// Whether a [`PickerAnswer::Counted`] follows.
     pub(super) is_counting: bool,
     /// An error of a source that could not be searched, or of what was typed.
     pub(super) problem: Option<String>,
@@ -172,9 +174,9 @@ pub(super) fn search(
     context: &PickerContext,
     asked: &TypedText,
     stop: &Stop,
-    send: &mut dyn FnMut(PickerFinding),
+    send: &mut dyn FnMut(PickerAnswer),
 ) {
-    let send: &mut dyn FnMut(PickerFinding) = &mut |answer| {
+    let send: &mut dyn FnMut(PickerAnswer) = &mut |answer| {
         if !stop.requested() {
             send(answer);
         }
@@ -190,7 +192,7 @@ pub(super) fn search(
         Err(panic) => format!("the search failed: {panic}"),
     };
     let problem = Some(without_controls(problem.trim_end()).replace('\n', " "));
-    send(PickerFinding::Found(Results { problem, ..Results::default() }));
+    send(PickerAnswer::Found(Results { problem, ..Results::default() }));
 }
 
 impl PickerContext {
@@ -212,7 +214,7 @@ struct OngoingSearch<'a> {
 }
 
 impl OngoingSearch<'_> {
-    fn answer(&self, typed: &TypedSearch, send: &mut dyn FnMut(PickerFinding)) -> Result<()> {
+    fn answer(&self, typed: &TypedSearch, send: &mut dyn FnMut(PickerAnswer)) -> Result<()> {
         let engine = self.page.engine;
         let filters = typed.filters.clone();
         let mut results = Results { filters, problem: typed.problem.clone(), ..Results::default() };
@@ -233,10 +235,10 @@ impl OngoingSearch<'_> {
         let is_in_cluster = matches!(engine.config().db, Some(StoreAddress::Cluster(_)));
         let must_count = results.count.is_none() && !is_in_cluster;
         results.is_counting = must_count;
-        send(PickerFinding::Found(results));
+        send(PickerAnswer::Found(results));
         if must_count {
             let count = engine.all_sources().count(&typed.asked.request(), &typed.scope, self.stop);
-            send(PickerFinding::Counted(count.ok().map(|(count, _)| count)));
+            send(PickerAnswer::Counted(count.ok().map(|(count, _)| count)));
         }
         Ok(())
     }
@@ -246,11 +248,11 @@ impl OngoingSearch<'_> {
         &self,
         typed: &TypedSearch,
         mut results: Results,
-        send: &mut dyn FnMut(PickerFinding),
+        send: &mut dyn FnMut(PickerAnswer),
     ) -> Result<()> {
         let request = typed.asked.request();
         results.head = Some(harmless(&sentence(&request, &[], typed.scope != Scope::default())));
-        send(PickerFinding::Found(Results { is_first: true, ..results.clone() }));
+        send(PickerAnswer::Found(Results { is_first: true, ..results.clone() }));
         let search = ExactSearch::new(self.page.engine, request, typed.scope.clone(), self.stop)?;
         let NothingFound { sentence, readings, has_nearest } = search.nothing(1);
         let head = match readings.first() {
@@ -263,7 +265,7 @@ impl OngoingSearch<'_> {
             }
         };
         results.head = Some(harmless(&head));
-        send(PickerFinding::Found(results));
+        send(PickerAnswer::Found(results));
         Ok(())
     }
 
@@ -524,7 +526,7 @@ mod tests {
         PickerContext { engine, environment: Environment::default() }
     }
 
-    fn answers(context: &PickerContext, asked: &TypedText, stop: &Stop) -> Vec<PickerFinding> {
+    fn answers(context: &PickerContext, asked: &TypedText, stop: &Stop) -> Vec<PickerAnswer> {
         let mut answers = Vec::new();
         search(context, asked, stop, &mut |answer| answers.push(answer));
         answers
@@ -534,8 +536,8 @@ mod tests {
     fn results_of(context: &PickerContext, asked: &TypedText) -> Results {
         let found = answers(context, asked, &Stop::never()).into_iter().rev();
         let mut found = found.filter_map(|answer| match answer {
-            PickerFinding::Found(results) => Some(results),
-            PickerFinding::Counted(_) => None,
+            PickerAnswer::Found(results) => Some(results),
+            PickerAnswer::Counted(_) | PickerAnswer::Read(_) => None,
         });
         found.next().unwrap()
     }
@@ -636,7 +638,7 @@ mod tests {
         let context = context(export.engine.config());
         let many = TypedText { typed: "many".to_owned(), ..TypedText::default() };
         let all = answers(&context, &many, &Stop::never());
-        let [PickerFinding::Found(shown), PickerFinding::Counted(Some(count))] = &all[..] else {
+        let [PickerAnswer::Found(shown), PickerAnswer::Counted(Some(count))] = &all[..] else {
             panic!("{all:?}");
         };
         assert_eq!((shown.messages(), shown.is_cut, shown.count), (MOST_SHOWN, true, None));

@@ -330,7 +330,7 @@ mod tests {
     use super::{
         super::{
             asked::PickerContext,
-            search::{self, PickerFinding},
+            search::{self, PickerAnswer},
         },
         *,
     };
@@ -365,8 +365,9 @@ mod tests {
         fn answer(&mut self) {
             let asked = self.picker.last_asked().clone();
             search::search(&self.context, &asked, &Stop::never(), &mut |answer| match answer {
-                PickerFinding::Found(results) => drop(self.picker.show_results(results)),
-                PickerFinding::Counted(count) => self.picker.set_count(count),
+                PickerAnswer::Found(results) => drop(self.picker.show_results(results)),
+                PickerAnswer::Counted(count) => self.picker.set_count(count),
+                PickerAnswer::Read(_) => {}
             });
             self.read();
         }
