@@ -12,7 +12,6 @@ use super::{
 };
 use verbatim_engine::{Config, Engine};
 
-/// The arguments of a command.
 pub(super) trait CommandArgs {
     fn facts(&self) -> Facts;
 
@@ -85,7 +84,6 @@ pub(super) enum OutputForm {
     Pages,
 }
 
-/// What a command runs with.
 pub(super) struct Invocation<'a> {
     pub(super) engine: &'a Arc<Engine>,
     pub(super) places: &'a PlaceArgs,

@@ -36,7 +36,6 @@ fn explained(error: &engine::Error) -> String {
     }
 }
 
-/// Returns the error for a wrong command line.
 pub(super) fn usage(message: String) -> Error {
     Error::Usage(clap::Error::raw(ErrorKind::ValueValidation, format!("{message}\n")))
 }

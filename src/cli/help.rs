@@ -125,16 +125,13 @@ fn with_examples(command: Command) -> Command {
         long.lines().partition(|line| line.starts_with("    "));
     let mut command = command.help_template(HELP);
     if !text.is_empty() {
-        command = command.long_about(paragraphs(&text));
+        // One line for each paragraph, so that clap can wrap them.
+        let paragraphs = text.split(|line| line.is_empty()).filter(|lines| !lines.is_empty());
+        let paragraphs: Vec<String> = paragraphs.map(|lines| lines.join(" ")).collect();
+        command = command.long_about(paragraphs.join("\n\n"));
     }
     if examples.is_empty() {
         return command;
     }
     command.before_help(examples.join("\n"))
-}
-
-/// Returns the lines of a text, joined to one line for each paragraph, so that clap can wrap them.
-fn paragraphs(lines: &[&str]) -> String {
-    let paragraphs = lines.split(|line| line.is_empty()).filter(|lines| !lines.is_empty());
-    paragraphs.map(|lines| lines.join(" ")).collect::<Vec<_>>().join("\n\n")
 }

@@ -99,7 +99,6 @@ commands! {
     Completions(completions::Args),
 }
 
-/// A command with what is to be known of it.
 struct ParsedCommand {
     places: PlaceArgs,
     args: Box<dyn CommandArgs>,

@@ -42,7 +42,6 @@ const LENIENT: ParseOptions = ParseOptions {
     allow_extended_string_escapes: false,
 };
 
-/// The syntax of a configuration file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Syntax {
     /// JSON without comments and trailing commas.
@@ -70,7 +69,6 @@ pub struct EntryPlace<'a> {
 /// The keys and values of a server's entry, in the usual order.
 pub type Entry = Vec<(&'static str, Value)>;
 
-/// A client's configuration file.
 #[derive(Debug)]
 pub(crate) struct ConfigFile {
     path: PathBuf,
@@ -267,7 +265,6 @@ impl ConfigFile {
         self.text.as_deref().unwrap_or_default()
     }
 
-    /// Returns the text after an edit.
     pub(crate) fn edit(
         &self,
         place: EntryPlace<'_>,

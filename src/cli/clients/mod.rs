@@ -175,7 +175,6 @@ impl AiClient {
         Some(self.file_with(&entry))
     }
 
-    /// Returns a file with nothing but an entry.
     pub(super) fn file_with(&self, entry: &Entry) -> Result<String, Fault> {
         self.syntax.edit("", EntryPlace { key: self.key, name: SERVER }, Some(entry))
     }

@@ -1,10 +1,5 @@
 //! `verbatim demo`: shows the program on sample chats.
 
-use std::{
-    io,
-    path::{Path, PathBuf},
-};
-
 use super::{
     import::{error::Error as ImportError, write_report},
     indexing, search,
@@ -47,8 +42,14 @@ impl CommandArgs for Args {
         let home = engine.config().home.join("demo");
         let config = Config { home: home.clone(), ..Config::default() };
         let database = config.db_folder().join("verbatim.db");
-        let exports = write_exports(&home.join("exports"))
-            .map_err(|(path, source)| ImportError::Sample { path, source })?;
+        let folder = home.join("exports");
+        private::create_dir_all(&folder)
+            .map_err(|source| ImportError::Sample { path: folder.clone(), source })?;
+        let exports = EXPORTS.map(|(name, _)| folder.join(name));
+        for (path, (_, content)) in exports.iter().zip(EXPORTS) {
+            private::write(path, content.as_bytes())
+                .map_err(|source| ImportError::Sample { path: path.clone(), source })?;
+        }
         let engine = Engine::new(config);
         let options = ImportOptions {
             branches: Branches::Shown,
@@ -92,18 +93,4 @@ impl CommandArgs for Args {
         writeln!(out, "\n{}", wrapped(next, environment.columns, 2))?;
         Ok(FOUND)
     }
-}
-
-/// Writes the sample exports to a folder; the error names the file.
-fn write_exports(folder: &Path) -> Result<Vec<PathBuf>, (PathBuf, io::Error)> {
-    private::create_dir_all(folder).map_err(|error| (folder.to_owned(), error))?;
-    let mut paths = Vec::new();
-    for (name, content) in EXPORTS {
-        let path = folder.join(name);
-        if let Err(error) = private::write(&path, content.as_bytes()) {
-            return Err((path, error));
-        }
-        paths.push(path);
-    }
-    Ok(paths)
 }

@@ -21,7 +21,6 @@ pub(super) struct FilterArgs {
     given: filters::Filters,
 }
 
-/// The filters that are not by name.
 #[derive(Clone, Debug, Default, clap::Args)]
 struct OtherFilters {
     /// Only messages with this role: user, assistant, tool, system (repeatable)
@@ -40,7 +39,6 @@ struct OtherFilters {
     until: Option<String>,
 }
 
-/// Returns the flag of a filter by name.
 fn flag(filter: &'static NameFilter) -> Arg {
     let values = filter.values;
     let flag = Arg::new(filter.name)

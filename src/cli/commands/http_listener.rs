@@ -40,7 +40,7 @@ pub(super) struct ListenAt<'a> {
     /// The address from the command line, or [`ADDRESS`].
     pub(super) address: Option<&'a str>,
     pub(super) socket: Option<&'a Path>,
-    /// Whether the server may use another port if the default port is taken.
+    /// Whether the server takes a free port if the default port is taken.
     pub(super) may_move: bool,
 }
 
@@ -133,7 +133,18 @@ fn parse_host(text: &str) -> Result<String, String> {
 fn sockets(places: &ListenAt<'_>) -> Result<Sockets> {
     let mut sockets = Sockets::default();
     if let Some(named) = places.address {
-        sockets.tcp = Some(bind_tcp(named, places.may_move)?);
+        let address = parse_address(named).map_err(usage)?;
+        let mut bound = TcpListener::bind(address);
+        let is_taken = bound.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::AddrInUse);
+        if is_taken && places.may_move && named == ADDRESS {
+            complain(&format!(
+                "another program listens on {named}, so this server takes another port; clients that \
+                 were configured for {named} send their token to that program"
+            ));
+            bound = TcpListener::bind(SocketAddr::new(address.ip(), 0));
+        }
+        let bound = bound.map_err(|source| http::Error::Bind { address: named.to_owned(), source });
+        sockets.tcp = Some(bound?);
     }
     if let Some(path) = places.socket {
         #[cfg(unix)]
@@ -147,22 +158,6 @@ fn sockets(places: &ListenAt<'_>) -> Result<Sockets> {
         return Err(usage(format!("{}: only Unix has such sockets", path.display())));
     }
     Ok(sockets)
-}
-
-/// Listens on an address. If the default port is taken and the server `may_move`, listens on a free port.
-fn bind_tcp(named: &str, may_move: bool) -> Result<TcpListener> {
-    let address = parse_address(named).map_err(usage)?;
-    let bound = match TcpListener::bind(address) {
-        Err(error) if may_move && error.kind() == io::ErrorKind::AddrInUse && named == ADDRESS => {
-            complain(&format!(
-                "another program listens on {named}, so this server takes another port; clients that \
-                 were configured for {named} send their token to that program"
-            ));
-            TcpListener::bind(SocketAddr::new(address.ip(), 0))
-        }
-        bound => bound,
-    };
-    Ok(bound.map_err(|source| http::Error::Bind { address: named.to_owned(), source })?)
 }
 
 /// Parses an address: a port, a host, or both.

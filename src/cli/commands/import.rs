@@ -92,19 +92,13 @@ impl CommandArgs for ImportArgs {
     }
 
     fn run(&self, call: Invocation<'_>) -> crate::cli::Result<u8> {
-        let Invocation { engine, places, terminal, .. } = call;
-        Ok(run(self, engine, places, terminal)?)
+        Ok(run(self, call)?)
     }
 }
 
 /// Imports the exports, indexes them and writes a report to `out`.
-fn run(
-    args: &ImportArgs,
-    engine: &Engine,
-    places: &PlaceArgs,
-    terminal: Terminal<'_>,
-) -> Result<u8> {
-    let Terminal { environment, out } = terminal;
+fn run(args: &ImportArgs, call: Invocation<'_>) -> Result<u8> {
+    let Invocation { engine, places, terminal: Terminal { environment, out }, .. } = call;
     if args.sources.iter().any(|source| source.as_os_str() == "-") {
         return Err(Error::Stdin);
     }
@@ -334,7 +328,10 @@ impl Followed<'_> {
     fn index(&self, out: &mut dyn Write) -> Result<u8> {
         let mut code = FOUND;
         let stop = interrupt::stop_on_interrupt(self.environment);
-        let index = indexing::index_after_import(self.engine, self.environment, &stop);
+        let lines = IndexLines::new(self.environment);
+        let resources = indexing::resources(self.environment);
+        let index =
+            self.engine.upkeep().index_after_import(resources, &stop, &|step| lines.show(&step));
         if stop.requested() {
             return Ok(interrupt::stopped("`verbatim reindex` goes on with the index"));
         }

@@ -16,8 +16,8 @@ use crate::cli::{
 use verbatim_base::model::Stop;
 use verbatim_engine::{
     ArchiveReport, Completing, Encoded, Engine, EnrichProgress, EnrichStage, Enriched,
-    Error as EngineError, IndexReport, IndexStep, Indexed, MAX_IN_PASSING, Mode, Progress,
-    Question, Reindexed, Resources, SourceKind,
+    Error as EngineError, IndexStep, Indexed, MAX_IN_PASSING, Mode, Progress, Question, Reindexed,
+    Resources, SourceKind,
 };
 
 /// The shares of the indexing time after which the messages are sorted, read, and written to the
@@ -36,17 +36,6 @@ pub(super) fn resources(environment: &Environment) -> Resources {
     let threads = threads.and_then(|text| text.parse().ok());
     let threads = threads.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from));
     Resources { memory: memory.unwrap_or(MEMORY), threads }
-}
-
-/// Indexes every source with the default limits, with progress lines, as an import does.
-pub(super) fn index_after_import(
-    engine: &Engine,
-    environment: &Environment,
-    stop: &Stop,
-) -> IndexReport {
-    let lines = IndexLines::new(environment);
-    let resources = resources(environment);
-    engine.upkeep().index_after_import(resources, stop, &|step| lines.show(&step))
 }
 
 /// Indexes the transcripts before an exact search, if the search needs it and it takes only seconds. A
@@ -247,7 +236,6 @@ fn kind_of_messages(kind: SourceKind) -> &'static str {
     }
 }
 
-/// Writes a line about an index.
 pub(super) fn write_result(indexed: &Indexed, out: &mut dyn Write) -> io::Result<()> {
     let Indexed { kind, messages, result, enriched, took, .. } = indexed;
     let count = format!("{} {}", grouped(*messages), kind_of_messages(*kind));

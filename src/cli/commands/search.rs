@@ -48,7 +48,6 @@ const MOST_SPANS: usize = 100;
 /// The number of messages up to which a cluster's are counted beyond the limit.
 const MOST_COUNTED_IN_CLUSTER: usize = 1_000;
 
-/// The number of messages of an example.
 const FEW: usize = 3;
 
 /// The number of other searches that are proposed if nothing was found.
@@ -232,7 +231,6 @@ impl CommandArgs for Args {
     }
 }
 
-/// Prints a few messages with a text.
 pub(super) fn show_few(text: &str, engine: &Engine, terminal: Terminal<'_>) -> Result<()> {
     let Terminal { environment, out } = terminal;
     let asked = Asked { limit: Some(FEW), ..Asked::of(text) };
@@ -263,7 +261,6 @@ struct Exact<'a> {
     page: Page<'a>,
     asked: &'a Asked,
     search: ExactSearch<'a>,
-    /// The maximum number of messages to show.
     limit: usize,
 }
 
@@ -273,7 +270,6 @@ impl<'a> Exact<'a> {
         Ok(Exact { page, asked, search, limit: asked.most().unwrap_or(usize::MAX) })
     }
 
-    /// Searches, and prints the notes.
     fn all<T: Send>(
         &self,
         limit: Option<usize>,
@@ -366,7 +362,7 @@ impl<'a> Exact<'a> {
             }
             if groups.is_full() {
                 is_full.store(true, Ordering::Relaxed);
-                groups.is_cut = !is_terminal || groups.messages() >= most_counted;
+                groups.is_cut = !is_terminal || groups.messages >= most_counted;
             }
             if groups.is_cut { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         })?;

@@ -77,19 +77,14 @@ pub(crate) struct Args {
     pub(super) admission: Admission,
 }
 
-impl Args {
-    fn leaves_indexes(&self, environment: &Environment) -> bool {
-        self.no_watch || environment.setting(&settings_file::WATCH).switch() == Some(false)
-    }
-}
-
 impl CommandArgs for Args {
     fn facts(&self) -> Facts {
         Facts::INDEXES
     }
 
     fn configure(&mut self, config: &mut Config, environment: &Environment) {
-        config.leave_indexes |= self.leaves_indexes(environment);
+        config.leave_indexes |=
+            self.no_watch || environment.setting(&settings_file::WATCH).switch() == Some(false);
         let flag = self.workspaces.iter().map(|folder| folder.clone().into_os_string()).collect();
         let flag = Some(flag).filter(|_| !self.workspaces.is_empty());
         let workspaces = settings::resolve(&settings_file::WORKSPACES, flag, environment);

@@ -33,7 +33,6 @@ const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(5);
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {}
 
-/// An event that wakes the loop of `verbatim watch`.
 enum Wake {
     Event(watch::Event),
     Interrupted,

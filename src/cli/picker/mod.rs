@@ -211,7 +211,7 @@ impl Loop<'_> {
             return Ok(Some(Picked::Nothing));
         }
         if action == Action::Search {
-            self.searches.ask(self.picker.last_asked().clone());
+            self.searches.ask(self.picker.asked.clone());
             return Ok(None);
         }
         let Some(target) = self.picker.target() else { return Ok(None) };

@@ -124,7 +124,6 @@ pub(super) struct FoundMessage {
 pub(super) struct PickerTarget {
     pub(super) key: Key,
     message: Option<MessageKey>,
-    /// The number of the message.
     pub(super) number: Option<u32>,
     pub(super) marks: Arc<Marks>,
 }
@@ -145,7 +144,6 @@ impl Results {
         self.is_list && self.filters.is_empty() && self.problem.is_none()
     }
 
-    /// Returns the number of messages in the results.
     pub(super) fn messages(&self) -> usize {
         self.conversations.iter().map(|conversation| conversation.messages.len()).sum()
     }
@@ -207,7 +205,6 @@ impl PickerContext {
     }
 }
 
-/// A search that goes on.
 struct OngoingSearch<'a> {
     page: Page<'a>,
     stop: &'a Stop,

@@ -51,7 +51,6 @@ pub struct Environment {
     pub working_folder: PathBuf,
     /// The platform's folder for user data that is not copied to other machines.
     pub data_folder: Option<PathBuf>,
-    /// The folder in which browsers store downloads.
     pub download_folder: Option<PathBuf>,
     /// The home folders of the users of Windows, if the program runs in Windows Subsystem for Linux (WSL).
     pub windows_homes: Vec<PathBuf>,
@@ -61,7 +60,6 @@ pub struct Environment {
     pub can_ask: bool,
     /// Whether output goes to a terminal that shows colours.
     pub colours: bool,
-    /// Whether output goes to a terminal.
     pub terminal: bool,
     /// Whether the whole screen can be used: standard input and output are a terminal that is not dumb.
     pub full_screen: bool,
@@ -77,7 +75,6 @@ pub struct Environment {
 }
 
 impl Environment {
-    /// Returns the clock of the environment's time zone.
     pub(crate) fn clock(&self) -> Clock {
         Clock::new(self.local_time)
     }
@@ -93,7 +90,9 @@ impl Environment {
         let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
         let dumb = stdout.is_terminal() && env::var_os("TERM").is_some_and(|name| name == "dumb");
         Ok(Environment {
-            variables: Variables::of_process(),
+            variables: Variables(
+                variable_names().filter_map(|name| Some((name, env::var_os(name)?))).collect(),
+            ),
             settings: SettingsFile::default(),
             data_folder: dirs::data_local_dir(),
             download_folder: dirs::download_dir()
@@ -163,12 +162,6 @@ pub(crate) fn is_off(variable: Option<&OsStr>) -> bool {
 /// The values of environment variables, by name. `Debug` hides them, because a value may be a secret.
 #[derive(Clone, Default)]
 pub struct Variables(BTreeMap<&'static str, OsString>);
-
-impl Variables {
-    fn of_process() -> Variables {
-        Variables(variable_names().filter_map(|name| Some((name, env::var_os(name)?))).collect())
-    }
-}
 
 impl<const N: usize> From<[(&'static str, &str); N]> for Variables {
     fn from(values: [(&'static str, &str); N]) -> Variables {

@@ -78,7 +78,6 @@ settings! {
     THREADS "threads" Threads None, [], None;
 }
 
-/// The content of the configuration file.
 #[derive(Clone, Debug, Default)]
 pub struct SettingsFile {
     /// The path, even if the file does not exist; `None` if no file is used.

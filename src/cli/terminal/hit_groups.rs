@@ -51,10 +51,9 @@ pub(crate) struct HitGroups<'a> {
     shown_messages: usize,
     /// The number of shown conversations of which only the title is shown.
     shown_titles: usize,
-    messages: usize,
+    pub(crate) messages: usize,
 }
 
-/// A conversation with a found message or title.
 #[derive(Clone, Copy)]
 struct Seen {
     group: Option<usize>,
@@ -97,7 +96,6 @@ impl<'a> HitGroups<'a> {
         }
     }
 
-    /// Returns whether the limit is reached.
     pub(crate) fn is_full(&self) -> bool {
         self.shown_messages >= self.most
     }
@@ -139,12 +137,6 @@ impl<'a> HitGroups<'a> {
         Ok(())
     }
 
-    /// Returns the number of messages so far.
-    pub(crate) fn messages(&self) -> usize {
-        self.messages
-    }
-
-    /// Returns the total numbers of messages and conversations as text.
     pub(crate) fn totals(&self) -> String {
         let with_message = self.seen.values().filter(|seen| seen.has_message).count();
         let by_title = self.seen.len() - with_message;

@@ -16,7 +16,6 @@ use verbatim_base::model::{Hit, Instant};
 use verbatim_engine::{ConversationKey as Key, Engine, SourceKind};
 use verbatim_text::snippet;
 
-/// The settings for showing an answer.
 #[derive(Clone, Copy)]
 pub(crate) struct Page<'a> {
     pub(crate) engine: &'a Engine,
@@ -25,11 +24,9 @@ pub(crate) struct Page<'a> {
     pub(crate) context: Context,
 }
 
-/// The texts to mark in messages.
 #[derive(Clone, Copy)]
 pub(crate) struct HitMarks<'a> {
     pub(crate) marks: &'a Marks,
-    /// The maximum number of marks in a text.
     pub(crate) most: usize,
 }
 
@@ -61,7 +58,6 @@ impl HitLine {
         }
     }
 
-    /// Makes the displayed form of a hit.
     pub(crate) fn new(
         kind: SourceKind,
         hit: &Hit<'_>,

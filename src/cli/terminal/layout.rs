@@ -17,7 +17,6 @@ use verbatim_text::excerpt::{self, ExcerptPart, Room};
 /// The width of a line if the output is not a terminal.
 const COLUMNS: usize = 100;
 
-/// The minimum width of a line.
 const FEWEST_COLUMNS: usize = 16;
 
 /// Below this width, the facts about a conversation have a line of their own, below its title.
@@ -43,7 +42,6 @@ pub(super) const MATCH: Style = AnsiColor::Red.on_default().bold();
 pub(crate) const TITLE: Style = AnsiColor::Green.on_default().bold();
 pub(crate) const DIM: Style = Style::new().dimmed();
 
-/// The capabilities of the terminal.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LineLayout {
     pub(crate) columns: usize,

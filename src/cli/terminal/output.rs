@@ -17,7 +17,6 @@ pub(crate) use verbatim_text::{
 /// The exit code if something was found or done.
 pub(crate) const FOUND: u8 = 0;
 
-/// The exit code if nothing was found.
 pub(crate) const NOTHING: u8 = 1;
 
 /// The exit code for errors, as in grep.

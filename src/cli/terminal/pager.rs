@@ -136,7 +136,6 @@ pub(crate) struct PagedAtFound<'a> {
 }
 
 impl<'a> PagedAtFound<'a> {
-    /// Returns a writer for a screen of these columns and lines.
     pub(crate) fn new(
         paged: Paged<'a>,
         found: &'a Landing<'a>,

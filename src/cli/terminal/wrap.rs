@@ -41,7 +41,6 @@ pub(crate) fn wrapped(line: &str, columns: Option<usize>, indent: usize) -> Stri
     wrapped
 }
 
-/// What happens to a word that is longer than a line.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum LongWords {
     /// It goes on in the next line.

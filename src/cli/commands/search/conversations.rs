@@ -22,7 +22,6 @@ use verbatim_text::{excerpt::Piece, snippet};
 /// The number of conversations that are looked up in one step.
 const AT_ONCE: usize = 500;
 
-/// The form of the output.
 #[derive(Clone, Copy)]
 pub(super) struct ListForm {
     pub(super) json: bool,
@@ -30,7 +29,6 @@ pub(super) struct ListForm {
     pub(super) null: bool,
 }
 
-/// A hit of a conversation.
 pub(super) struct MatchingHit {
     key: Key,
     title: String,

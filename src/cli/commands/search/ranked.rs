@@ -21,7 +21,6 @@ use verbatim_engine::Question;
 /// The line above the messages that are far from the question.
 const FAR: &str = "further away:";
 
-/// The output format of the messages.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Form {
     pub(super) json: bool,

@@ -80,7 +80,6 @@ impl CodeHighlighter {
     }
 }
 
-/// The syntax analysis of one code block, line by line.
 struct CodeAnalysis {
     state: ParseState,
     stack: ScopeStack,

@@ -122,7 +122,6 @@ struct MarkdownWriter<'a> {
     highlighter: &'a CodeHighlighter,
     mark: Mark<'a>,
     text: StyledText,
-    /// The open code block.
     code: Option<CodeBlock>,
     table: Table,
     prefixes: Vec<Prefix>,
@@ -409,7 +408,6 @@ impl<'a> MarkdownWriter<'a> {
     }
 }
 
-/// A style of words.
 struct Emphasis {
     style: Style,
     /// The characters in Markdown.
