@@ -125,31 +125,11 @@ impl ParsedCommand {
 /// Returns the exit code as in grep: 0 if something was found, 1 if nothing was found, 2 for
 /// errors.
 pub fn run_program() -> ExitCode {
-    match run_command() {
-        Ok(code) => ExitCode::from(code),
-        Err(error) => report(&error),
-    }
-}
-
-fn run_command() -> anyhow::Result<u8> {
-    map_faults::survive();
-    #[cfg(debug_assertions)]
-    if let Some(number) = env::var("VERBATIM_FAILPOINT").ok().and_then(|text| text.parse().ok()) {
-        verbatim_base::failpoint::arm(number);
-    }
-    let environment = Environment::of_process()?;
-    if completions::answer(command, env::args_os(), &environment)? {
-        return Ok(FOUND);
-    }
-    // This stream does not choose colours; it only converts them for old Windows consoles.
-    let mut out = BufWriter::new(AutoStream::always(io::stdout()));
-    let code = run(env::args_os(), &environment, &mut out)?;
-    out.flush()?;
-    Ok(code)
-}
-
-/// Prints an error to standard error, except that a closed pipe is not an error.
-fn report(error: &anyhow::Error) -> ExitCode {
+    let error = match run_command() {
+        Ok(code) => return ExitCode::from(code),
+        Err(error) => error,
+    };
+    // A closed pipe is not an error.
     let broken = error.chain().any(|cause| {
         let error = cause.downcast_ref::<io::Error>();
         error.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
@@ -167,6 +147,23 @@ fn report(error: &anyhow::Error) -> ExitCode {
         _ => complain(&error.to_string()),
     }
     ExitCode::from(TROUBLE)
+}
+
+fn run_command() -> anyhow::Result<u8> {
+    map_faults::survive();
+    #[cfg(debug_assertions)]
+    if let Some(number) = env::var("VERBATIM_FAILPOINT").ok().and_then(|text| text.parse().ok()) {
+        verbatim_base::failpoint::arm(number);
+    }
+    let environment = Environment::of_process()?;
+    if completions::answer(command, env::args_os(), &environment)? {
+        return Ok(FOUND);
+    }
+    // This stream does not choose colours; it only converts them for old Windows consoles.
+    let mut out = BufWriter::new(AutoStream::always(io::stdout()));
+    let code = run(env::args_os(), &environment, &mut out)?;
+    out.flush()?;
+    Ok(code)
 }
 
 /// Runs the command in `arguments`, which begin with the program's name; returns the exit code.

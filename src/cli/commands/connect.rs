@@ -85,56 +85,51 @@ impl CommandArgs for ConnectArgs {
     }
 
     fn run(&self, call: Invocation<'_>) -> crate::cli::Result<u8> {
-        Ok(connect(self, call.engine.config(), call.terminal)?)
-    }
-}
-
-/// Connects a client, or lists the clients. `config` holds the paths that the server uses.
-fn connect(args: &ConnectArgs, config: &Config, terminal: Terminal<'_>) -> Result<u8> {
-    let Terminal { environment, out } = terminal;
-    let Some(id) = &args.client else { return list(environment, out) };
-    let client = client(id, environment)?;
-    if let Some(url) = &args.http {
-        return write_remote(&client, url, out);
-    }
-    let file = client.read().map_err(|fault| refused(&client, fault))?;
-    let ours = client.servers(&file.config);
-    let old = ours.iter().find(|server| server.name == SERVER).or(ours.first());
-    let place = EntryPlace { key: client.key, name: old.map_or(SERVER, |server| server.name) };
-    let mut arguments = ["serve", "--tools", PROFILE].map(str::to_owned).to_vec();
-    arguments.extend(server_places(config, environment)?);
-    let entry = client.entry(&environment.program, &arguments);
-    let text = file.edit(place, Some(&entry)).map_err(|fault| refused(&client, fault))?;
-    if text == file.text() {
-        writeln!(out, "{} is connected already: {}", client.name, client.path.display())?;
-    } else {
-        let shown = client.file_with(&entry).map_err(|fault| refused(&client, fault))?;
-        writeln!(out, "{}", client.path.display())?;
-        write_lines(&shown, out)?;
-        if !confirm_change(args.yes, "Add this entry?", environment, out)? {
-            writeln!(out, "Nothing was changed.")?;
-            return Ok(NOTHING);
+        let Invocation { engine, terminal: Terminal { environment, out }, .. } = call;
+        let Some(id) = &self.client else { return Ok(list(environment, out)?) };
+        let client = client(id, environment)?;
+        if let Some(url) = &self.http {
+            return Ok(write_remote(&client, url, out)?);
         }
-        write(&client, &file, &text, Terminal { environment, out })?;
-        let connected = format!(
-            "{} is connected, with the tools that suit it (--tools {PROFILE}). {}",
-            client.name,
-            client.restart()
-        );
-        writeln!(out, "{}", wrapped(&connected, environment.columns, 2))?;
-    }
-    let config = client.syntax.parse(&text).map_err(|fault| refused(&client, fault))?;
-    match Reached::of(&client.servers(&config), environment) {
-        Reached::NotConnected | Reached::ByAddress => {}
-        Reached::Answers => writeln!(out, "Checked: the server starts and answers a search.")?,
-        Reached::Off => writeln!(out, "The server {OFF}; switch it on there.")?,
-        Reached::Fails(what) => {
-            writeln!(out, "The server {}", harmless(&what))?;
-            writeln!(out, "If no chats are imported yet: verbatim import")?;
+        let file = client.read().map_err(|fault| refused(&client, fault))?;
+        let ours = client.servers(&file.config);
+        let old = ours.iter().find(|server| server.name == SERVER).or(ours.first());
+        let place = EntryPlace { key: client.key, name: old.map_or(SERVER, |server| server.name) };
+        let mut arguments = ["serve", "--tools", PROFILE].map(str::to_owned).to_vec();
+        arguments.extend(server_places(engine.config(), environment)?);
+        let entry = client.entry(&environment.program, &arguments);
+        let text = file.edit(place, Some(&entry)).map_err(|fault| refused(&client, fault))?;
+        if text == file.text() {
+            writeln!(out, "{} is connected already: {}", client.name, client.path.display())?;
+        } else {
+            let shown = client.file_with(&entry).map_err(|fault| refused(&client, fault))?;
+            writeln!(out, "{}", client.path.display())?;
+            write_lines(&shown, out)?;
+            if !confirm_change(self.yes, "Add this entry?", environment, out)? {
+                writeln!(out, "Nothing was changed.")?;
+                return Ok(NOTHING);
+            }
+            write(&client, &file, &text, Terminal { environment, out })?;
+            let connected = format!(
+                "{} is connected, with the tools that suit it (--tools {PROFILE}). {}",
+                client.name,
+                client.restart()
+            );
+            writeln!(out, "{}", wrapped(&connected, environment.columns, 2))?;
         }
+        let config = client.syntax.parse(&text).map_err(|fault| refused(&client, fault))?;
+        match Reached::of(&client.servers(&config), environment) {
+            Reached::NotConnected | Reached::ByAddress => {}
+            Reached::Answers => writeln!(out, "Checked: the server starts and answers a search.")?,
+            Reached::Off => writeln!(out, "The server {OFF}; switch it on there.")?,
+            Reached::Fails(what) => {
+                writeln!(out, "The server {}", harmless(&what))?;
+                writeln!(out, "If no chats are imported yet: verbatim import")?;
+            }
+        }
+        writeln!(out, "Undo it with: verbatim disconnect {}", client.id)?;
+        Ok(FOUND)
     }
-    writeln!(out, "Undo it with: verbatim disconnect {}", client.id)?;
-    Ok(FOUND)
 }
 
 impl CommandArgs for DisconnectArgs {
@@ -143,37 +138,34 @@ impl CommandArgs for DisconnectArgs {
     }
 
     fn run(&self, call: Invocation<'_>) -> crate::cli::Result<u8> {
-        Ok(disconnect(self, call.terminal)?)
+        let Terminal { environment, out } = call.terminal;
+        let client = client(&self.client, environment)?;
+        let file = client.read().map_err(|fault| refused(&client, fault))?;
+        let names: Vec<&str> = client.servers(&file.config).iter().map(|it| it.name).collect();
+        let path = client.path.display();
+        let list = client.key;
+        if names.is_empty() {
+            writeln!(out, "No entry in {list:?} of {path} starts Verbatim; nothing to do.")?;
+            return Ok(FOUND);
+        }
+        let mut text = file.text().to_owned();
+        for name in &names {
+            let edited = client.syntax.edit(&text, EntryPlace { key: list, name }, None);
+            text = edited.map_err(|fault| refused(&client, fault))?;
+        }
+        let shown = names.iter().map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ");
+        writeln!(out, "{path}")?;
+        writeln!(out, "  loses {} in {list:?}", harmless(&shown))?;
+        if !confirm_change(self.yes, "Make this change?", environment, out)? {
+            writeln!(out, "Nothing was changed.")?;
+            return Ok(NOTHING);
+        }
+        write(&client, &file, &text, Terminal { environment, out })?;
+        let gone =
+            format!("{} does not start Verbatim any more. {}", client.name, client.restart());
+        writeln!(out, "{}", wrapped(&gone, environment.columns, 2))?;
+        Ok(FOUND)
     }
-}
-
-fn disconnect(args: &DisconnectArgs, terminal: Terminal<'_>) -> Result<u8> {
-    let Terminal { environment, out } = terminal;
-    let client = client(&args.client, environment)?;
-    let file = client.read().map_err(|fault| refused(&client, fault))?;
-    let names: Vec<&str> = client.servers(&file.config).iter().map(|it| it.name).collect();
-    let path = client.path.display();
-    let list = client.key;
-    if names.is_empty() {
-        writeln!(out, "No entry in {list:?} of {path} starts Verbatim; nothing to do.")?;
-        return Ok(FOUND);
-    }
-    let mut text = file.text().to_owned();
-    for name in &names {
-        let edited = client.syntax.edit(&text, EntryPlace { key: list, name }, None);
-        text = edited.map_err(|fault| refused(&client, fault))?;
-    }
-    let shown = names.iter().map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ");
-    writeln!(out, "{path}")?;
-    writeln!(out, "  loses {} in {list:?}", harmless(&shown))?;
-    if !confirm_change(args.yes, "Make this change?", environment, out)? {
-        writeln!(out, "Nothing was changed.")?;
-        return Ok(NOTHING);
-    }
-    write(&client, &file, &text, Terminal { environment, out })?;
-    let gone = format!("{} does not start Verbatim any more. {}", client.name, client.restart());
-    writeln!(out, "{}", wrapped(&gone, environment.columns, 2))?;
-    Ok(FOUND)
 }
 
 /// Lists the clients, and starts the server of each connected client to test it.

@@ -83,8 +83,8 @@ impl CommandArgs for Args {
     }
 
     fn configure(&mut self, config: &mut Config, environment: &Environment) {
-        config.leave_indexes |=
-            self.no_watch || environment.setting(&settings_file::WATCH).switch() == Some(false);
+        config.leave_indexes |= self.no_watch
+            || environment.setting(&settings_file::WATCH).text().as_deref() == Some("false");
         let flag = self.workspaces.iter().map(|folder| folder.clone().into_os_string()).collect();
         let flag = Some(flag).filter(|_| !self.workspaces.is_empty());
         let workspaces = settings::resolve(&settings_file::WORKSPACES, flag, environment);

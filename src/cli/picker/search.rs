@@ -222,7 +222,11 @@ impl OngoingSearch<'_> {
         } else {
             self.find(&typed.asked.request(), &typed.scope, &mut results)?;
         }
-        results.problem = results.problem.or_else(|| self.unreadable());
+        if results.problem.is_none() {
+            let notes = engine.all_sources().problems(self.stop);
+            let unreadable = notes.iter().find(|note| matches!(note, Note::Unreadable { .. }));
+            results.problem = unreadable.map(ToString::to_string);
+        }
         results.problem =
             results.problem.map(|problem| without_controls(&problem).replace('\n', " "));
         let is_exact = !results.is_list && !results.is_ranked;
@@ -264,13 +268,6 @@ impl OngoingSearch<'_> {
         results.head = Some(harmless(&head));
         send(PickerAnswer::Found(results));
         Ok(())
-    }
-
-    /// Returns a message about the first source that cannot be read.
-    fn unreadable(&self) -> Option<String> {
-        let notes = self.page.engine.all_sources().problems(self.stop);
-        let mut gaps = notes.iter().filter(|note| matches!(note, Note::Unreadable { .. }));
-        gaps.next().map(ToString::to_string)
     }
 
     /// Adds the messages that match a request to `results`, the conversation with the newest match first.

@@ -156,11 +156,6 @@ impl LineLayout {
         }
     }
 
-    /// Returns whether a line has no room for facts beside a text.
-    pub(super) fn is_narrow(self) -> bool {
-        self.columns < LEAST_FOR_FACTS
-    }
-
     /// Cuts a title and a place, so that they fit on one line with `others` columns of other text; in a
     /// pipe, cuts nothing. Returns `None` if the line is too narrow.
     fn beside(self, title: &[Piece], place: &str, others: usize) -> Option<(Vec<Piece>, String)> {
@@ -170,7 +165,7 @@ impl LineLayout {
         let room = self.columns.checked_sub(others + 2)?;
         let least = width(title).min(LEAST_TITLE);
         let most = room.checked_sub(least)?.min(self.columns * 2 / 5);
-        if self.is_narrow() || most < place.width().min(LEAST_PLACE) {
+        if self.columns < LEAST_FOR_FACTS || most < place.width().min(LEAST_PLACE) {
             return None;
         }
         let place = self.joined(&fitted(&[Piece::plain(place)], most), Style::new());
