@@ -15,7 +15,7 @@ use clap::{ColorChoice, ValueEnum, error::ErrorKind};
 use clap_complete::ArgValueCompleter;
 
 use self::{
-    conversations::{ListForm, MatchingHit},
+    conversations::ListForm,
     patterns::{Patterns, hint},
 };
 use super::{
@@ -29,7 +29,7 @@ use crate::cli::{
     terminal::{
         hit_groups::HitGroups,
         hit_lines::{HitLine, HitMarks, Page},
-        layout::LineLayout,
+        layout::{LineLayout, Piece},
         notes,
         output::{FOUND, NOTHING, complain, counted, grouped},
     },
@@ -303,9 +303,13 @@ impl<'a> Exact<'a> {
     /// Writes the conversations that match, in the order of their first matches.
     fn conversations(&self, form: ListForm, out: &mut dyn Write) -> Result<usize> {
         let mut grouping = Grouping::default();
-        let make: Make<'_, _> = &|kind, hit| Some(MatchingHit::of(&self.search, kind, &hit));
-        self.all(None, make, &mut |hit| {
-            hit.add_to(&mut grouping);
+        let make: Make<'_, _> = &|kind, hit: Hit<'_>| {
+            let title = vec![Piece::plain(&hit.title)];
+            let line = HitLine::counted(kind, &hit, self.search.is_title_only(&hit));
+            Some(HitLine { title, ..line })
+        };
+        self.all(None, make, &mut |HitLine { key, message, title, text, .. }| {
+            grouping.add(key, (title, message.time()), text.is_none());
             ControlFlow::Continue(())
         })?;
         let all = &grouping.conversations;

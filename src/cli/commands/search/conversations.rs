@@ -13,11 +13,11 @@ use crate::cli::{
 };
 use verbatim_answer::{
     conversation::{ConversationJson, conversations, title_line},
-    exact::{ExactSearch, GroupedConversation, Grouping},
+    exact::GroupedConversation,
 };
-use verbatim_base::model::{Hit, Instant, Stop};
-use verbatim_engine::{ConversationKey as Key, SourceKind};
-use verbatim_text::{excerpt::Piece, snippet};
+use verbatim_base::model::Stop;
+use verbatim_engine::ConversationKey as Key;
+use verbatim_text::snippet;
 
 /// The number of conversations that are looked up in one step.
 const AT_ONCE: usize = 500;
@@ -29,13 +29,6 @@ pub(super) struct ListForm {
     pub(super) null: bool,
 }
 
-pub(super) struct MatchingHit {
-    key: Key,
-    title: String,
-    time: Option<Instant>,
-    is_title_only: bool,
-}
-
 #[derive(Serialize)]
 struct JsonMatchingConversation<'a> {
     id: &'a str,
@@ -45,22 +38,6 @@ struct JsonMatchingConversation<'a> {
     time: Option<String>,
     #[serde(flatten)]
     origin: ConversationJson<'a>,
-}
-
-impl MatchingHit {
-    pub(super) fn of(search: &ExactSearch<'_>, kind: SourceKind, hit: &Hit<'_>) -> MatchingHit {
-        MatchingHit {
-            key: (kind, hit.conversation_id.clone().into_owned()),
-            title: hit.title.clone().into_owned(),
-            time: hit.time,
-            is_title_only: search.is_title_only(hit),
-        }
-    }
-
-    pub(super) fn add_to(self, grouping: &mut Grouping<()>) {
-        let title = vec![Piece::plain(&self.title)];
-        grouping.add(self.key, (title, self.time), self.is_title_only);
-    }
 }
 
 /// Writes conversations; `time` and `title` are those of their first matches.
