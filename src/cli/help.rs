@@ -54,13 +54,13 @@ pub(super) fn with_help(command: Command, environment: &Environment) -> Command 
     let command = command.term_width(width).help_template(PROGRAM_HELP).before_help(groups);
     // The groups list the commands, so clap must not list them again.
     let command = command.override_usage("verbatim [OPTIONS] [COMMAND]");
-    let command = with_left_out(command, "verbatim", "");
+    let command = with_hidden_count(command, "verbatim", "");
     command.mut_subcommands(|command| {
         let path = format!("verbatim {}", command.get_name());
         let command = with_examples(command.args(flags.clone()).hide(true));
-        with_left_out(command, &path, PLACES).mut_subcommands(|command| {
+        with_hidden_count(command, &path, PLACES).mut_subcommands(|command| {
             let path = format!("{path} {}", command.get_name());
-            with_left_out(with_examples(command), &path, "")
+            with_hidden_count(with_examples(command), &path, "")
         })
     })
 }
@@ -103,7 +103,7 @@ fn groups(command: &Command, width: usize) -> String {
 }
 
 /// Says at the end of the short help how many options it leaves out; `text` ends both helps.
-fn with_left_out(command: Command, path: &str, text: &str) -> Command {
+fn with_hidden_count(command: Command, path: &str, text: &str) -> Command {
     let left_out = command.get_arguments().filter(|arg| {
         arg.is_hide_short_help_set() && !arg.is_hide_set() && !arg.is_hide_long_help_set()
     });

@@ -279,14 +279,14 @@ impl OngoingSearch<'_> {
             &|kind, hit: Hit<'_>| Some(HitLine::new(kind, &hit, self.page.layout, marks));
         let mut grouping = Grouping::default();
         let mut seen = 0;
-        let searched = search.each(None, make.into(), &mut |found: HitLine| {
+        let searched = search.each(None, make.into(), &mut |line: HitLine| {
             seen += 1;
             let shown = grouping.messages().max(grouping.conversations.len());
             results.is_cut = shown == MOST_SHOWN || seen > MOST_SEEN;
             if results.is_cut {
                 return ControlFlow::Break(());
             }
-            add(&mut grouping, found, false);
+            add(&mut grouping, line, false);
             ControlFlow::Continue(())
         })?;
         if let Some(note) = searched.notes.first() {
@@ -344,10 +344,10 @@ impl OngoingSearch<'_> {
         for one in ranking.items {
             let hit = Hit { content: one.passage.into(), ..one.hit };
             let marks = HitMarks { marks: &ranking.marks, most: MOST_MARKS };
-            let mut found = HitLine::new(one.source, &hit, self.page.layout, marks);
+            let mut line = HitLine::new(one.source, &hit, self.page.layout, marks);
             // A ranked message is shown even if only its title has words of the question.
-            found.text.get_or_insert_with(|| layout::excerpt(&hit.content, &[], LINE));
-            add(&mut grouping, found, one.is_far);
+            line.text.get_or_insert_with(|| layout::excerpt(&hit.content, &[], LINE));
+            add(&mut grouping, line, one.is_far);
         }
         self.describe(grouping, results);
         results.marks = Arc::new(ranking.marks);
@@ -387,8 +387,8 @@ impl OngoingSearch<'_> {
     }
 }
 
-fn add(grouping: &mut Grouping<FoundMessage>, found: HitLine, is_far: bool) {
-    let HitLine { key, message, title, role, text } = found;
+fn add(grouping: &mut Grouping<FoundMessage>, line: HitLine, is_far: bool) {
+    let HitLine { key, message, title, role, text } = line;
     let place = grouping.add(key, (title, message.time()), text.is_none());
     if let Some(text) = text {
         let message = FoundMessage { key: message, number: None, role, text, is_far };

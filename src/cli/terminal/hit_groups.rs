@@ -100,8 +100,8 @@ impl<'a> HitGroups<'a> {
         self.shown_messages >= self.most
     }
 
-    pub(crate) fn add(&mut self, found: HitLine) -> Result<()> {
-        let HitLine { key, message, title, role, text } = found;
+    pub(crate) fn add(&mut self, line: HitLine) -> Result<()> {
+        let HitLine { key, message, title, role, text } = line;
         let known = self.seen.get(&key).copied();
         let has_message = text.is_some();
         if !has_message && known.is_some() {
