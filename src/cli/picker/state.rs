@@ -27,6 +27,7 @@ pub(super) struct Picker {
     pub(super) pages_read: usize,
     pub(super) notice: Option<String>,
     pub(super) lists_keys: bool,
+    /// What was searched last.
     pub(super) asked: TypedText,
     needs_preview: bool,
     /// The action that is performed when new results arrive.
