@@ -6,13 +6,12 @@ use super::{
     clients::ParseServe,
     error::Result,
     settings::{
-        engine_config::{PlaceArgs, WrongProvider},
+        engine_config::{ConfigError, PlaceArgs},
         environment::Environment,
     },
 };
 use verbatim_engine::{Config, Engine};
 
-/// The arguments of a command.
 pub(super) trait CommandArgs {
     fn facts(&self) -> Facts;
 
@@ -28,7 +27,8 @@ pub(super) trait CommandArgs {
     fn run(&self, invocation: Invocation<'_>) -> Result<u8>;
 }
 
-/// What the program needs to know of a command before it runs. Every command states all of it.
+/// What the program needs to know of a command before it runs. A command states all of it, or what differs from
+/// one of the constants.
 pub(super) struct Facts {
     pub(super) reads: Reads,
     /// Whether the command may write to the databases of the home folder.
@@ -43,6 +43,23 @@ pub(super) struct Facts {
     /// commands take seconds.
     pub(super) waits_for: Option<&'static str>,
     pub(super) form: OutputForm,
+}
+
+impl Facts {
+    /// The facts of a command that uses no chats.
+    pub(super) const WITHOUT_CHATS: Facts = Facts {
+        reads: Reads::Nothing,
+        writes: false,
+        takes_db: false,
+        makes_vectors: false,
+        may_be_torn: false,
+        waits_for: None,
+        form: OutputForm::AsItIs,
+    };
+
+    /// The facts of a command that imports or indexes chats.
+    pub(super) const INDEXES: Facts =
+        Facts { writes: true, takes_db: true, makes_vectors: true, ..Facts::WITHOUT_CHATS };
 }
 
 /// What a command reads before it does anything else.
@@ -67,12 +84,11 @@ pub(super) enum OutputForm {
     Pages,
 }
 
-/// What a command runs with.
 pub(super) struct Invocation<'a> {
     pub(super) engine: &'a Arc<Engine>,
     pub(super) places: &'a PlaceArgs,
     /// Why the model of vectors is unknown, if it is and the command does without it.
-    pub(super) no_provider: Option<WrongProvider>,
+    pub(super) no_provider: Option<ConfigError>,
     pub(super) parse_serve: ParseServe,
     pub(super) terminal: Terminal<'a>,
 }

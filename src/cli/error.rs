@@ -6,10 +6,7 @@ use clap::error::ErrorKind;
 
 use super::{
     commands::{connect::error::Error as ConnectError, import::error::Error as ImportError},
-    settings::{
-        engine_config::{NoHome, WrongLogin, WrongProvider, WrongShare},
-        settings_file,
-    },
+    settings::{engine_config::ConfigError, settings_file},
 };
 use verbatim_answer::{hint::Explained, json_lines};
 use verbatim_base::map_faults::FaultWatch;
@@ -39,7 +36,6 @@ fn explained(error: &engine::Error) -> String {
     }
 }
 
-/// Returns the error for a wrong command line.
 pub(super) fn usage(message: String) -> Error {
     Error::Usage(clap::Error::raw(ErrorKind::ValueValidation, format!("{message}\n")))
 }
@@ -87,13 +83,7 @@ pub enum Error {
     #[error("cannot start to watch: {0}")]
     Watch(#[source] io::Error),
     #[error(transparent)]
-    Home(#[from] NoHome),
-    #[error(transparent)]
-    Embeddings(#[from] WrongProvider),
-    #[error(transparent)]
-    Share(#[from] WrongShare),
-    #[error(transparent)]
-    Login(#[from] WrongLogin),
+    Config(#[from] ConfigError),
     #[error("{}: cannot be written: {source}", path.display())]
     Export { path: PathBuf, source: io::Error },
     #[error(transparent)]

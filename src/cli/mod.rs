@@ -29,7 +29,7 @@ use self::{
         open, reindex, search, serve, show, stats, status, transcripts, watch, web,
     },
     error::refuse_torn,
-    settings::engine_config::{self, PlaceArgs, WrongProvider},
+    settings::engine_config::{self, PlaceArgs},
     terminal::{
         output::{FOUND, TROUBLE, TerminalWriter, complain, write_usage},
         pager::Paged,
@@ -42,7 +42,7 @@ pub use self::{
     settings::environment::Environment,
 };
 use verbatim_base::map_faults;
-use verbatim_engine::{self as engine, Config, Engine};
+use verbatim_engine::{self as engine, Engine};
 
 /// Find what was said in your AI chats, exactly
 ///
@@ -58,8 +58,24 @@ struct Cli {
     command: Option<Command>,
 }
 
-#[derive(Debug, Subcommand)]
-enum Command {
+macro_rules! commands {
+    ($($(#[$attribute:meta])* $name:ident($args:ty),)*) => {
+        #[derive(Debug, Subcommand)]
+        enum Command {
+            $($(#[$attribute])* $name($args),)*
+        }
+
+        impl Command {
+            fn into_args(self) -> Box<dyn CommandArgs> {
+                match self {
+                    $(Command::$name(args) => Box::new(args),)*
+                }
+            }
+        }
+    };
+}
+
+commands! {
     Demo(demo::Args),
     Import(import::ImportArgs),
     Reindex(reindex::Args),
@@ -83,53 +99,25 @@ enum Command {
     Completions(completions::Args),
 }
 
-impl Command {
-    fn into_args(self) -> Box<dyn CommandArgs> {
-        match self {
-            Command::Demo(args) => Box::new(args),
-            Command::Import(args) => Box::new(args),
-            Command::Reindex(args) => Box::new(args),
-            Command::Search(args) => Box::new(args),
-            Command::List(args) => Box::new(args),
-            Command::Show(args) => Box::new(args),
-            Command::Open(args) => Box::new(args),
-            Command::Resume(args) => Box::new(args),
-            Command::Stats(args) => Box::new(args),
-            Command::Export(args) => Box::new(args),
-            Command::Forget(args) => Box::new(args),
-            Command::Connect(args) => Box::new(args),
-            Command::Disconnect(args) => Box::new(args),
-            Command::Web(args) => Box::new(args),
-            Command::Serve(args) => Box::new(args),
-            Command::Watch(args) => Box::new(args),
-            Command::Status(args) => Box::new(args),
-            Command::Doctor(args) => Box::new(args),
-            Command::Completions(args) => Box::new(args),
-        }
-    }
-}
-
-/// A command with what is to be known of it; `None` stands for the search as one types.
 struct ParsedCommand {
     places: PlaceArgs,
-    command: Option<(Box<dyn CommandArgs>, Facts)>,
+    args: Box<dyn CommandArgs>,
+    facts: Facts,
 }
 
 impl ParsedCommand {
-    fn of(cli: Cli) -> Result<ParsedCommand, clap::Error> {
-        let Some(args) = cli.command.map(Command::into_args) else {
-            return Ok(ParsedCommand { places: cli.places, command: None });
+    fn of(cli: Cli, environment: &Environment) -> Result<ParsedCommand, clap::Error> {
+        let args = match cli.command {
+            Some(command) => command.into_args(),
+            None if environment.full_screen => Box::new(interactive::SearchAsTyped),
+            None => Box::new(interactive::Examples),
         };
         let facts = args.facts();
         if cli.places.db.is_some() && !facts.takes_db {
             let text = "this command reads no database, so leave out --db\n";
             return Err(clap::Error::raw(ErrorKind::ArgumentConflict, text));
         }
-        Ok(ParsedCommand { places: cli.places, command: Some((args, facts)) })
-    }
-
-    fn form(&self) -> OutputForm {
-        self.command.as_ref().map_or(OutputForm::AsItIs, |(_, facts)| facts.form)
+        Ok(ParsedCommand { places: cli.places, args, facts })
     }
 }
 
@@ -137,31 +125,11 @@ impl ParsedCommand {
 /// Returns the exit code as in grep: 0 if something was found, 1 if nothing was found, 2 for
 /// errors.
 pub fn run_program() -> ExitCode {
-    match run_command() {
-        Ok(code) => ExitCode::from(code),
-        Err(error) => report(&error),
-    }
-}
-
-fn run_command() -> anyhow::Result<u8> {
-    map_faults::survive();
-    #[cfg(debug_assertions)]
-    if let Some(number) = env::var("VERBATIM_FAILPOINT").ok().and_then(|text| text.parse().ok()) {
-        verbatim_base::failpoint::arm(number);
-    }
-    let environment = Environment::of_process()?;
-    if completions::answer(command, env::args_os(), &environment)? {
-        return Ok(FOUND);
-    }
-    // This stream does not choose colours; it only converts them for old Windows consoles.
-    let mut out = BufWriter::new(AutoStream::always(io::stdout()));
-    let code = run(env::args_os(), &environment, &mut out)?;
-    out.flush()?;
-    Ok(code)
-}
-
-/// Prints an error to standard error, except that a closed pipe is not an error.
-fn report(error: &anyhow::Error) -> ExitCode {
+    let error = match run_command() {
+        Ok(code) => return ExitCode::from(code),
+        Err(error) => error,
+    };
+    // A closed pipe is not an error.
     let broken = error.chain().any(|cause| {
         let error = cause.downcast_ref::<io::Error>();
         error.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
@@ -181,6 +149,23 @@ fn report(error: &anyhow::Error) -> ExitCode {
     ExitCode::from(TROUBLE)
 }
 
+fn run_command() -> anyhow::Result<u8> {
+    map_faults::survive();
+    #[cfg(debug_assertions)]
+    if let Some(number) = env::var("VERBATIM_FAILPOINT").ok().and_then(|text| text.parse().ok()) {
+        verbatim_base::failpoint::arm(number);
+    }
+    let environment = Environment::of_process()?;
+    if completions::answer(command, env::args_os(), &environment)? {
+        return Ok(FOUND);
+    }
+    // This stream does not choose colours; it only converts them for old Windows consoles.
+    let mut out = BufWriter::new(AutoStream::always(io::stdout()));
+    let code = run(env::args_os(), &environment, &mut out)?;
+    out.flush()?;
+    Ok(code)
+}
+
 /// Runs the command in `arguments`, which begin with the program's name; returns the exit code.
 pub fn run(
     arguments: impl IntoIterator<Item = OsString>,
@@ -189,9 +174,9 @@ pub fn run(
 ) -> Result<u8> {
     let command = help::with_help(Cli::command(), environment);
     let arguments: Vec<OsString> = arguments.into_iter().collect();
-    let parsed = command
-        .try_get_matches_from(&arguments)
-        .and_then(|mut matches| ParsedCommand::of(Cli::from_arg_matches_mut(&mut matches)?));
+    let parsed = command.try_get_matches_from(&arguments).and_then(|mut matches| {
+        ParsedCommand::of(Cli::from_arg_matches_mut(&mut matches)?, environment)
+    });
     match parsed {
         Ok(mut parsed) => {
             parsed.places.expand(environment);
@@ -222,7 +207,7 @@ fn execute_on_terminal(
     environment: &Environment,
     out: &mut dyn Write,
 ) -> Result<u8> {
-    let form = parsed.form();
+    let form = parsed.facts.form;
     let mut out = Paged::new(out, environment, matches!(form, OutputForm::Pages));
     let mut out_on_terminal = TerminalWriter::new(&mut out);
     let (columns, indent) = match form {
@@ -238,15 +223,24 @@ fn execute_on_terminal(
 }
 
 fn execute(parsed: ParsedCommand, environment: &Environment, out: &mut dyn Write) -> Result<u8> {
-    let ParsedCommand { places, command } = parsed;
-    let Some((mut args, facts)) = command else {
-        return interactive::run(&places, environment, out);
-    };
+    let ParsedCommand { places, mut args, facts } = parsed;
     if facts.reads != Reads::Nothing {
         engine_config::check_home(&places, environment)?;
     }
     let mut config = engine_config::config(&places, environment);
-    let no_provider = choose_model(&mut config, args.model(), facts.makes_vectors, environment)?;
+    config.vector_share = engine_config::vector_share(environment)?;
+    let provider = engine_config::embeddings(args.model(), environment);
+    // If the provider is unknown, the indexes are not changed, because vectors of another model
+    // would replace the existing vectors.
+    config.leave_indexes = provider.is_err();
+    let no_provider = match provider {
+        Ok(provider) => {
+            config.embeddings = provider;
+            None
+        }
+        Err(error) if facts.makes_vectors => return Err(error.into()),
+        Err(error) => Some(error),
+    };
     config.cluster_login = engine_config::cluster_login(environment)?;
     args.configure(&mut config, environment);
     engine::prepare_home(&config, facts.writes);
@@ -272,29 +266,6 @@ fn execute(parsed: ParsedCommand, environment: &Environment, out: &mut dyn Write
         refuse_torn(&engine)?;
     }
     Ok(code)
-}
-
-/// Sets the model of vectors and their share. Returns why the model is unknown, if it is and the command does
-/// without it.
-fn choose_model(
-    config: &mut Config,
-    model: Option<&str>,
-    makes_vectors: bool,
-    environment: &Environment,
-) -> Result<Option<WrongProvider>> {
-    config.vector_share = engine_config::vector_share(environment)?;
-    let provider = engine_config::embeddings(model, environment);
-    // If the provider is unknown, the indexes are not changed, because vectors of another model
-    // would replace the existing vectors.
-    config.leave_indexes = provider.is_err();
-    match provider {
-        Ok(provider) => {
-            config.embeddings = provider;
-            Ok(None)
-        }
-        Err(error) if makes_vectors => Err(error.into()),
-        Err(error) => Ok(Some(error)),
-    }
 }
 
 /// Parses the arguments with which a client starts the program; `None` if the command is not `serve`.

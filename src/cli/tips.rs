@@ -73,52 +73,43 @@ pub(super) fn with_tip(
 ) -> clap::Error {
     let words: Vec<String> =
         arguments.iter().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
-    let invalid = match error.get(ContextKind::InvalidArg) {
-        Some(ContextValue::String(word)) => Some(word.clone()),
-        _ => None,
-    };
-    let tips = match (error.kind(), error.get(ContextKind::InvalidSubcommand)) {
-        (_, Some(ContextValue::String(word))) => {
-            let tips = of_command(&word.clone(), &words, program);
-            // clap's own tip would be a command that has only some of the letters.
-            error.remove(ContextKind::SuggestedSubcommand);
-            tips
-        }
-        (ErrorKind::MissingRequiredArgument, _) => match error.get(ContextKind::InvalidArg) {
-            Some(ContextValue::Strings(missing)) => {
-                missing.iter().find_map(|name| example_of(name)).into_iter().collect()
+    let invalid = text_of(&error, ContextKind::InvalidArg).unwrap_or_default();
+    let tips = if let Some(word) = text_of(&error, ContextKind::InvalidSubcommand) {
+        // clap's own tip would be a command that has only some of the letters.
+        error.remove(ContextKind::SuggestedSubcommand);
+        of_command(&word, &words, program)
+    } else {
+        let tip = match error.kind() {
+            ErrorKind::MissingRequiredArgument => match error.get(ContextKind::InvalidArg) {
+                Some(ContextValue::Strings(missing)) => {
+                    missing.iter().find_map(|name| example_of(name)).map(str::to_owned)
+                }
+                _ => None,
+            },
+            ErrorKind::InvalidValue if invalid.contains("<DATE>") => {
+                Some("for example 7d, yesterday, 2025-01 or 2025-01-31".to_owned())
             }
-            _ => Vec::new(),
-        },
-        (ErrorKind::InvalidValue, _)
-            if invalid.as_ref().is_some_and(|it| it.contains("<DATE>")) =>
-        {
-            vec!["for example 7d, yesterday, 2025-01 or 2025-01-31".to_owned()]
-        }
-        (ErrorKind::InvalidValue, _) => {
-            let tips = of_value(&error);
-            error.remove(ContextKind::SuggestedValue);
-            tips
-        }
-        (ErrorKind::ArgumentConflict, _)
-            if invalid.as_ref().is_some_and(|it| it.contains("[WORDS]")) =>
-        {
-            vec!["the expression takes the place of the words; --and adds a text".to_owned()]
-        }
-        (ErrorKind::UnknownArgument, _) => {
-            let given = invalid.unwrap_or_default();
-            let tips = of_argument(&given, &words, program);
-            let is_text = given.starts_with("--") && words.first().is_some_and(|it| it == "search");
-            // clap's own tips would be a flag that has only some of the letters, and how to pass the flag as
-            // a text.
-            error.remove(ContextKind::SuggestedArg);
-            error.remove(ContextKind::Usage);
-            if !is_text {
-                error.remove(ContextKind::Suggested);
+            ErrorKind::InvalidValue => {
+                let tip = of_value(&error);
+                error.remove(ContextKind::SuggestedValue);
+                tip
             }
-            tips
-        }
-        _ => Vec::new(),
+            ErrorKind::ArgumentConflict if invalid.contains("[WORDS]") => {
+                Some("the expression takes the place of the words; --and adds a text".to_owned())
+            }
+            ErrorKind::UnknownArgument => {
+                // clap's own tips would be a flag that has only some of the letters, and how to pass the flag
+                // as a text.
+                error.remove(ContextKind::SuggestedArg);
+                error.remove(ContextKind::Usage);
+                if !invalid.starts_with("--") || words.first().is_none_or(|it| it != "search") {
+                    error.remove(ContextKind::Suggested);
+                }
+                of_argument(&invalid, &words, program)
+            }
+            _ => None,
+        };
+        tip.into_iter().collect()
     };
     if !tips.is_empty() {
         let tips = tips.into_iter().map(Into::into).collect();
@@ -127,16 +118,24 @@ pub(super) fn with_tip(
     error
 }
 
+fn text_of(error: &clap::Error, kind: ContextKind) -> Option<String> {
+    match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.clone()),
+        _ => None,
+    }
+}
+
 /// Returns the tips for an unknown command: the commands that it may stand for, and how to find it as a text.
 fn of_command(word: &str, words: &[String], program: &Command) -> Vec<String> {
     if word == "uninstall" {
         return vec![UNINSTALL.to_owned()];
     }
-    let rest: Vec<_> = words.iter().skip_while(|it| *it != word).map(|word| quoted(word)).collect();
-    let what = match () {
-        () if word.contains("://") => "to read that conversation: verbatim show",
-        () if Path::new(word).exists() => "to import that: verbatim import",
-        () => "to find that text in your chats: verbatim search",
+    let what = if word.contains("://") {
+        "to read that conversation: verbatim show"
+    } else if Path::new(word).exists() {
+        "to import that: verbatim import"
+    } else {
+        "to find that text in your chats: verbatim search"
     };
     let given = word.to_lowercase();
     let synonym = COMMANDS.iter().find(|(names, _)| names.contains(&given.as_str()));
@@ -149,91 +148,88 @@ fn of_command(word: &str, words: &[String], program: &Command) -> Vec<String> {
             nearest(&given, names).into_iter().collect()
         }
     };
-    let similar = commands.iter().map(|name| {
+    let mut tips = Vec::new();
+    for name in commands {
         let command = program.find_subcommand(name);
         let about = command.and_then(Command::get_about).map(ToString::to_string);
         let about = about.unwrap_or_default();
-        format!("there is a command '{name}': {}", about.trim_end_matches('.'))
-    });
-    similar.chain([format!("{what} {}", rest.join(" "))]).collect()
+        tips.push(format!("there is a command '{name}': {}", about.trim_end_matches('.')));
+    }
+    let start = words.iter().position(|it| it == word).unwrap_or(words.len());
+    tips.push(format!("{what}{}", pasted(&words[start..])));
+    tips
 }
 
-/// Returns the tips for an argument that the command does not take.
-fn of_argument(given: &str, words: &[String], program: &Command) -> Vec<String> {
+/// Returns words for the end of a command, each after a space.
+fn pasted(words: &[String]) -> String {
+    words.iter().map(|word| format!(" {}", quoted(word))).collect()
+}
+
+/// Returns the tip for an argument that the command does not take.
+fn of_argument(given: &str, words: &[String], program: &Command) -> Option<String> {
     // Without this tip, clap says how to pass the negative number as a word of the text. But the user
     // meant it as the value of the flag.
-    let mut pairs = words.iter().zip(words.iter().skip(1));
-    let negative = pairs.find_map(|(flag, value)| {
-        let value = value.strip_prefix('-')?;
-        let is_value = value.starts_with(|c: char| c.is_ascii_digit()) && value != "0";
-        (flag.starts_with('-') && flag != "--" && is_value)
-            .then(|| format!("the value has no minus: {flag} {value}"))
-    });
-    if let Some(tip) = negative {
-        return vec![tip];
+    for (flag, value) in words.iter().zip(words.iter().skip(1)) {
+        let value = value.strip_prefix('-').unwrap_or_default();
+        let is_number = value.starts_with(|c: char| c.is_ascii_digit()) && value != "0";
+        if flag.starts_with('-') && flag != "--" && is_number {
+            return Some(format!("the value has no minus: {flag} {value}"));
+        }
     }
     let first = words.first().map(String::as_str).unwrap_or_default();
-    let from = |start| {
-        words.iter().skip(start).map(|word| format!(" {}", quoted(word))).collect::<String>()
-    };
-    let name = first.trim_start_matches('-');
     if first == "list" && !given.starts_with('-') {
-        return vec![format!("to find that text in your chats: verbatim search {}", quoted(given))];
+        return Some(format!("to find that text in your chats: verbatim search {}", quoted(given)));
     }
-    if first.starts_with('-') && !name.is_empty() && program.find_subcommand(name).is_some() {
-        return vec![format!("commands have no dashes: verbatim {name}{}", from(1))];
-    }
-    let has = |command: &Command, flag: &str| flags(command).any(|known| known == flag);
-    let search = program.find_subcommand("search");
-    if first.starts_with('-') && search.is_some_and(|search| has(search, given)) {
-        return vec![format!("flags follow their command: verbatim search{}", from(0))];
+    if first.starts_with('-') {
+        let name = first.trim_start_matches('-');
+        if !name.is_empty() && program.find_subcommand(name).is_some() {
+            let rest = pasted(&words[1..]);
+            return Some(format!("commands have no dashes: verbatim {name}{rest}"));
+        }
+        let search = program.find_subcommand("search");
+        if search.is_some_and(|search| flags(search).any(|known| known == given)) {
+            return Some(format!("flags follow their command: verbatim search{}", pasted(words)));
+        }
     }
     if let Some((_, tip)) = HABITS.iter().find(|(flags, _)| flags.contains(&given)) {
-        return vec![(*tip).to_owned()];
+        return Some((*tip).to_owned());
     }
-    let mut path = vec![program];
+    let mut command = program;
+    let mut known: Vec<String> = flags(program).collect();
     for word in words {
-        path.extend(path.last().and_then(|command| command.find_subcommand(word)));
+        if let Some(inner) = command.find_subcommand(word) {
+            known.extend(flags(inner));
+            command = inner;
+        }
     }
-    let names = || path.iter().flat_map(|command| flags(command));
     let synonym = FLAGS.iter().find(|(flags, _)| flags.contains(&given));
-    let synonym =
-        synonym.map(|(_, flag)| (*flag).to_owned()).filter(|flag| names().any(|it| it == *flag));
-    let long: Vec<String> = names().filter(|name| name.starts_with("--")).collect();
-    let near = || {
-        given.strip_prefix("--").and_then(|given| {
-            nearest(given, long.iter().filter_map(|name| name.strip_prefix("--")))
-        })
-    };
-    match synonym {
-        Some(flag) => vec![format!("here that is '{flag}'")],
-        None => near()
-            .map(|name| format!("a similar argument exists: '--{name}'"))
-            .into_iter()
-            .collect(),
+    if let Some((_, flag)) = synonym.filter(|(_, flag)| known.iter().any(|it| it == flag)) {
+        return Some(format!("here that is '{flag}'"));
     }
+    let long = known.iter().filter_map(|name| name.strip_prefix("--"));
+    let name = nearest(given.strip_prefix("--")?, long)?;
+    Some(format!("a similar argument exists: '--{name}'"))
 }
 
 /// Returns the tip for a value of a list: those that begin with it, or the most similar one.
-fn of_value(error: &clap::Error) -> Vec<String> {
-    let (Some(ContextValue::String(given)), Some(ContextValue::Strings(known))) =
-        (error.get(ContextKind::InvalidValue), error.get(ContextKind::ValidValue))
-    else {
-        return Vec::new();
+fn of_value(error: &clap::Error) -> Option<String> {
+    let given = text_of(error, ContextKind::InvalidValue)?.to_lowercase();
+    let Some(ContextValue::Strings(known)) = error.get(ContextKind::ValidValue) else {
+        return None;
     };
-    let given = given.to_lowercase();
-    let known = || known.iter().map(String::as_str);
-    let begin: Vec<&str> =
-        known().filter(|name| !given.is_empty() && name.starts_with(&given)).collect();
-    let similar = match begin.is_empty() {
-        true => nearest(&given, known()).into_iter().collect(),
-        false => begin,
-    };
+    let known = known.iter().map(String::as_str);
+    let mut similar: Vec<&str> = Vec::new();
+    if !given.is_empty() {
+        similar.extend(known.clone().filter(|name| name.starts_with(&given)));
+    }
+    if similar.is_empty() {
+        similar.extend(nearest(&given, known));
+    }
     let names: Vec<String> = similar.iter().map(|name| format!("'{name}'")).collect();
     match names.as_slice() {
-        [] => Vec::new(),
-        [one] => vec![format!("a similar value exists: {one}")],
-        _ => vec![format!("similar values exist: {}", names.join(" and "))],
+        [] => None,
+        [one] => Some(format!("a similar value exists: {one}")),
+        _ => Some(format!("similar values exist: {}", names.join(" and "))),
     }
 }
 
@@ -256,17 +252,16 @@ fn nearest<'a>(given: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a 
         3..=6 => 1,
         _ => 2,
     };
-    let distance = |name: &str| match name.starts_with(given) {
-        true => 1,
-        false => strsim::osa_distance(given, name),
-    };
-    let near = names.map(|name| (distance(name), name)).filter(|(far, _)| *far <= allowed);
-    near.min_by_key(|(far, _)| *far).map(|(_, name)| name)
+    let distances = names.map(|name| {
+        (if name.starts_with(given) { 1 } else { strsim::osa_distance(given, name) }, name)
+    });
+    let near = distances.filter(|(distance, _)| *distance <= allowed);
+    near.min_by_key(|(distance, _)| *distance).map(|(_, name)| name)
 }
 
 /// Returns a sentence about where to find the value of a missing argument, or an example.
-fn example_of(missing: &str) -> Option<String> {
-    let example = match missing {
+fn example_of(missing: &str) -> Option<&'static str> {
+    Some(match missing {
         "<WORDS>..." => "for example: verbatim search borrow checker",
         "<CONVERSATION>" | "<CONVERSATION>..." => {
             "`verbatim list` and `verbatim search` print the ids of conversations"
@@ -274,6 +269,5 @@ fn example_of(missing: &str) -> Option<String> {
         "<CLIENT>" => "`verbatim connect` lists the AI clients, and says which are connected",
         "<FOLDER>" => "for example: verbatim export my-chats",
         _ => return None,
-    };
-    Some(example.to_owned())
+    })
 }

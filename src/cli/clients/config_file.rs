@@ -10,8 +10,9 @@ use jsonc_parser::{
     ParseOptions,
     cst::{CstInputValue, CstRootNode},
 };
+use serde::Serialize;
 use serde_json::{Map, Value};
-use toml_edit::{DocumentMut, InlineTable, Item, Table};
+use toml_edit::{DocumentMut, InlineTable, Item, RawString, Table, ser::ValueSerializer};
 
 use verbatim_base::private;
 
@@ -41,7 +42,6 @@ const LENIENT: ParseOptions = ParseOptions {
     allow_extended_string_escapes: false,
 };
 
-/// The syntax of a configuration file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Syntax {
     /// JSON without comments and trailing commas.
@@ -69,7 +69,6 @@ pub struct EntryPlace<'a> {
 /// The keys and values of a server's entry, in the usual order.
 pub type Entry = Vec<(&'static str, Value)>;
 
-/// A client's configuration file.
 #[derive(Debug)]
 pub(crate) struct ConfigFile {
     path: PathBuf,
@@ -177,9 +176,36 @@ impl Syntax {
         entry: Option<&[(&str, Value)]>,
     ) -> Result<String, Fault> {
         let mut document: DocumentMut = text.parse().map_err(|error| self.fault(error))?;
-        match entry {
-            Some(entry) => set(&mut document, place, entry)?,
-            None => remove(&mut document, place),
+        if let Some(entry) = entry {
+            let mut list = Table::new();
+            list.set_implicit(true);
+            let servers = document.entry(place.key).or_insert(Item::Table(list));
+            // An inline table can only hold inline tables.
+            let new = match servers {
+                Item::Table(_) => Item::Table(Table::new()),
+                _ => Item::Value(InlineTable::new().into()),
+            };
+            let servers = servers.as_table_like_mut().ok_or_else(|| place.no_list())?;
+            let server = servers.entry(place.name).or_insert(new);
+            let server = server.as_table_like_mut().ok_or_else(|| place.no_entry())?;
+            if !server.contains_key(COMMAND) {
+                server.clear();
+            }
+            for (key, value) in entry {
+                let value = value.serialize(ValueSerializer::new());
+                server.insert(key, Item::Value(value.map_err(|error| self.fault(error))?));
+            }
+        } else {
+            let servers = document.get_mut(place.key).and_then(Item::as_table_like_mut);
+            let removed = servers.and_then(|servers| servers.remove(place.name));
+            // Comments above the table may be about more than the table.
+            if let Some(Item::Table(table)) = removed
+                && let Some(above) = table.decor().prefix().and_then(RawString::as_str)
+                && !above.trim().is_empty()
+            {
+                let rest = document.trailing().as_str().unwrap_or_default();
+                document.set_trailing(format!("{above}{rest}"));
+            }
         }
         // `toml_edit` ends lines without CR.
         let edited = document.to_string().replace("\r\n", "\n");
@@ -213,43 +239,6 @@ fn is_in(config: &Value, place: EntryPlace<'_>, entry: Option<&[(&str, Value)]>)
     }
 }
 
-fn set(
-    document: &mut DocumentMut,
-    place: EntryPlace<'_>,
-    entry: &[(&str, Value)],
-) -> Result<(), Fault> {
-    let mut list = Table::new();
-    list.set_implicit(true);
-    let servers = document.entry(place.key).or_insert(Item::Table(list));
-    // An inline table can only hold inline tables.
-    let new = match servers {
-        Item::Table(_) => Item::Table(Table::new()),
-        _ => Item::Value(InlineTable::new().into()),
-    };
-    let servers = servers.as_table_like_mut().ok_or_else(|| place.no_list())?;
-    let server = servers.entry(place.name).or_insert(new);
-    let server = server.as_table_like_mut().ok_or_else(|| place.no_entry())?;
-    if !server.contains_key(COMMAND) {
-        server.clear();
-    }
-    for (key, value) in entry {
-        server.insert(key, Item::Value(toml_value(value)));
-    }
-    Ok(())
-}
-
-fn remove(document: &mut DocumentMut, place: EntryPlace<'_>) {
-    let servers = document.get_mut(place.key).and_then(Item::as_table_like_mut);
-    let removed = servers.and_then(|servers| servers.remove(place.name));
-    let Some(Item::Table(table)) = removed else { return };
-    // Comments above the table may be about more than the table.
-    let above = table.decor().prefix().and_then(|prefix| prefix.as_str()).unwrap_or_default();
-    if !above.trim().is_empty() {
-        let rest = document.trailing().as_str().unwrap_or_default();
-        document.set_trailing(format!("{above}{rest}"));
-    }
-}
-
 impl ConfigFile {
     /// Reads a file. A missing file counts as empty.
     pub(crate) fn read(path: &Path, syntax: Syntax) -> Result<ConfigFile, Fault> {
@@ -276,7 +265,6 @@ impl ConfigFile {
         self.text.as_deref().unwrap_or_default()
     }
 
-    /// Returns the text after an edit.
     pub(crate) fn edit(
         &self,
         place: EntryPlace<'_>,
@@ -356,16 +344,6 @@ fn input_of(value: &Value) -> CstInputValue {
         Value::Object(map) => {
             CstInputValue::Object(map.iter().map(|(key, it)| (key.clone(), input_of(it))).collect())
         }
-    }
-}
-
-/// Returns a value of an entry in TOML. Entries hold strings, booleans and lists of strings.
-fn toml_value(value: &Value) -> toml_edit::Value {
-    match value {
-        Value::Bool(truth) => (*truth).into(),
-        Value::Array(items) => items.iter().map(toml_value).collect::<toml_edit::Array>().into(),
-        Value::String(text) => text.as_str().into(),
-        other => other.to_string().into(),
     }
 }
 

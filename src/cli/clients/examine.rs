@@ -70,34 +70,25 @@ pub(crate) fn examine(
         for server in servers(&file.config) {
             count += 1;
             let about = format!("{about}, server {:?}", server.name);
-            report(finding(about, &client, &server, environment, parse));
+            report(match check(&client, &server, environment, parse) {
+                Check::Fault(what, remedy) => Finding::wrong(about, what, &remedy),
+                Check::Skip(why) => Finding::note(about, why, ""),
+                Check::Start => match probe(&server, environment) {
+                    Ok(tools) => {
+                        let what = format!("starts verbatim, which answers ({tools} tools)");
+                        Finding::well(about, what)
+                    }
+                    Err(what) => {
+                        let remedy = format!("correct it, or: verbatim connect {}", client.id);
+                        Finding::wrong(about, what, &remedy)
+                    }
+                },
+            });
         }
     }
     if count == 0 {
         let what = "no AI client that Verbatim knows starts it";
         report(Finding::note("clients", what, "verbatim connect lists them and connects one"));
-    }
-}
-
-fn finding(
-    about: String,
-    client: &AiClient,
-    server: &Server<'_>,
-    environment: &Environment,
-    parse: ParseServe,
-) -> Finding {
-    match check(client, server, environment, parse) {
-        Check::Fault(what, remedy) => Finding::wrong(about, what, &remedy),
-        Check::Skip(why) => Finding::note(about, why, ""),
-        Check::Start => match probe(server, environment) {
-            Ok(tools) => {
-                Finding::well(about, format!("starts verbatim, which answers ({tools} tools)"))
-            }
-            Err(what) => {
-                let remedy = format!("correct it, or: verbatim connect {}", client.id);
-                Finding::wrong(about, what, &remedy)
-            }
-        },
     }
 }
 

@@ -18,7 +18,7 @@ pub(super) use self::{
     examine::{ParseServe, examine},
     probe::probe,
 };
-use super::settings::environment::Environment;
+use super::settings::{engine_config::agent_folder, environment::Environment};
 
 pub(super) const SERVER: &str = "verbatim";
 
@@ -175,7 +175,6 @@ impl AiClient {
         Some(self.file_with(&entry))
     }
 
-    /// Returns a file with nothing but an entry.
     pub(super) fn file_with(&self, entry: &Entry) -> Result<String, Fault> {
         self.syntax.edit("", EntryPlace { key: self.key, name: SERVER }, Some(entry))
     }
@@ -215,10 +214,7 @@ impl Base {
             Base::DotConfig if !cfg!(target_os = "linux") => Some(home?.join(".config")),
             Base::Config | Base::DotConfig => environment.config_folder.clone(),
             Base::ClaudeCode => environment.filled("CLAUDE_CONFIG_DIR").map(PathBuf::from).or(home),
-            Base::Codex => match environment.filled("CODEX_HOME") {
-                Some(folder) => Some(PathBuf::from(folder)),
-                None => Some(home?.join(".codex")),
-            },
+            Base::Codex => agent_folder("CODEX_HOME", ".codex", environment),
         }
     }
 }

@@ -45,7 +45,24 @@ pub(crate) fn probe(server: &Server<'_>, environment: &Environment) -> Result<us
     process.current_dir(environment.user_folder.as_deref().unwrap_or(Path::new("/")));
     process.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = process.spawn().map_err(|error| format!("cannot be started: {error}"))?;
-    ServerConnection::begin(child).run()
+    let mut server = ServerConnection::begin(child);
+    let outcome = server.search_once();
+    drop(server.input.take());
+    let status = server.wait_for_end();
+    match outcome {
+        Err(Failure::Ended) => {
+            let log = server.log.join().unwrap_or_default();
+            let mut said = log.lines().filter(|line| !line.trim().is_empty());
+            // An error of the command line is on the first line. The last line would be only a hint.
+            let error = said.clone().find(|line| line.starts_with("error: "));
+            let last = error.or_else(|| said.next_back());
+            let code = status.map(|code| format!(" with exit code {code}")).unwrap_or_default();
+            let why = last.map(|line| format!(": {}", line.trim_start_matches("verbatim: ")));
+            Err(format!("ends at once{code}{}", why.unwrap_or_default()))
+        }
+        Err(Failure::Said(text)) => Err(text),
+        Ok(tools) => Ok(tools),
+    }
 }
 
 struct ServerConnection {
@@ -79,26 +96,6 @@ impl ServerConnection {
             String::from_utf8_lossy(&text).into_owned()
         });
         ServerConnection { child, input, lines, log, deadline: Instant::now() + MAX_WAIT }
-    }
-
-    fn run(mut self) -> Result<usize, String> {
-        let outcome = self.search_once();
-        drop(self.input.take());
-        let status = self.wait_for_end();
-        match outcome {
-            Err(Failure::Ended) => {
-                let log = self.log.join().unwrap_or_default();
-                let mut said = log.lines().filter(|line| !line.trim().is_empty());
-                // An error of the command line is on the first line. The last line would be only a hint.
-                let error = said.clone().find(|line| line.starts_with("error: "));
-                let last = error.or_else(|| said.next_back());
-                let code = status.map(|code| format!(" with exit code {code}")).unwrap_or_default();
-                let why = last.map(|line| format!(": {}", line.trim_start_matches("verbatim: ")));
-                Err(format!("ends at once{code}{}", why.unwrap_or_default()))
-            }
-            Err(Failure::Said(text)) => Err(text),
-            Ok(tools) => Ok(tools),
-        }
     }
 
     fn search_once(&mut self) -> Result<usize, Failure> {

@@ -3,7 +3,6 @@
 use std::{
     collections::HashSet,
     ffi::{OsStr, OsString},
-    io::Write,
     sync::OnceLock,
     time::Duration,
 };
@@ -11,7 +10,7 @@ use std::{
 use clap_complete::{CompleteEnv, CompletionCandidate, env::Shells};
 
 use crate::cli::{
-    command::{CommandArgs, Facts, Invocation, OutputForm, Reads},
+    command::{CommandArgs, Facts, Invocation},
     error::{Error, Result},
     settings::{
         engine_config,
@@ -54,29 +53,17 @@ pub(crate) struct Args {
 
 impl CommandArgs for Args {
     fn facts(&self) -> Facts {
-        Facts {
-            reads: Reads::Nothing,
-            writes: false,
-            takes_db: false,
-            makes_vectors: false,
-            may_be_torn: false,
-            waits_for: None,
-            form: OutputForm::AsItIs,
-        }
+        Facts::WITHOUT_CHATS
     }
 
     fn run(&self, invocation: Invocation<'_>) -> Result<u8> {
-        print(self, invocation.terminal.out)
+        let shells = Shells::builtins();
+        let shell = shells.completer(&self.shell).expect("clap has every shell of the argument");
+        let mut script = Vec::new();
+        shell.write_registration(COMPLETED_SHELL, PROGRAM, PROGRAM, PROGRAM, &mut script)?;
+        invocation.terminal.out.write_all(&script)?;
+        Ok(FOUND)
     }
-}
-
-fn print(args: &Args, out: &mut dyn Write) -> Result<u8> {
-    let shells = Shells::builtins();
-    let shell = shells.completer(&args.shell).expect("clap has every shell of the argument");
-    let mut script = Vec::new();
-    shell.write_registration(COMPLETED_SHELL, PROGRAM, PROGRAM, PROGRAM, &mut script)?;
-    out.write_all(&script)?;
-    Ok(FOUND)
 }
 
 /// Answers a shell that requests completions. Returns whether a shell requested them.
@@ -97,26 +84,33 @@ pub(crate) fn conversations(typed: &OsStr) -> Vec<CompletionCandidate> {
     let engine =
         Engine::new(engine_config::config(&engine_config::PlaceArgs::default(), &environment));
     let call = Call::default().within(MAX_WAIT);
-    // These shells insert a candidate without quoting it, and a title may hold any character. The
-    // other shells quote candidates themselves.
-    let shell = SHELL.get().and_then(|shell| shell.to_str());
-    let word = |title: String| match shell {
-        Some("bash") => quoted(&title),
-        Some("powershell") => format!("'{}'", title.replace('\'', "''")),
-        _ => title,
-    };
-    let begins = |text: &str| text.to_lowercase().starts_with(&typed);
-    let headings = engine.find(&call).headings(&|id, title| begins(id) || begins(title));
+    let headings =
+        engine.find(&call).headings(&|id, title| begins(id, &typed) || begins(title, &typed));
     let candidates = headings.unwrap_or_default().into_iter().map(|heading| {
-        let title: String =
-            heading.title.chars().filter(|c| !c.is_control()).take(MAX_TITLE).collect();
-        match begins(&heading.id) || heading.title.contains(char::is_control) {
-            true => CompletionCandidate::new(word(heading.id)).help(Some(title.into())),
-            false => CompletionCandidate::new(word(heading.title)).help(Some(heading.id.into())),
+        let title = heading.title.chars().filter(|c| !c.is_control()).take(MAX_TITLE);
+        if begins(&heading.id, &typed) || heading.title.contains(char::is_control) {
+            let title: String = title.collect();
+            CompletionCandidate::new(inserted(heading.id)).help(Some(title.into()))
+        } else {
+            CompletionCandidate::new(inserted(heading.title)).help(Some(heading.id.into()))
         }
     });
     // Several conversations may have the same title.
     let mut known = HashSet::new();
-    let is_new = |it: &CompletionCandidate| known.insert(it.get_value().to_owned());
-    candidates.filter(is_new).take(MAX_CANDIDATES).collect()
+    let new = candidates.filter(|candidate| known.insert(candidate.get_value().to_owned()));
+    new.take(MAX_CANDIDATES).collect()
+}
+
+fn begins(text: &str, typed: &str) -> bool {
+    text.to_lowercase().starts_with(typed)
+}
+
+/// Returns a candidate as the shell needs it. Bash and PowerShell insert a candidate without quoting it, and a
+/// title may hold any character. The other shells quote candidates themselves.
+fn inserted(candidate: String) -> String {
+    match SHELL.get().and_then(|shell| shell.to_str()) {
+        Some("bash") => quoted(&candidate),
+        Some("powershell") => format!("'{}'", candidate.replace('\'', "''")),
+        _ => candidate,
+    }
 }

@@ -2,10 +2,7 @@
 
 pub(crate) mod error;
 
-use std::{
-    io::{self, Write},
-    path::PathBuf,
-};
+use std::io::{self, Write};
 
 use clap::builder::PossibleValuesParser;
 
@@ -15,7 +12,7 @@ use crate::cli::{
         AiClient, BY_ADDRESS, ConfigFile, EntryPlace, Fault, OFF, PROFILE, SERVER, Server, TABLE,
         TOKEN_VARIABLE, known_clients, probe,
     },
-    command::{CommandArgs, Facts, Invocation, OutputForm, Reads, Terminal},
+    command::{CommandArgs, Facts, Invocation, OutputForm, Terminal},
     settings::{
         engine_config::{agents_folders, default_home},
         environment::Environment,
@@ -80,115 +77,95 @@ impl CommandArgs for ConnectArgs {
     fn facts(&self) -> Facts {
         let is_list = self.client.is_none();
         Facts {
-            reads: Reads::Nothing,
-            writes: false,
             // The client's configuration gets the paths that the server uses.
             takes_db: self.client.is_some() && self.http.is_none(),
-            makes_vectors: false,
-            may_be_torn: false,
-            waits_for: None,
             form: if is_list { OutputForm::Sentences(0) } else { OutputForm::AsItIs },
+            ..Facts::WITHOUT_CHATS
         }
     }
 
     fn run(&self, invocation: Invocation<'_>) -> crate::cli::Result<u8> {
-        Ok(connect(self, invocation.engine.config(), invocation.terminal)?)
-    }
-}
-
-/// Connects a client, or lists the clients. `config` holds the paths that the server uses.
-fn connect(args: &ConnectArgs, config: &Config, terminal: Terminal<'_>) -> Result<u8> {
-    let Terminal { environment, out } = terminal;
-    let Some(id) = &args.client else { return list(environment, out) };
-    let client = client(id, environment)?;
-    if let Some(url) = &args.http {
-        return write_remote(&client, url, out);
-    }
-    let file = client.read().map_err(|fault| refused(&client, fault))?;
-    let ours = client.servers(&file.config);
-    let old = ours.iter().find(|server| server.name == SERVER).or(ours.first());
-    let place = EntryPlace { key: client.key, name: old.map_or(SERVER, |server| server.name) };
-    let mut arguments = ["serve", "--tools", PROFILE].map(str::to_owned).to_vec();
-    arguments.extend(server_places(config, environment)?);
-    let entry = client.entry(&environment.program, &arguments);
-    let text = file.edit(place, Some(&entry)).map_err(|fault| refused(&client, fault))?;
-    if text == file.text() {
-        writeln!(out, "{} is connected already: {}", client.name, client.path.display())?;
-    } else {
-        let shown = client.file_with(&entry).map_err(|fault| refused(&client, fault))?;
-        writeln!(out, "{}", client.path.display())?;
-        write_lines(&shown, out)?;
-        if !confirm_change(args.yes, "Add this entry?", environment, out)? {
-            writeln!(out, "Nothing was changed.")?;
-            return Ok(NOTHING);
+        let Invocation { engine, terminal: Terminal { environment, out }, .. } = invocation;
+        let Some(id) = &self.client else { return Ok(list(environment, out)?) };
+        let client = client(id, environment)?;
+        if let Some(url) = &self.http {
+            return Ok(write_remote(&client, url, out)?);
         }
-        write(&client, &file, &text, Terminal { environment, out })?;
-        let connected = format!(
-            "{} is connected, with the tools that suit it (--tools {PROFILE}). {}",
-            client.name,
-            client.restart()
-        );
-        writeln!(out, "{}", wrapped(&connected, environment.columns, 2))?;
-    }
-    let config = client.syntax.parse(&text).map_err(|fault| refused(&client, fault))?;
-    match Reached::of(&client.servers(&config), environment) {
-        Reached::NotConnected | Reached::ByAddress => {}
-        Reached::Answers => writeln!(out, "Checked: the server starts and answers a search.")?,
-        Reached::Off => writeln!(out, "The server {OFF}; switch it on there.")?,
-        Reached::Fails(what) => {
-            writeln!(out, "The server {}", harmless(&what))?;
-            writeln!(out, "If no chats are imported yet: verbatim import")?;
+        let file = client.read().map_err(|fault| refused(&client, fault))?;
+        let ours = client.servers(&file.config);
+        let old = ours.iter().find(|server| server.name == SERVER).or(ours.first());
+        let place = EntryPlace { key: client.key, name: old.map_or(SERVER, |server| server.name) };
+        let mut arguments = ["serve", "--tools", PROFILE].map(str::to_owned).to_vec();
+        arguments.extend(server_places(engine.config(), environment)?);
+        let entry = client.entry(&environment.program, &arguments);
+        let text = file.edit(place, Some(&entry)).map_err(|fault| refused(&client, fault))?;
+        if text == file.text() {
+            writeln!(out, "{} is connected already: {}", client.name, client.path.display())?;
+        } else {
+            let shown = client.file_with(&entry).map_err(|fault| refused(&client, fault))?;
+            writeln!(out, "{}", client.path.display())?;
+            write_lines(&shown, out)?;
+            if !confirm_change(self.yes, "Add this entry?", environment, out)? {
+                writeln!(out, "Nothing was changed.")?;
+                return Ok(NOTHING);
+            }
+            write(&client, &file, &text, Terminal { environment, out })?;
+            let connected = format!(
+                "{} is connected, with the tools that suit it (--tools {PROFILE}). {}",
+                client.name,
+                client.restart()
+            );
+            writeln!(out, "{}", wrapped(&connected, environment.columns, 2))?;
         }
+        let config = client.syntax.parse(&text).map_err(|fault| refused(&client, fault))?;
+        match Reached::of(&client.servers(&config), environment) {
+            Reached::NotConnected | Reached::ByAddress => {}
+            Reached::Answers => writeln!(out, "Checked: the server starts and answers a search.")?,
+            Reached::Off => writeln!(out, "The server {OFF}; switch it on there.")?,
+            Reached::Fails(what) => {
+                writeln!(out, "The server {}", harmless(&what))?;
+                writeln!(out, "If no chats are imported yet: verbatim import")?;
+            }
+        }
+        writeln!(out, "Undo it with: verbatim disconnect {}", client.id)?;
+        Ok(FOUND)
     }
-    writeln!(out, "Undo it with: verbatim disconnect {}", client.id)?;
-    Ok(FOUND)
 }
 
 impl CommandArgs for DisconnectArgs {
     fn facts(&self) -> Facts {
-        Facts {
-            reads: Reads::Nothing,
-            writes: false,
-            takes_db: false,
-            makes_vectors: false,
-            may_be_torn: false,
-            waits_for: None,
-            form: OutputForm::AsItIs,
-        }
+        Facts::WITHOUT_CHATS
     }
 
     fn run(&self, invocation: Invocation<'_>) -> crate::cli::Result<u8> {
-        Ok(disconnect(self, invocation.terminal)?)
+        let Terminal { environment, out } = invocation.terminal;
+        let client = client(&self.client, environment)?;
+        let file = client.read().map_err(|fault| refused(&client, fault))?;
+        let names: Vec<&str> = client.servers(&file.config).iter().map(|it| it.name).collect();
+        let path = client.path.display();
+        let list = client.key;
+        if names.is_empty() {
+            writeln!(out, "No entry in {list:?} of {path} starts Verbatim; nothing to do.")?;
+            return Ok(FOUND);
+        }
+        let mut text = file.text().to_owned();
+        for name in &names {
+            let edited = client.syntax.edit(&text, EntryPlace { key: list, name }, None);
+            text = edited.map_err(|fault| refused(&client, fault))?;
+        }
+        let shown = names.iter().map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ");
+        writeln!(out, "{path}")?;
+        writeln!(out, "  loses {} in {list:?}", harmless(&shown))?;
+        if !confirm_change(self.yes, "Make this change?", environment, out)? {
+            writeln!(out, "Nothing was changed.")?;
+            return Ok(NOTHING);
+        }
+        write(&client, &file, &text, Terminal { environment, out })?;
+        let gone =
+            format!("{} does not start Verbatim any more. {}", client.name, client.restart());
+        writeln!(out, "{}", wrapped(&gone, environment.columns, 2))?;
+        Ok(FOUND)
     }
-}
-
-fn disconnect(args: &DisconnectArgs, terminal: Terminal<'_>) -> Result<u8> {
-    let Terminal { environment, out } = terminal;
-    let client = client(&args.client, environment)?;
-    let file = client.read().map_err(|fault| refused(&client, fault))?;
-    let names: Vec<&str> = client.servers(&file.config).iter().map(|it| it.name).collect();
-    let path = client.path.display();
-    let list = client.key;
-    if names.is_empty() {
-        writeln!(out, "No entry in {list:?} of {path} starts Verbatim; nothing to do.")?;
-        return Ok(FOUND);
-    }
-    let mut text = file.text().to_owned();
-    for name in &names {
-        let edited = client.syntax.edit(&text, EntryPlace { key: list, name }, None);
-        text = edited.map_err(|fault| refused(&client, fault))?;
-    }
-    let shown = names.iter().map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ");
-    writeln!(out, "{path}")?;
-    writeln!(out, "  loses {} in {list:?}", harmless(&shown))?;
-    if !confirm_change(args.yes, "Make this change?", environment, out)? {
-        writeln!(out, "Nothing was changed.")?;
-        return Ok(NOTHING);
-    }
-    write(&client, &file, &text, Terminal { environment, out })?;
-    let gone = format!("{} does not start Verbatim any more. {}", client.name, client.restart());
-    writeln!(out, "{}", wrapped(&gone, environment.columns, 2))?;
-    Ok(FOUND)
 }
 
 /// Lists the clients, and starts the server of each connected client to test it.
@@ -196,7 +173,20 @@ fn list(environment: &Environment, out: &mut dyn Write) -> Result<u8> {
     let (here, missing): (Vec<AiClient>, Vec<AiClient>) =
         known_clients(environment).into_iter().partition(AiClient::is_installed);
     for client in &here {
-        let state = state(client, environment);
+        let state = match client
+            .read()
+            .map(|file| Reached::of(&client.servers(&file.config), environment))
+        {
+            Err(fault) => {
+                let path = client.path.display();
+                format!("not known whether it is connected: {path}: {fault}")
+            }
+            Ok(Reached::NotConnected) => format!("not connected; `verbatim connect {}`", client.id),
+            Ok(Reached::Answers) => "connected, and the server answers".to_owned(),
+            Ok(Reached::ByAddress) => format!("connected; the server {BY_ADDRESS}"),
+            Ok(Reached::Off) => format!("connected, but the server {OFF}"),
+            Ok(Reached::Fails(what)) => format!("connected, but the server {what}"),
+        };
         writeln!(out, "{:<NAMES$}{}", client.name, harmless(&state))?;
         out.flush()?;
     }
@@ -208,23 +198,6 @@ fn list(environment: &Environment, out: &mut dyn Write) -> Result<u8> {
         writeln!(out, "Not found on this machine: {}", names.join(", "))?;
     }
     Ok(FOUND)
-}
-
-fn state(client: &AiClient, environment: &Environment) -> String {
-    let file = match client.read() {
-        Ok(file) => file,
-        Err(fault) => {
-            let path = client.path.display();
-            return format!("not known whether it is connected: {path}: {fault}");
-        }
-    };
-    match Reached::of(&client.servers(&file.config), environment) {
-        Reached::NotConnected => format!("not connected; `verbatim connect {}`", client.id),
-        Reached::Answers => "connected, and the server answers".to_owned(),
-        Reached::ByAddress => format!("connected; the server {BY_ADDRESS}"),
-        Reached::Off => format!("connected, but the server {OFF}"),
-        Reached::Fails(what) => format!("connected, but the server {what}"),
-    }
 }
 
 /// Writes the entry for a server over HTTP, which the user copies.
@@ -321,14 +294,15 @@ pub(super) fn confirm_change(
 /// Returns the flags for the paths of a server that differ from the default paths.
 fn server_places(config: &Config, environment: &Environment) -> Result<Vec<String>> {
     let mut places = Vec::new();
-    let path = |path: &PathBuf| StoreAddress::Database(path.clone());
     if environment.data_folder.is_none() || config.home != default_home(environment) {
-        places.push(("--home", path(&config.home)));
+        places.push(("--home", StoreAddress::Database(config.home.clone())));
     }
     places.extend(config.db.clone().map(|db| ("--db", db)));
     let other_archives = config.archives != agents_folders(environment);
     if other_archives {
-        places.extend(config.archives.iter().map(|folder| ("--archive", path(folder))));
+        for folder in &config.archives {
+            places.push(("--archive", StoreAddress::Database(folder.clone())));
+        }
     }
     let named = places.iter().filter_map(|(_, place)| place.path());
     let program = environment.program.as_path();

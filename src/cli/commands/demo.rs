@@ -1,22 +1,17 @@
 //! `verbatim demo`: shows the program on sample chats.
 
-use std::{
-    io::{self, Write},
-    path::{Path, PathBuf},
-};
-
 use super::{
     import::{error::Error as ImportError, write_report},
     indexing, search,
 };
 use crate::cli::{
-    command::{CommandArgs, Facts, Invocation, OutputForm, Reads, Terminal},
+    command::{CommandArgs, Facts, Invocation, Terminal},
     error::Result,
-    settings::{engine_config, environment::Environment},
+    settings::engine_config,
     terminal::{output::FOUND, wrap::wrapped},
 };
 use verbatim_base::{call::Call, private};
-use verbatim_engine::{Branches, Config, Engine, ImportOptions, import::Report};
+use verbatim_engine::{Branches, Config, Engine, ImportOptions};
 
 /// Try it on a small sample of chats that comes with the program
 ///
@@ -39,84 +34,53 @@ const QUERIES: [&str; 5] = ["borrow", "posting list", "京都", "падеж", "�
 
 impl CommandArgs for Args {
     fn facts(&self) -> Facts {
-        Facts {
-            reads: Reads::Nothing,
-            writes: true,
-            takes_db: false,
-            makes_vectors: true,
-            may_be_torn: false,
-            waits_for: None,
-            form: OutputForm::AsItIs,
-        }
+        Facts { takes_db: false, ..Facts::INDEXES }
     }
 
     fn run(&self, invocation: Invocation<'_>) -> Result<u8> {
-        run(&invocation.engine.config().home, invocation.terminal)
-    }
-}
-
-fn run(home: &Path, terminal: Terminal<'_>) -> Result<u8> {
-    let Terminal { environment, out } = terminal;
-    let home = home.join("demo");
-    let config = Config { home: home.clone(), ..Config::default() };
-    let database = config.db_folder().join("verbatim.db");
-    let exports = write_exports(&home.join("exports"))
-        .map_err(|(path, source)| ImportError::Sample { path, source })?;
-    let engine = Engine::new(config);
-    let options = ImportOptions {
-        branches: Branches::Shown,
-        resources: indexing::resources(environment),
-        on_wait: None,
-    };
-    let imported =
-        engine.import(&exports, options, &Call::default(), &|_| {}).map_err(ImportError::from)?;
-    write_introduction(&exports, &imported.report, &database, Terminal { environment, out })?;
-    for query in QUERIES {
-        writeln!(out, "\nverbatim search {query:?}")?;
-        search::show_few(query, &engine, Terminal { environment, out })?;
-    }
-    explain(environment, &database, out)?;
-    Ok(FOUND)
-}
-
-/// Writes the sample exports to a folder; the error names the file.
-fn write_exports(folder: &Path) -> Result<Vec<PathBuf>, (PathBuf, io::Error)> {
-    private::create_dir_all(folder).map_err(|error| (folder.to_owned(), error))?;
-    let write = |(name, content): (&str, &str)| {
-        let path = folder.join(name);
-        match private::write(&path, content.as_bytes()) {
-            Ok(()) => Ok(path),
-            Err(error) => Err((path, error)),
+        let Invocation { engine, terminal: Terminal { environment, out }, .. } = invocation;
+        let home = engine.config().home.join("demo");
+        let config = Config { home: home.clone(), ..Config::default() };
+        let database = config.db_folder().join("verbatim.db");
+        let folder = home.join("exports");
+        private::create_dir_all(&folder)
+            .map_err(|source| ImportError::Sample { path: folder.clone(), source })?;
+        let exports = EXPORTS.map(|(name, _)| folder.join(name));
+        for (path, (_, content)) in exports.iter().zip(EXPORTS) {
+            private::write(path, content.as_bytes())
+                .map_err(|source| ImportError::Sample { path: path.clone(), source })?;
         }
-    };
-    EXPORTS.into_iter().map(write).collect()
-}
-
-fn write_introduction(
-    exports: &[PathBuf],
-    report: &Report,
-    database: &Path,
-    terminal: Terminal<'_>,
-) -> io::Result<()> {
-    let Terminal { environment, out } = terminal;
-    writeln!(out, "Two sample exports, as ChatGPT and Claude.ai send them:")?;
-    for export in exports {
-        writeln!(out, "  {}", engine_config::short(export, environment))?;
-    }
-    writeln!(out, "\nverbatim import:")?;
-    write_report(report, out)?;
-    writeln!(out, "Database: {}", engine_config::short(database, environment))
-}
-
-/// Writes the next steps: a client's configuration, and the user's own chats.
-fn explain(environment: &Environment, database: &Path, out: &mut dyn Write) -> io::Result<()> {
-    let path = engine_config::pasted(database, environment);
-    writeln!(out, "\nTo search the sample yourself: verbatim search --db {path} borrow")?;
-    // The macro `json!` would sort the keys, so the text is formatted here.
-    let [program, database] = [&environment.program, database]
-        .map(|path| serde_json::Value::from(path.to_string_lossy()));
-    let server = format!(
-        r#"{{
+        let engine = Engine::new(config);
+        let options = ImportOptions {
+            branches: Branches::Shown,
+            resources: indexing::resources(environment),
+            on_wait: None,
+        };
+        let imported = engine
+            .import(&exports, options, &Call::default(), &|_| {})
+            .map_err(ImportError::from)?;
+        writeln!(out, "Two sample exports, as ChatGPT and Claude.ai send them:")?;
+        for export in exports {
+            writeln!(out, "  {}", engine_config::short(&export, environment))?;
+        }
+        writeln!(out, "\nverbatim import:")?;
+        write_report(&imported.report, false, None, out)?;
+        writeln!(out, "Database: {}", engine_config::short(&database, environment))?;
+        for query in QUERIES {
+            writeln!(out, "\nverbatim search {query:?}")?;
+            search::show_few(query, &engine, Terminal { environment, out })?;
+        }
+        let path = engine_config::pasted(&database, environment);
+        writeln!(out, "\nTo search the sample yourself: verbatim search --db {path} borrow")?;
+        let paste =
+            "To let an AI client search these chats, paste this into its MCP configuration:";
+        writeln!(out, "\n{paste}\n")?;
+        // The macro `json!` would sort the keys, so the text is formatted here.
+        let [program, database] = [&environment.program, &database]
+            .map(|path| serde_json::Value::from(path.to_string_lossy()));
+        writeln!(
+            out,
+            r#"{{
   "mcpServers": {{
     "verbatim": {{
       "command": {program},
@@ -124,12 +88,10 @@ fn explain(environment: &Environment, database: &Path, out: &mut dyn Write) -> i
     }}
   }}
 }}"#
-    );
-    writeln!(
-        out,
-        "\nTo let an AI client search these chats, paste this into its MCP configuration:\n"
-    )?;
-    writeln!(out, "{server}")?;
-    let next = "Your own chats: `verbatim import`, and then `verbatim connect` for your AI client.";
-    writeln!(out, "\n{}", wrapped(next, environment.columns, 2))
+        )?;
+        let next =
+            "Your own chats: `verbatim import`, and then `verbatim connect` for your AI client.";
+        writeln!(out, "\n{}", wrapped(next, environment.columns, 2))?;
+        Ok(FOUND)
+    }
 }

@@ -58,18 +58,13 @@ impl ExcludeFollower {
         if stamp.is_some_and(|stamp| stamp.length == 0 && stamp.is_new()) {
             return None;
         }
-        let was_there = last.file.is_some();
-        if stamp.is_some_and(|stamp| last.file == Some(stamp) && !stamp.is_new()) {
-            return None;
-        }
-        if stamp.is_none() && !was_there {
+        if stamp == last.file && stamp.is_none_or(|stamp| !stamp.is_new()) {
             return None;
         }
         let name = self.path.as_os_str();
         let read = SettingsFile::read(Some(name), None, self.user.as_deref());
         // An editor may have emptied the file, or begun to write it, after its length was read.
-        let is_whole = |read: &SettingsFile| stamp.is_some_and(|it| it.length == read.length);
-        if read.as_ref().is_ok_and(|read| !is_whole(read)) {
+        if read.as_ref().is_ok_and(|read| stamp.is_none_or(|it| it.length != read.length)) {
             return None;
         }
         last.file = stamp;

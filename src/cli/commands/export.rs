@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
+    ffi::OsStr,
     fmt::Write as _,
     fs,
     io::{self, BufRead, BufReader, Read, Seek},
@@ -17,7 +18,7 @@ use crate::cli::{
     error::{Error, Result},
     terminal::{
         notes,
-        output::{FOUND, NOTHING, complain, counted, plural},
+        output::{FOUND, NOTHING, complain, counted, grouped},
         progress::Step,
     },
 };
@@ -31,7 +32,7 @@ use verbatim_base::{
     model::Provenance,
     private::{self, FileLock},
 };
-use verbatim_engine::{About, Attachment, AttachmentFiles, Engine, ListOptions, Session};
+use verbatim_engine::{About, Attachment, AttachmentFiles, ListOptions, Session};
 use verbatim_text::{date, snippet};
 
 /// The number of conversations whose services are looked up in one step.
@@ -91,97 +92,90 @@ impl CommandArgs for Args {
     }
 
     fn run(&self, invocation: Invocation<'_>) -> Result<u8> {
-        run(self, invocation.engine, invocation.terminal)
-    }
-}
-
-fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Result<u8> {
-    let Terminal { environment, out } = terminal;
-    let call = Call::default();
-    let clock = environment.clock();
-    let (scope, unknown) = args.filters.scope(engine, clock, &call)?;
-    notes::print(&unknown);
-    let listed = engine.all_sources().list(&scope, 0..usize::MAX, ListOptions::BRIEF, &call)?;
-    notes::print(&listed.notes);
-    let failed = |path: &Path, source| Error::Export { path: path.to_owned(), source };
-    private::create_dir_all(&args.target).map_err(|error| failed(&args.target, error))?;
-    // Two exports into one folder run one after the other, because the second needs the record that
-    // the first writes.
-    let lock = args.target.join(LOCK);
-    let _lock =
-        match FileLock::try_acquire(&lock, ATTEMPTS).map_err(|error| failed(&lock, error))? {
-            Some(taken) => taken,
-            None => {
-                complain(&format!("waiting for another export into {}", args.target.display()));
-                FileLock::wait(&lock).map_err(|error| failed(&lock, error))?
-            }
-        };
-    let mut files = ExportedFiles::open(&args.target);
-    let step = Step::begin(environment, "Exporting");
-    let [mut written, mut unchanged, mut kept] = [0_u64; 3];
-    let mut attachments = 0;
-    let kept_files = AttachmentFiles::from_config(engine.config());
-    let mut done = 0;
-    for part in listed.abouts.chunks(PART) {
-        let services = provenance(engine, part, &call)?;
-        for about in part {
-            done += 1;
-            step.count(done, listed.abouts.len());
-            let Some(session) = engine.find(&call).session(about.source, &about.id, false)? else {
-                continue;
+        let Invocation { engine, terminal: Terminal { environment, out }, .. } = invocation;
+        let call = Call::default();
+        let clock = environment.clock();
+        let (scope, unknown) = self.filters.scope(engine, clock, &call)?;
+        notes::print(&unknown);
+        let listed = engine.all_sources().list(&scope, 0..usize::MAX, ListOptions::BRIEF, &call)?;
+        notes::print(&listed.notes);
+        private::create_dir_all(&self.target).map_err(|error| failed(&self.target, error))?;
+        // Two exports into one folder run one after the other, because the second needs the record that
+        // the first writes.
+        let lock = self.target.join(LOCK);
+        let _lock =
+            match FileLock::try_acquire(&lock, ATTEMPTS).map_err(|error| failed(&lock, error))? {
+                Some(taken) => taken,
+                None => {
+                    complain(&format!("waiting for another export into {}", self.target.display()));
+                    FileLock::wait(&lock).map_err(|error| failed(&lock, error))?
+                }
             };
-            let path = files.path_for(about, clock);
-            let attached = show::attachments(engine, about.source, &about.id);
-            let mut links = links(&attached, about);
-            let mut copied = Ok(());
-            links.retain(|Link { attachment, place, .. }| match kept_files.open(attachment) {
-                Ok(mut content) if copied.is_ok() => {
-                    let target = path.with_file_name(place);
-                    let done = files.copy(&mut content, &target, attachment.bytes);
-                    copied = done.map_err(|error| failed(&target, error));
-                    true
+        let mut files = ExportedFiles::open(&self.target);
+        let step = Step::begin(environment, "Exporting");
+        let [mut written, mut unchanged, mut kept] = [0_u64; 3];
+        let mut attachments = 0;
+        let kept_files = AttachmentFiles::from_config(engine.config());
+        let mut done = 0;
+        for part in listed.abouts.chunks(PART) {
+            let services = provenance(engine, part, &call)?;
+            for about in part {
+                done += 1;
+                step.count(done, listed.abouts.len());
+                let Some(session) = engine.find(&call).session(about.source, &about.id, false)?
+                else {
+                    continue;
+                };
+                let path = files.path_for(about, clock);
+                let attached = show::attachments(engine, about.source, &about.id);
+                let mut links = Vec::new();
+                for link in links_of(&attached, about) {
+                    match kept_files.open(link.attachment) {
+                        Ok(mut content) => {
+                            let target = path.with_file_name(&link.place);
+                            files
+                                .copy(&mut content, &target, link.attachment.bytes)
+                                .map_err(|error| failed(&target, error))?;
+                            links.push(link);
+                        }
+                        Err(error) => complain(&error.to_string()),
+                    }
                 }
-                Ok(_) => false,
-                Err(error) => {
-                    complain(&error.to_string());
-                    false
+                attachments += links.len();
+                let of_service = services.get(&(about.source, about.id.clone()));
+                let text = markdown(&session, &links, of_service, clock);
+                let text = text.expect("a text can be written");
+                match files
+                    .write(&path, &about.id, text.as_bytes())
+                    .map_err(|error| failed(&path, error))?
+                {
+                    ExportedFile::Written => written += 1,
+                    ExportedFile::Unchanged => unchanged += 1,
+                    ExportedFile::Kept => kept += 1,
                 }
-            });
-            copied?;
-            attachments += links.len();
-            let of_service = services.get(&(about.source, about.id.clone()));
-            let text = markdown(&session, &links, of_service, clock);
-            let text = text.expect("a text can be written");
-            match files
-                .write(&path, &about.id, text.as_bytes())
-                .map_err(|error| failed(&path, error))?
-            {
-                ExportedFile::Written => written += 1,
-                ExportedFile::Unchanged => unchanged += 1,
-                ExportedFile::Kept => kept += 1,
             }
         }
-    }
-    step.clear();
-    files.save_record().map_err(|error| failed(&args.target.join(RECORD), error))?;
-    let all = written + unchanged + kept;
-    if let Some(first) = files.kept.first() {
-        let (all, first) = (counted(files.kept.len(), "file"), first.display());
-        complain(&format!(
-            "kept as now: {all} that no export wrote, or that changed after the last export, such as {first}; \
+        step.clear();
+        files.save_record().map_err(|error| failed(&self.target.join(RECORD), error))?;
+        let all = written + unchanged + kept;
+        if let Some(first) = files.kept.first() {
+            let all = counted(files.kept.len(), "file");
+            let first = first.display();
+            complain(&format!(
+                "kept as now: {all} that no export wrote, or that changed after the last export, such as {first}; \
              move it away to have it written"
-        ));
+            ));
+        }
+        let conversations = counted(all, "conversation");
+        let folder = self.target.display();
+        let written = grouped(written);
+        let unchanged = grouped(unchanged);
+        writeln!(out, "{conversations} in {folder}: {written} written, {unchanged} unchanged")?;
+        if attachments > 0 {
+            writeln!(out, "{} with them", counted(attachments, "attachment"))?;
+        }
+        Ok(if all > 0 { FOUND } else { NOTHING })
     }
-    let folder = args.target.display();
-    let plural = plural(all);
-    writeln!(
-        out,
-        "{all} conversation{plural} in {folder}: {written} written, {unchanged} unchanged"
-    )?;
-    if attachments > 0 {
-        writeln!(out, "{} with them", counted(attachments, "attachment"))?;
-    }
-    Ok(if all > 0 { FOUND } else { NOTHING })
 }
 
 struct Link<'a> {
@@ -193,21 +187,21 @@ struct Link<'a> {
 
 /// Returns links to the attachments of a conversation. Their file names are unique and valid on
 /// every system.
-fn links<'a>(attachments: &'a [Attachment], about: &About) -> Vec<Link<'a>> {
+fn links_of<'a>(attachments: &'a [Attachment], about: &About) -> Vec<Link<'a>> {
     let mut given = HashSet::new();
-    let link = |attachment: &'a Attachment| {
+    let mut links = Vec::new();
+    for attachment in attachments {
         let (stem, ending) = name_of(attachment);
-        let numbered = |number: usize| match number {
-            1 => format!("{stem}.{ending}"),
-            _ => format!("{stem} {number}.{ending}"),
-        };
-        let is_free = |name: &String| !given.contains(&name.to_lowercase());
-        let name = (1..).map(numbered).find(is_free).expect("numbers do not end");
-        given.insert(name.to_lowercase());
+        let mut name = format!("{stem}.{ending}");
+        let mut number = 1;
+        while !given.insert(name.to_lowercase()) {
+            number += 1;
+            name = format!("{stem} {number}.{ending}");
+        }
         let place = format!("{ATTACHMENTS}/{}/{name}", file_name(&about.id));
-        Link { attachment, name, place }
-    };
-    attachments.iter().map(link).collect()
+        links.push(Link { attachment, name, place });
+    }
+    links
 }
 
 /// Returns the file name of an attachment and its extension. The extension comes from the name in
@@ -232,9 +226,11 @@ fn name_of(attachment: &Attachment) -> (String, String) {
 
 /// Returns whether two files of the same length have the same content.
 fn is_same(one: &mut fs::File, other: &mut fs::File) -> io::Result<bool> {
-    let (mut one, mut other) = (BufReader::new(one), BufReader::new(other));
+    let mut one = BufReader::new(one);
+    let mut other = BufReader::new(other);
     loop {
-        let (a, b) = (one.fill_buf()?, other.fill_buf()?);
+        let a = one.fill_buf()?;
+        let b = other.fill_buf()?;
         let length = a.len().min(b.len());
         if a[..length] != b[..length] {
             return Ok(false);
@@ -267,20 +263,20 @@ struct ExportedFiles {
 
 impl ExportedFiles {
     fn open(folder: &Path) -> ExportedFiles {
-        let entries = |folder: &Path| fs::read_dir(folder).into_iter().flatten().flatten();
         // Only folders of years are read, so files that the user moved elsewhere stay as they are.
-        let is_year = |name: &str| {
-            name == NO_YEAR || name.len() == 4 && name.bytes().all(|byte| byte.is_ascii_digit())
-        };
-        let years = entries(folder).filter(|year| year.file_name().to_str().is_some_and(is_year));
-        let files = years
-            .flat_map(|year| entries(&year.path()).map(|file| file.path()).collect::<Vec<_>>())
-            .filter(|file| file.to_str().is_some_and(|name| name.ends_with(").md")));
-        let before = files.filter_map(|file| Some((first_lines(&file)?, file))).collect();
+        let before = paths_in(folder)
+            .filter(|year| is_year(year))
+            .flat_map(|year| paths_in(&year))
+            .filter(|file| file.to_str().is_some_and(|name| name.ends_with(").md")))
+            .filter_map(|file| Some((first_lines(&file)?, file)));
         let record = fs::read(folder.join(RECORD)).unwrap_or_default();
-        let written = serde_json::from_slice(&record).unwrap_or_default();
-        let (folder, given, kept) = (folder.to_owned(), HashSet::new(), Vec::new());
-        ExportedFiles { folder, written, before, given, kept }
+        ExportedFiles {
+            folder: folder.to_owned(),
+            written: serde_json::from_slice(&record).unwrap_or_default(),
+            before: before.collect(),
+            given: HashSet::new(),
+            kept: Vec::new(),
+        }
     }
 
     fn relative(&self, path: &Path) -> String {
@@ -289,13 +285,12 @@ impl ExportedFiles {
 
     /// Returns whether a file is missing, or is as an export wrote it. If not, notes that the file is kept.
     fn may_write(&mut self, path: &Path) -> bool {
-        let is_missing = || {
-            fs::symlink_metadata(path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+        let may_write = match fs::File::open(path).and_then(hash_of) {
+            Ok(now) => self.written.get(&self.relative(path)) == Some(&now),
+            // A link to a file that is not there is kept.
+            Err(_) => fs::symlink_metadata(path)
+                .is_err_and(|error| error.kind() == io::ErrorKind::NotFound),
         };
-        let known = self.written.get(&self.relative(path));
-        let is_ours =
-            || fs::File::open(path).and_then(hash_of).is_ok_and(|now| Some(&now) == known);
-        let may_write = is_missing() || is_ours();
         if !may_write {
             self.kept.push(path.to_owned());
         }
@@ -339,19 +334,19 @@ impl ExportedFiles {
         let day = about.begun.or(about.last).and_then(|time| clock.minute(time));
         let day = day.as_deref().and_then(|minute| minute.split(' ').next());
         let year = day.and_then(|day| day.split('-').next()).unwrap_or(NO_YEAR);
-        let short = snippet::cut(&about.id, MAX_ID).unwrap_or(&about.id);
-        let named = |id: &str| {
-            let start = day.map(|day| format!("{day} ")).unwrap_or_default();
-            let name = format!("{start}{} ({id}).md", file_name(&about.title));
-            self.folder.join(year).join(name)
-        };
+        let start = day.map(|day| format!("{day} ")).unwrap_or_default();
+        let start = start + &file_name(&about.title);
+        let short = file_name(snippet::cut(&about.id, MAX_ID).unwrap_or(&about.id));
         // Two short ids can be equal: ids of conversations that one agent started have the same
         // beginning, and characters that file names cannot hold are removed.
         let whole = file_name(&about.id);
-        let numbered = (2..).map(|number| named(&format!("{whole} {number}")));
-        let mut paths = [named(&file_name(short)), named(&whole)].into_iter().chain(numbered);
-        let path = paths.find(|path| self.given.insert(same_name(path)));
-        path.expect("numbers do not end")
+        let numbered = (2..).map(|number| format!("{whole} {number}"));
+        [short, whole.clone()]
+            .into_iter()
+            .chain(numbered)
+            .map(|id| self.folder.join(year).join(format!("{start} ({id}).md")))
+            .find(|path| self.given.insert(same_name(path)))
+            .expect("numbers do not end")
     }
 
     /// Writes a file, unless another program or the user wrote the file that is there. If the title changed,
@@ -380,8 +375,23 @@ impl ExportedFiles {
     }
 }
 
+/// Returns the paths in a folder; none if it cannot be read.
+fn paths_in(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
+    fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path())
+}
+
+fn is_year(folder: &Path) -> bool {
+    let name = folder.file_name().and_then(OsStr::to_str).unwrap_or_default();
+    name == NO_YEAR || name.len() == 4 && name.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+fn failed(path: &Path, source: io::Error) -> Error {
+    Error::Export { path: path.to_owned(), source }
+}
+
 fn hash_of(content: impl Read) -> io::Result<String> {
-    let (mut content, mut hash) = (BufReader::new(content), Sha256::new());
+    let mut content = BufReader::new(content);
+    let mut hash = Sha256::new();
     while let part @ [_, ..] = content.fill_buf()? {
         hash.update(part);
         let length = part.len();
@@ -396,9 +406,14 @@ fn same_name(path: &Path) -> String {
     path.to_string_lossy().nfc().flat_map(char::to_lowercase).collect()
 }
 
-/// Returns the first lines of a conversation's file, which contain the id. A JSON string is valid YAML.
+/// Returns a text as a JSON string, which is valid YAML.
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+/// Returns the first lines of a conversation's file, which contain the id.
 fn id_lines(id: &str) -> String {
-    format!("---\nid: {}\n", serde_json::Value::from(id))
+    format!("---\nid: {}\n", quoted(id))
 }
 
 fn first_lines(file: &Path) -> Option<String> {
@@ -414,7 +429,6 @@ fn markdown(
     clock: Clock,
 ) -> Result<String, std::fmt::Error> {
     let about = &session.about;
-    let quoted = |text: &str| serde_json::Value::from(text).to_string();
     let mut text = id_lines(&about.id);
     writeln!(text, "title: {}", quoted(&about.title))?;
     let service = of_service.map(|it| it.service.as_str()).filter(|service| !service.is_empty());
@@ -434,8 +448,10 @@ fn markdown(
     for turn in 0..session.turns() {
         let message = session.message(turn);
         add_message(&mut text, session.line(turn), &message, "", clock);
-        let (conversation, id) = (&message.conversation_id, &message.message_id);
-        for link in links.iter().filter(|link| link.attachment.is_of(conversation, id)) {
+        for link in links {
+            if !link.attachment.is_of(&message.conversation_id, &message.message_id) {
+                continue;
+            }
             let is_picture = link.attachment.media_type.starts_with("image/");
             let mark = if is_picture { "!" } else { "" };
             writeln!(text, "\n{mark}[{}](<{}>)", link.name, link.place)?;

@@ -21,7 +21,6 @@ pub(super) struct FilterArgs {
     given: filters::Filters,
 }
 
-/// The filters that are not by name.
 #[derive(Clone, Debug, Default, clap::Args)]
 struct OtherFilters {
     /// Only messages with this role: user, assistant, tool, system (repeatable)
@@ -40,10 +39,8 @@ struct OtherFilters {
     until: Option<String>,
 }
 
-/// Returns the flag of a filter by name.
 fn flag(filter: &'static NameFilter) -> Arg {
     let values = filter.values;
-    let candidates = move || values().into_iter().map(CompletionCandidate::new).collect();
     let flag = Arg::new(filter.name)
         .long(filter.name)
         .value_name(filter.value)
@@ -51,7 +48,9 @@ fn flag(filter: &'static NameFilter) -> Arg {
         .action(ArgAction::Append)
         .hide_short_help(!filter.is_common)
         .help(filter.help)
-        .add(ArgValueCandidates::new(candidates));
+        .add(ArgValueCandidates::new(move || {
+            values().into_iter().map(CompletionCandidate::new).collect()
+        }));
     let flag = filter.alias.into_iter().fold(flag, |flag, alias| flag.alias(alias));
     match filter.more_help {
         "" => flag,

@@ -40,7 +40,7 @@ pub(super) struct ListenAt<'a> {
     /// The address from the command line, or [`ADDRESS`].
     pub(super) address: Option<&'a str>,
     pub(super) socket: Option<&'a Path>,
-    /// Whether the server may use another port if the default port is taken.
+    /// Whether the server takes a free port if the default port is taken.
     pub(super) may_move: bool,
 }
 
@@ -53,7 +53,11 @@ impl Admission {
         environment: &Environment,
     ) -> Result<HttpServer> {
         let needs_token = places.address.is_some() && !self.no_token;
-        let token = needs_token.then(|| self.token(config, environment)).transpose()?;
+        let token = if needs_token {
+            Some(token_of(self.token_file.as_deref(), config, environment)?)
+        } else {
+            None
+        };
         let server = HttpServer::new(sockets(places)?, token, self.hosts.clone(), page)?;
         if self.no_token && places.address.is_some() {
             complain("without a token, every user of this computer can read your chats");
@@ -82,14 +86,6 @@ impl Admission {
             }
         }
         Ok(())
-    }
-
-    pub(super) fn token(
-        &self,
-        config: &Config,
-        environment: &Environment,
-    ) -> Result<AccessToken, http::Error> {
-        token_of(self.token_file.as_deref(), config, environment)
     }
 
     /// Returns the page's address for other machines: the first host name, which a TLS proxy serves.
@@ -126,44 +122,42 @@ pub(super) fn token_of(
 }
 
 fn parse_host(text: &str) -> Result<String, String> {
-    let is_name = |text: &str| text.chars().all(|c| c.is_ascii_alphanumeric() || "-._".contains(c));
-    match !text.is_empty() && is_name(text) || text.parse::<IpAddr>().is_ok() {
-        true => Ok(text.to_owned()),
-        false => Err("give a name without scheme, port and path: chats.example.org".to_owned()),
+    let is_name = text.chars().all(|c| c.is_ascii_alphanumeric() || "-._".contains(c));
+    if !text.is_empty() && is_name || text.parse::<IpAddr>().is_ok() {
+        Ok(text.to_owned())
+    } else {
+        Err("give a name without scheme, port and path: chats.example.org".to_owned())
     }
 }
 
 fn sockets(places: &ListenAt<'_>) -> Result<Sockets> {
     let mut sockets = Sockets::default();
     if let Some(named) = places.address {
-        sockets.tcp = Some(bind_tcp(named, places.may_move)?);
+        let address = parse_address(named).map_err(usage)?;
+        let mut bound = TcpListener::bind(address);
+        let is_taken = bound.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::AddrInUse);
+        if is_taken && places.may_move && named == ADDRESS {
+            complain(&format!(
+                "another program listens on {named}, so this server takes another port; clients that \
+                 were configured for {named} send their token to that program"
+            ));
+            bound = TcpListener::bind(SocketAddr::new(address.ip(), 0));
+        }
+        let bound = bound.map_err(|source| http::Error::Bind { address: named.to_owned(), source });
+        sockets.tcp = Some(bound?);
     }
     if let Some(path) = places.socket {
         #[cfg(unix)]
         {
-            let failed = |source| http::Error::Bind { address: path.display().to_string(), source };
-            sockets.unix = Some(verbatim_base::private::bind_socket(path).map_err(failed)?);
+            let bound = verbatim_base::private::bind_socket(path).map_err(|source| {
+                http::Error::Bind { address: path.display().to_string(), source }
+            });
+            sockets.unix = Some(bound?);
         }
         #[cfg(not(unix))]
         return Err(usage(format!("{}: only Unix has such sockets", path.display())));
     }
     Ok(sockets)
-}
-
-/// Listens on an address. If the default port is taken and the server `may_move`, listens on a free port.
-fn bind_tcp(named: &str, may_move: bool) -> Result<TcpListener> {
-    let address = parse_address(named).map_err(usage)?;
-    let bound = match TcpListener::bind(address) {
-        Err(error) if may_move && error.kind() == io::ErrorKind::AddrInUse && named == ADDRESS => {
-            complain(&format!(
-                "another program listens on {named}, so this server takes another port; clients that \
-                 were configured for {named} send their token to that program"
-            ));
-            TcpListener::bind(SocketAddr::new(address.ip(), 0))
-        }
-        bound => bound,
-    };
-    Ok(bound.map_err(|source| http::Error::Bind { address: named.to_owned(), source })?)
 }
 
 /// Parses an address: a port, a host, or both.

@@ -18,7 +18,7 @@ use unicode_width::UnicodeWidthStr;
 use self::{error::Error, exports::FoundChoice};
 use super::indexing::{self, IndexLines};
 use crate::cli::{
-    command::{CommandArgs, Facts, Invocation, OutputForm, Reads, Terminal},
+    command::{CommandArgs, Facts, Invocation, Terminal},
     settings::{
         engine_config::{self, PlaceArgs},
         environment::Environment,
@@ -38,8 +38,8 @@ use verbatim_base::{
     model::{Hit, Matching, Request},
 };
 use verbatim_engine::{
-    About, Branches, Config, Engine, ImportOptions, ImportOutcome, ImportStep, IndexReport,
-    ListOptions, Make, Scope, SourceKind, StoreAddress, VectorsLeft,
+    Branches, Config, Engine, ImportOptions, ImportOutcome, ImportStep, ListOptions, Make, Scope,
+    SourceKind, StoreAddress, VectorsLeft,
     import::{self, ImportProgress, Report, SourceProgress},
 };
 use verbatim_text::shell::quoted;
@@ -91,38 +91,28 @@ type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl CommandArgs for ImportArgs {
     fn facts(&self) -> Facts {
-        // The flag `--yes` of an import does not agree to moving the home of an older version.
-        Facts {
-            reads: Reads::Nothing,
-            writes: true,
-            takes_db: true,
-            makes_vectors: true,
-            may_be_torn: false,
-            waits_for: None,
-            form: OutputForm::AsItIs,
-        }
+        Facts::INDEXES
     }
 
     fn run(&self, invocation: Invocation<'_>) -> crate::cli::Result<u8> {
-        let Invocation { engine, places, terminal, .. } = invocation;
-        Ok(run(self, engine, places, terminal)?)
+        Ok(run(self, invocation)?)
     }
 }
 
 /// Imports the exports, indexes them and writes a report to `out`.
-fn run(
-    args: &ImportArgs,
-    engine: &Engine,
-    places: &PlaceArgs,
-    terminal: Terminal<'_>,
-) -> Result<u8> {
-    let Terminal { environment, out } = terminal;
+fn run(args: &ImportArgs, invocation: Invocation<'_>) -> Result<u8> {
+    let Invocation { engine, places, terminal: Terminal { environment, out }, .. } = invocation;
     if args.sources.iter().any(|source| source.as_os_str() == "-") {
         return Err(Error::Stdin);
     }
     let named = engine_config::named_by(places, environment);
     let target = target(engine.config(), named)?;
-    let sources = match find_sources(args, (engine.config(), &target), environment, out)? {
+    let choice = if args.sources.is_empty() {
+        exports::choose(args.yes, engine.config(), &target, environment, out)?
+    } else {
+        FoundChoice::Import(exports::expand_sources(&args.sources, environment))
+    };
+    let sources = match choice {
         FoundChoice::Import(sources) => sources,
         FoundChoice::Transcripts(sources) => {
             return Followed { sources, is_named: false, engine, places, environment }.index(out);
@@ -130,8 +120,8 @@ fn run(
         FoundChoice::Leave(code) => return Ok(code),
     };
     let is_default = engine.config().db.is_none();
-    let is_followed = |source: &PathBuf| is_default && engine.config().follows(source);
-    let (followed, sources): (Vec<_>, Vec<_>) = sources.into_iter().partition(is_followed);
+    let (followed, sources): (Vec<_>, Vec<_>) =
+        sources.into_iter().partition(|source| is_default && engine.config().follows(source));
     let followed = Followed { sources: followed, is_named: true, engine, places, environment };
     if sources.is_empty() {
         return followed.index(out);
@@ -168,7 +158,10 @@ fn run(
     }
     let mut code = if report.missing().is_empty() { FOUND } else { PARTIAL };
     let Some(path) = target.path() else {
-        return ended_in_cluster(report, &target, out).map(|()| code);
+        let took = duration(report.took);
+        writeln!(out, "They are in {target}, and every search sees all of them ({took}).")?;
+        writeln!(out, "try: verbatim search TEXT --db {}", quoted(&target.to_string()))?;
+        return Ok(code);
     };
     let mut left = None;
     if let Some(index) = &imported.index {
@@ -186,25 +179,6 @@ fn run(
     let ending = Ending { engine, imported: &imported, target: path, environment };
     ending.write(begun, left, out)?;
     Ok(code)
-}
-
-fn find_sources(
-    args: &ImportArgs,
-    into: (&Config, &StoreAddress),
-    environment: &Environment,
-    out: &mut dyn Write,
-) -> Result<FoundChoice> {
-    if !args.sources.is_empty() {
-        return Ok(FoundChoice::Import(exports::expand_sources(&args.sources, environment)));
-    }
-    Ok(exports::choose(args.yes, into, environment, out)?)
-}
-
-fn ended_in_cluster(report: &Report, target: &StoreAddress, out: &mut dyn Write) -> Result<()> {
-    let took = duration(report.took);
-    writeln!(out, "They are in {target}, and every search sees all of them ({took}).")?;
-    writeln!(out, "try: verbatim search TEXT --db {}", quoted(&target.to_string()))?;
-    Ok(())
 }
 
 /// Returns the database to import into. Returns an error if another program made the named database.
@@ -235,9 +209,7 @@ impl ImportLines<'_> {
             ImportStep::Reading(now) => self.show_export(now),
             ImportStep::Imported(report) => {
                 self.end_export(true);
-                let out = &mut **self.out.borrow_mut();
-                *self.written.borrow_mut() =
-                    write_whole_report(report, self.args, self.environment, out);
+                *self.written.borrow_mut() = self.write_report(report);
             }
             ImportStep::Indexing(step) => self.indexing.show(&step),
         }
@@ -245,9 +217,7 @@ impl ImportLines<'_> {
 
     fn show_export(&self, progress: ImportProgress) {
         let now = progress.source;
-        let is_other =
-            self.export.borrow().as_ref().is_none_or(|(_, last)| last.number != now.number);
-        if is_other {
+        if self.export.borrow().as_ref().is_none_or(|(_, last)| last.number != now.number) {
             self.end_export(true);
             *self.export.borrow_mut() = Some((Step::begin(self.environment, "Reading"), now));
         }
@@ -270,6 +240,23 @@ impl ImportLines<'_> {
         }
     }
 
+    /// Writes what was imported and what was left out. If not everything was imported, says so as an error too.
+    fn write_report(&self, report: &Report) -> io::Result<()> {
+        let out = &mut **self.out.borrow_mut();
+        write_report(report, self.args.verbose, self.environment.columns, out)?;
+        out.flush()?;
+        if let Some(first) = report.missing().first() {
+            // On a terminal the report above says it.
+            let what = if self.environment.terminal {
+                "; the report names what is missing".to_owned()
+            } else {
+                format!(": {first}")
+            };
+            complain(&format!("not everything was imported{what}"));
+        }
+        Ok(())
+    }
+
     fn end(self) -> io::Result<()> {
         self.end_export(false);
         self.written.into_inner()
@@ -288,77 +275,45 @@ fn counts(source: &SourceProgress) -> String {
     )
 }
 
-/// Writes what was imported and what was left out. If not everything was imported, says so as an error too.
-fn write_whole_report(
-    report: &Report,
-    args: &ImportArgs,
-    environment: &Environment,
-    out: &mut dyn Write,
-) -> io::Result<()> {
-    write_changes(report, args.verbose, environment.columns, out)?;
-    write_left_out(report, args.verbose, environment.columns, out)?;
-    out.flush()?;
-    if let Some(first) = report.missing().first() {
-        // On a terminal the report above says it.
-        let what = if environment.terminal {
-            "; the report names what is missing".to_owned()
-        } else {
-            format!(": {first}")
-        };
-        complain(&format!("not everything was imported{what}"));
-    }
-    Ok(())
-}
-
-pub(super) fn write_report(report: &Report, out: &mut dyn Write) -> io::Result<()> {
-    write_changes(report, false, None, out)?;
-    write_left_out(report, false, None, out)
-}
-
-fn write_changes(
+/// Writes what was imported, and what was not: in one line or, with `verbose`, one line for each kind of thing.
+pub(super) fn write_report(
     report: &Report,
     verbose: bool,
     columns: Option<usize>,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let (tally, changes) = (&report.tally, &report.changes);
     writeln!(out, "{}", wrapped(&stored(report), columns, 2))?;
     if verbose {
-        let megabytes = tally.bytes as f64 / 1e6;
+        let changes = &report.changes;
+        let megabytes = report.tally.bytes as f64 / 1e6;
         writeln!(
             out,
             "messages: {} new, {} updated, {} unchanged; {} read in {} ({:.0} MB/s)",
             grouped(changes.new_messages),
             grouped(changes.updated_messages),
             grouped(changes.unchanged_messages),
-            bytes(tally.bytes),
+            bytes(report.tally.bytes),
             duration(report.took),
             megabytes / report.took.as_secs_f64().max(1e-3),
         )?;
     }
-    Ok(())
-}
-
-/// Writes what was not imported: in one line or, with `verbose`, one line for each kind of thing.
-fn write_left_out(
-    report: &Report,
-    verbose: bool,
-    columns: Option<usize>,
-    out: &mut dyn Write,
-) -> io::Result<()> {
     let remedies = Remedies {
         branches: "; the page that `verbatim web` opens can import them",
         forgotten: "; `verbatim forget --list` lists them",
         files: "; `verbatim export` writes them out",
         room: "`verbatim forget` makes room for files: it removes those of a conversation",
     };
-    let lines = match verbose {
-        true => left_out(report, remedies),
-        false => left_out_in_brief(report, "`verbatim import --verbose` has the details"),
+    let lines = if verbose {
+        left_out(report, remedies)
+    } else {
+        left_out_in_brief(report, "`verbatim import --verbose` has the details")
     };
-    // A file name may contain line breaks.
-    let mut lines = lines.into_iter().map(|line| harmless(&line.replace('\n', " ")));
-    lines.try_for_each(|line| writeln!(out, "{}", wrapped(&line, columns, 2)))
+    for line in lines {
+        // A file name may contain line breaks.
+        let line = harmless(&line.replace('\n', " "));
+        writeln!(out, "{}", wrapped(&line, columns, 2))?;
+    }
+    Ok(())
 }
 
 /// Transcripts that the user wants to import, although this program already follows them.
@@ -376,7 +331,10 @@ impl Followed<'_> {
     fn index(&self, out: &mut dyn Write) -> Result<u8> {
         let mut code = FOUND;
         let call = interrupt::stop_on_interrupt(self.environment);
-        let index = indexing::index_after_import(self.engine, self.environment, &call);
+        let lines = IndexLines::new(self.environment);
+        let resources = indexing::resources(self.environment);
+        let index =
+            self.engine.upkeep().index_after_import(resources, &call, &|step| lines.show(&step));
         if call.stop.requested() {
             return Ok(interrupt::stopped("`verbatim reindex` goes on with the index"));
         }
@@ -414,14 +372,13 @@ impl Followed<'_> {
     /// Writes that the transcripts are not copied, and why they need not be copied.
     fn write(&self, out: &mut dyn Write) -> Result<()> {
         let scope = Scope { sources: vec![SourceKind::Archive], ..Scope::default() };
-        let (sources, call) = (self.engine.all_sources(), Call::default());
-        let page = sources.list(&scope, 0..usize::MAX, ListOptions::BRIEF, &call);
+        let sources = self.engine.all_sources();
+        let page = sources.list(&scope, 0..usize::MAX, ListOptions::BRIEF, &Call::default());
         let known = page.map(|page| page.abouts).unwrap_or_default();
         for source in &self.sources {
             let real = dunce::canonicalize(source).unwrap_or_else(|_| source.clone());
-            let is_here =
-                |about: &&About| about.file.as_ref().is_some_and(|file| file.starts_with(&real));
-            let number = known.iter().filter(is_here).count() as u64;
+            let files = known.iter().filter_map(|about| about.file.as_ref());
+            let number = files.filter(|file| file.starts_with(&real)).count() as u64;
             let line = format!(
                 "{}: nothing to import. Verbatim follows these transcripts already ({}): it finds what \
                  the agent adds, and keeps what the agent deletes.",
@@ -476,19 +433,18 @@ impl Ending<'_> {
         let place = engine_config::short(place, self.environment);
         let private = if is_in_home { " (only you can read them)" } else { "" };
         let took = duration(begun.elapsed());
-        let is_here = |index: &IndexReport| {
+        let is_indexed = self.imported.index.as_ref().is_some_and(|index| {
             index.indexed.iter().any(|source| source.kind == SourceKind::Export)
-        };
-        let is_indexed = self.imported.index.as_ref().is_some_and(is_here);
+        });
         let done = if is_indexed { "Ready" } else { "Imported" };
         let mut lines = vec![format!("{done} in {took}. Your chats are in {place}{private}.")];
         lines.extend(
             left.map(|left| vectors_line(left, self.environment, |name| self.command(name))),
         );
-        let same =
-            |read: &Path| dunce::canonicalize(read).ok() == dunce::canonicalize(self.target).ok();
         if let Ok(read) = config.export_store()
-            && !read.path().is_some_and(same)
+            && read.path().is_none_or(|read| {
+                dunce::canonicalize(read).ok() != dunce::canonicalize(self.target).ok()
+            })
         {
             let read = match &read {
                 StoreAddress::Database(path) => engine_config::short(path, self.environment),
@@ -507,16 +463,16 @@ impl Ending<'_> {
 
     fn command(&self, name: &str) -> String {
         let config = self.engine.config();
-        let flag = |flag: &str, path: &Path| {
-            let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-            format!("verbatim {name} {flag} {}", quoted(&path.to_string_lossy()))
-        };
         let is_default = config.home == engine_config::default_home(self.environment);
-        match self.target.starts_with(config.db_folder()) {
-            true if is_default && config.local_folder().is_none() => format!("verbatim {name}"),
-            true => flag("--home", &config.home),
-            false => flag("--db", self.target),
-        }
+        let (flag, path) = if !self.target.starts_with(config.db_folder()) {
+            ("--db", self.target)
+        } else if is_default && config.local_folder().is_none() {
+            return format!("verbatim {name}");
+        } else {
+            ("--home", config.home.as_path())
+        };
+        let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        format!("verbatim {name} {flag} {}", quoted(&path.to_string_lossy()))
     }
 
     /// Returns a long word of the user's own chats, for an example query: a word that is in a recent title
@@ -528,46 +484,50 @@ impl Ending<'_> {
             return titles.iter().flat_map(|title| long_words(title)).next();
         }
         let call = Call::default().within(MOST_SEARCHING);
-        let is_good = |word: &String| self.is_in_a_message(word, &call);
-        titles.iter().flat_map(|title| long_words(title)).take(WORDS).find(is_good).or_else(|| {
-            let sources = &self.imported.sources;
-            let scope = Scope { sources: vec![SourceKind::Export], ..Scope::default() };
-            let page = sources.list(&scope, 0..TITLES, ListOptions::default(), &call);
-            let abouts = page.map(|page| page.abouts).unwrap_or_default();
-            let mut words = abouts.iter().flat_map(|about| long_words(&about.summary)).take(WORDS);
-            words.find(is_good)
-        })
+        let mut words = titles.iter().flat_map(|title| long_words(title)).take(WORDS);
+        if let Some(word) = words.find(|word| self.is_in_a_message(word, &call)) {
+            return Some(word);
+        }
+        let scope = Scope { sources: vec![SourceKind::Export], ..Scope::default() };
+        let page = self.imported.sources.list(&scope, 0..TITLES, ListOptions::default(), &call);
+        let abouts = page.ok()?.abouts;
+        let mut words = abouts.iter().flat_map(|about| long_words(&about.summary)).take(WORDS);
+        words.find(|word| self.is_in_a_message(word, &call))
     }
 
     /// Returns whether a search in the shell finds a word in the text of a message.
     fn is_in_a_message(&self, word: &str, call: &Call) -> bool {
         let case_sensitive = word.chars().any(char::is_uppercase);
-        let text = word.to_owned();
-        let request =
-            Request { text, case_sensitive, matching: Matching::Literal, ..Request::default() };
-        let render =
-            |_, hit: Hit<'_>| Some(hit.content.to_lowercase().contains(&word.to_lowercase()));
-        let mut is_found = false;
-        let mut show = |found: bool| {
-            is_found |= found;
-            if found { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        let request = Request {
+            text: word.to_owned(),
+            case_sensitive,
+            matching: Matching::Literal,
+            ..Request::default()
         };
-        let scope = Scope::default();
-        let render: Make<'_, bool> = &render;
+        let is_in_text: Make<'_, bool> =
+            &|_, hit: Hit<'_>| Some(hit.content.to_lowercase().contains(&word.to_lowercase()));
+        let mut is_found = false;
         let sources = &self.imported.sources;
-        sources.search(&request, &scope, call, render.into(), &mut show).is_ok() && is_found
+        let searched =
+            sources.search(&request, &Scope::default(), call, is_in_text.into(), &mut |is_in| {
+                is_found |= is_in;
+                if is_in { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            });
+        searched.is_ok() && is_found
     }
 }
 
 /// Returns the words of a text that are good for an example query, the longest first.
 fn long_words(text: &str) -> Vec<String> {
     let words = text.split(|c: char| !c.is_alphabetic());
-    let is_good = |word: &&str| match (word.width(), word.chars().count()) {
-        // In Chinese and Japanese, a longer run of letters is a part of a sentence.
-        (width, letters) if width > letters => (2..=4).contains(&letters),
-        (_, letters) => LETTERS.contains(&letters),
-    };
-    let mut words: Vec<&str> = words.filter(is_good).collect();
+    let mut words: Vec<&str> = words
+        .filter(|word| {
+            let letters = word.chars().count();
+            // In Chinese and Japanese, a longer run of letters is a part of a sentence.
+            let is_wide = word.width() > letters;
+            if is_wide { (2..=4).contains(&letters) } else { LETTERS.contains(&letters) }
+        })
+        .collect();
     words.sort_by_key(|word| std::cmp::Reverse(word.chars().count()));
     words.into_iter().map(str::to_owned).collect()
 }

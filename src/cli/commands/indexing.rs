@@ -16,8 +16,8 @@ use crate::cli::{
 use verbatim_base::call::Call;
 use verbatim_engine::{
     ArchiveReport, Completing, Encoded, Engine, EnrichProgress, EnrichStage, Enriched,
-    Error as EngineError, IndexReport, IndexStep, Indexed, MAX_IN_PASSING, Mode, Progress,
-    Question, Reindexed, Resources, Source, SourceKind,
+    Error as EngineError, IndexStep, Indexed, MAX_IN_PASSING, Mode, Progress, Question, Reindexed,
+    Resources, SourceKind,
 };
 
 /// The shares of the indexing time after which the messages are sorted, read, and written to the
@@ -38,17 +38,6 @@ pub(super) fn resources(environment: &Environment) -> Resources {
     Resources { memory: memory.unwrap_or(MEMORY), threads }
 }
 
-/// Indexes every source with the default limits, with progress lines, as an import does.
-pub(super) fn index_after_import(
-    engine: &Engine,
-    environment: &Environment,
-    call: &Call,
-) -> IndexReport {
-    let lines = IndexLines::new(environment);
-    let resources = resources(environment);
-    engine.upkeep().index_after_import(resources, call, &|step| lines.show(&step))
-}
-
 /// Indexes the transcripts before an exact search, if the search needs it and it takes only seconds. A
 /// terminal shows a progress bar. Without the index the search finds the same, so an error is not reported.
 pub(crate) fn index_in_passing(engine: &Engine, environment: &Environment) {
@@ -64,8 +53,10 @@ pub(crate) fn index_in_passing(engine: &Engine, environment: &Environment) {
 pub(crate) fn complete(engine: &Engine, question: &Question, environment: &Environment) {
     let resources = resources(environment);
     let kinds = &question.scope.sources;
-    let is_asked = |source: &Source| kinds.is_empty() || kinds.contains(&source.kind);
-    for source in engine.sources().into_iter().filter(is_asked) {
+    for source in engine.sources() {
+        if !kinds.is_empty() && !kinds.contains(&source.kind) {
+            continue;
+        }
         let lines = IndexLines::new(environment);
         let call = Call::default();
         drop(engine.upkeep().complete(&source, resources, &call, &mut |now| {
@@ -205,16 +196,17 @@ impl IndexLine {
             EnrichStage::Vectors => "vectors",
             EnrichStage::Groups => "groups of vectors",
         };
-        let (done, total) = (grouped(progress.done), grouped(progress.total));
-        let text = format!("{stage}: {done} of {total} messages");
+        let total = grouped(progress.total);
+        let text = format!("{stage}: {} of {total} messages", grouped(progress.done));
         self.step.show(self.before + (1.0 - self.before) * progress.share(), &text);
     }
 
     fn show_vectors(&mut self, now: Encoded, what: &str) {
         let first = *self.first.get_or_insert(now.made);
-        let (done, all) = (now.made.saturating_sub(first), now.total.saturating_sub(first));
-        let (made, total) = (grouped(now.made), grouped(now.total));
-        let text = format!("meaning: {made} of {total} {what}, the newest first");
+        let done = now.made.saturating_sub(first);
+        let all = now.total.saturating_sub(first);
+        let total = grouped(now.total);
+        let text = format!("meaning: {} of {total} {what}, the newest first", grouped(now.made));
         self.step.show(done as f64 / all.max(1) as f64, &text);
     }
 }
@@ -244,7 +236,6 @@ fn kind_of_messages(kind: SourceKind) -> &'static str {
     }
 }
 
-/// Writes a line about an index.
 pub(super) fn write_result(indexed: &Indexed, out: &mut dyn Write) -> io::Result<()> {
     let Indexed { kind, messages, result, enriched, took, .. } = indexed;
     let count = format!("{} {}", grouped(*messages), kind_of_messages(*kind));

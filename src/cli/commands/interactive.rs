@@ -1,11 +1,10 @@
 //! `verbatim` without a command: the full-screen search.
 
-use std::io::Write;
 #[cfg(feature = "picker")]
-use std::{cell::Cell, sync::Arc};
+use std::cell::Cell;
 
 #[cfg(feature = "picker")]
-use super::{show, transcripts};
+use super::show;
 #[cfg(not(feature = "picker"))]
 use crate::cli::error::Error;
 #[cfg(feature = "picker")]
@@ -13,20 +12,19 @@ use crate::cli::{
     command::Terminal,
     error::refuse_torn,
     picker::{self, Picked},
-    settings::engine_config,
     terminal::{
         notes,
-        output::{self, FOUND, NOTHING, TerminalWriter},
+        output::{FOUND, NOTHING, TerminalWriter, complain},
         pager::{FoundPlace, Landing, Paged, PagedAtFound},
     },
 };
 use crate::cli::{
+    command::{CommandArgs, Facts, Invocation, Reads},
     error::Result,
-    settings::{engine_config::PlaceArgs, environment::Environment},
     terminal::output::TROUBLE,
 };
 #[cfg(feature = "picker")]
-use verbatim_engine::{self as engine, Engine};
+use verbatim_engine::Engine;
 
 /// The output of the program without a command and without a terminal.
 const EXAMPLES: &str = "\
@@ -41,73 +39,81 @@ Verbatim finds what was said in your AI chats, exactly.
   verbatim connect                  let AI clients search your chats
 ";
 
-/// Opens the picker; without a terminal, prints example commands.
-pub(crate) fn run(
-    places: &PlaceArgs,
-    environment: &Environment,
-    out: &mut dyn Write,
-) -> Result<u8> {
-    if !environment.full_screen {
-        // A script that gives no command is wrong, so standard output stays empty and the exit code is 2.
-        let alone = match environment.dumb {
-            true => "This terminal cannot show the search screen",
-            false => "On a terminal, `verbatim` searches as you type",
-        };
-        anstream::eprintln!("{EXAMPLES}{alone}; `verbatim --help` says more.");
-        return Ok(TROUBLE);
+/// Without a command and a full screen, the program prints example commands.
+pub(crate) struct Examples;
+
+impl CommandArgs for Examples {
+    fn facts(&self) -> Facts {
+        Facts { takes_db: true, ..Facts::WITHOUT_CHATS }
     }
-    #[cfg(feature = "picker")]
-    return search_as_typed(places, environment, out);
-    #[cfg(not(feature = "picker"))]
-    Err(Error::NotBuilt { what: "the full-screen search", feature: "picker" })
+
+    fn run(&self, call: Invocation<'_>) -> Result<u8> {
+        let alone = if call.terminal.environment.dumb {
+            "This terminal cannot show the search screen"
+        } else {
+            "On a terminal, `verbatim` searches as you type"
+        };
+        // A script that gives no command is wrong, so standard output stays empty and the exit code is 2.
+        anstream::eprintln!("{EXAMPLES}{alone}; `verbatim --help` says more.");
+        Ok(TROUBLE)
+    }
 }
 
-#[cfg(feature = "picker")]
-fn search_as_typed(
-    places: &PlaceArgs,
-    environment: &Environment,
-    out: &mut dyn Write,
-) -> Result<u8> {
-    engine_config::check_home(places, environment)?;
-    let mut config = engine_config::config(places, environment);
-    config.embeddings = engine_config::embeddings(None, environment)?;
-    config.vector_share = engine_config::vector_share(environment)?;
-    config.cluster_login = engine_config::cluster_login(environment)?;
-    engine::prepare_home(&config, false);
-    let engine = Arc::new(Engine::new(config));
-    transcripts::sync_for_reading(&engine, environment);
-    let no_chats = || {
-        output::complain(notes::NO_CHATS);
-        Ok(NOTHING)
-    };
-    let Some(mut picker) = picker::start(&engine, environment)? else {
-        return no_chats();
-    };
-    loop {
-        let (word, marks) = match picker.run()? {
-            Picked::NoChats => return no_chats(),
-            Picked::Nothing => return Ok(FOUND),
-            Picked::Resume(command) => {
-                writeln!(out, "{command}")?;
-                return Ok(FOUND);
+/// Without a command, the program searches what the user types.
+pub(crate) struct SearchAsTyped;
+
+impl CommandArgs for SearchAsTyped {
+    fn facts(&self) -> Facts {
+        Facts {
+            reads: Reads::EverySource,
+            takes_db: true,
+            makes_vectors: true,
+            ..Facts::WITHOUT_CHATS
+        }
+    }
+
+    #[cfg(not(feature = "picker"))]
+    fn run(&self, _: Invocation<'_>) -> Result<u8> {
+        Err(Error::NotBuilt { what: "the full-screen search", feature: "picker" })
+    }
+
+    #[cfg(feature = "picker")]
+    fn run(&self, call: Invocation<'_>) -> Result<u8> {
+        let Invocation { engine, terminal: Terminal { environment, out }, .. } = call;
+        let Some(mut picker) = picker::start(engine, environment)? else {
+            complain(notes::NO_CHATS);
+            return Ok(NOTHING);
+        };
+        loop {
+            let (word, marks) = match picker.run()? {
+                Picked::NoChats => {
+                    complain(notes::NO_CHATS);
+                    return Ok(NOTHING);
+                }
+                Picked::Nothing => return Ok(FOUND),
+                Picked::Resume(command) => {
+                    writeln!(out, "{command}")?;
+                    return Ok(FOUND);
+                }
+                Picked::Show { word, marks } => (word, marks),
+            };
+            let place = Cell::new(FoundPlace::default());
+            let found =
+                Landing { mark: &|text| marks.spans(text, show::MOST_MARKS), place: &place };
+            let Some(paged) = Paged::that_waits(out, environment) else {
+                // The picker would hide the answer, and its end lets Ctrl-C end the program.
+                drop(picker);
+                return show_picked(&word, found, engine, Terminal { environment, out });
+            };
+            let (columns, lines) = picker.size();
+            let mut paged = PagedAtFound::new(paged, &found, columns, lines);
+            let terminal = Terminal { environment, out: &mut TerminalWriter::new(&mut paged) };
+            let code = show_picked(&word, found, engine, terminal);
+            let has_waited = paged.finish()?;
+            let code = code?;
+            if !has_waited {
+                return Ok(code);
             }
-            Picked::Show { word, marks } => (word, marks),
-        };
-        let mark = |text: &str| marks.spans(text, show::MOST_MARKS);
-        let place = Cell::new(FoundPlace::default());
-        let found = Landing { mark: &mark, place: &place };
-        let Some(paged) = Paged::that_waits(out, environment) else {
-            // The picker would hide the answer, and its end lets Ctrl-C end the program.
-            drop(picker);
-            return show_picked(&word, found, &engine, Terminal { environment, out });
-        };
-        let mut paged = PagedAtFound::new(paged, &found, picker.size());
-        let terminal = Terminal { environment, out: &mut TerminalWriter::new(&mut paged) };
-        let code = show_picked(&word, found, &engine, terminal);
-        let has_waited = paged.finish()?;
-        let code = code?;
-        if !has_waited {
-            return Ok(code);
         }
     }
 }

@@ -7,14 +7,14 @@ use std::{
 
 use super::indexing::{self, IndexLines};
 use crate::cli::{
-    command::{CommandArgs, Facts, Invocation, OutputForm, Reads, Terminal},
+    command::{CommandArgs, Facts, Invocation, Terminal},
     error::Result,
     terminal::{
         interrupt,
         output::{FOUND, complain},
     },
 };
-use verbatim_engine::{Engine, IndexStep, Reindex};
+use verbatim_engine::{IndexStep, Reindex};
 
 /// Build the indexes that make searches fast
 ///
@@ -47,15 +47,7 @@ const ELSEWHERE: &str =
 
 impl CommandArgs for Args {
     fn facts(&self) -> Facts {
-        Facts {
-            reads: Reads::Nothing,
-            writes: true,
-            takes_db: true,
-            makes_vectors: true,
-            may_be_torn: false,
-            waits_for: None,
-            form: OutputForm::AsItIs,
-        }
+        Facts::INDEXES
     }
 
     fn model(&self) -> Option<&str> {
@@ -63,42 +55,38 @@ impl CommandArgs for Args {
     }
 
     fn run(&self, invocation: Invocation<'_>) -> Result<u8> {
-        run(self, invocation.engine, invocation.terminal)
-    }
-}
-
-fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Result<u8> {
-    let Terminal { environment, out } = terminal;
-    let call = interrupt::stop_on_interrupt(environment);
-    if engine.config().db.is_some() {
-        // This call returns an error that names the missing database.
-        engine.config().export_store()?;
-    }
-    let options = Reindex { resources: indexing::resources(environment), full: args.full };
-    let report = ReindexReport { out, is_searchable: false, written: Ok(()) };
-    let report = RefCell::new(report);
-    let lines = IndexLines::new(environment);
-    let done = engine.upkeep().index_all(options, &call, &|step| {
-        lines.show(&step);
-        report.borrow_mut().write_step(&step);
-    });
-    lines.clear();
-    let ReindexReport { is_searchable, written, .. } = report.into_inner();
-    written?;
-    match done.failed {
-        Some(error) if error.is_stopped() && is_searchable => Ok(interrupt::stopped(
-            "the vectors that were made stay, and searches use them; another reindex, or a running \
-             server, goes on",
-        )),
-        Some(error) if error.is_stopped() => {
-            Ok(interrupt::stopped("what was indexed stays; run it again to go on"))
+        let Invocation { engine, terminal: Terminal { environment, out }, .. } = invocation;
+        let call = interrupt::stop_on_interrupt(environment);
+        if engine.config().db.is_some() {
+            // This call returns an error that names the missing database.
+            engine.config().export_store()?;
         }
-        Some(error) => Err(error.into()),
-        None => {
-            if done.indexed.is_empty() {
-                engine.config().export_store()?;
+        let options = Reindex { resources: indexing::resources(environment), full: self.full };
+        let report = ReindexReport { out, is_searchable: false, written: Ok(()) };
+        let report = RefCell::new(report);
+        let lines = IndexLines::new(environment);
+        let done = engine.upkeep().index_all(options, &call, &|step| {
+            lines.show(&step);
+            report.borrow_mut().write_step(&step);
+        });
+        lines.clear();
+        let ReindexReport { is_searchable, written, .. } = report.into_inner();
+        written?;
+        match done.failed {
+            Some(error) if error.is_stopped() && is_searchable => Ok(interrupt::stopped(
+                "the vectors that were made stay, and searches use them; another reindex, or a running \
+             server, goes on",
+            )),
+            Some(error) if error.is_stopped() => {
+                Ok(interrupt::stopped("what was indexed stays; run it again to go on"))
             }
-            Ok(FOUND)
+            Some(error) => Err(error.into()),
+            None => {
+                if done.indexed.is_empty() {
+                    engine.config().export_store()?;
+                }
+                Ok(FOUND)
+            }
         }
     }
 }

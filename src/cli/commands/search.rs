@@ -11,11 +11,11 @@ use std::{
     time::Duration,
 };
 
-use clap::{ValueEnum, error::ErrorKind};
+use clap::{ColorChoice, ValueEnum, error::ErrorKind};
 use clap_complete::ArgValueCompleter;
 
 use self::{
-    conversations::{ListForm, MatchingConversations},
+    conversations::ListForm,
     patterns::{Patterns, hint},
 };
 use super::{
@@ -25,30 +25,25 @@ use super::{
 use crate::cli::{
     command::{CommandArgs, Facts, Invocation, OutputForm, Reads, Terminal},
     error::{Error, Result},
-    settings::{
-        engine_config::{PlaceArgs, passed_over_note},
-        values,
-    },
+    settings::{engine_config::passed_over_note, values},
     terminal::{
         hit_groups::HitGroups,
-        hit_lines::{HitLine, Page},
-        layout::{Color, LineLayout},
+        hit_lines::{HitLine, HitMarks, Page},
+        layout::{LineLayout, Piece},
         notes,
         output::{FOUND, NOTHING, complain, counted, grouped},
     },
 };
 use verbatim_answer::{
     asked::{Asked, AskedError, MOST_RANKED},
-    exact::{ExactSearch, NothingFound},
+    exact::{ExactSearch, Grouping, NothingFound},
     json_lines::{Context, JsonLines, WrittenLines, json_line},
 };
 use verbatim_base::{
     call::Call,
     model::{Hit, Request},
 };
-use verbatim_engine::{
-    Count, Engine, Make, Mode, Scope, SearchPlan, Searched, SourceKind, StoreAddress,
-};
+use verbatim_engine::{Count, Engine, Make, Mode, Scope, SearchPlan, Searched, StoreAddress};
 
 /// The maximum number of highlighted matches in a message.
 const MOST_SPANS: usize = 100;
@@ -56,7 +51,6 @@ const MOST_SPANS: usize = 100;
 /// The number of messages up to which a cluster's are counted beyond the limit.
 const MOST_COUNTED_IN_CLUSTER: usize = 1_000;
 
-/// The number of messages of an example.
 const FEW: usize = 3;
 
 /// The number of other searches that are proposed if nothing was found.
@@ -124,7 +118,7 @@ pub(crate) struct Args {
     quiet: bool,
     /// Colour the output
     #[arg(long, hide_short_help = true, value_name = "WHEN", default_value = "auto")]
-    color: Color,
+    color: ColorChoice,
 }
 
 impl Args {
@@ -136,9 +130,13 @@ impl Args {
             SearchMode::Vector => Some(Mode::Vector),
             SearchMode::Both => Some(Mode::Both),
         };
-        let (oldest_first, limit) = (self.oldest, self.limit);
-        let filters = self.filters.within(&self.within);
-        let asked = Asked { mode, filters, oldest_first, limit, ..self.patterns.asked() };
+        let asked = Asked {
+            mode,
+            filters: self.filters.within(&self.within),
+            oldest_first: self.oldest,
+            limit: self.limit,
+            ..self.patterns.asked()
+        };
         asked.check().map_err(refused)?;
         for (is_given, option) in
             [(self.count, "count"), (self.conversations, "conversations"), (self.null, "null")]
@@ -150,23 +148,11 @@ impl Args {
         Ok(asked)
     }
 
-    fn ranks(&self) -> bool {
-        self.mode != SearchMode::Exact
-    }
-
     fn context(&self) -> Context {
-        let or_both = |count: Option<usize>| count.unwrap_or(self.context);
-        Context { before: or_both(self.before_context), after: or_both(self.after_context) }
-    }
-
-    /// Returns whether the messages around each match are shown.
-    fn has_context(&self) -> bool {
-        !self.context().is_empty()
-    }
-
-    /// Returns whether the answer is for a person and may be long.
-    fn is_paged(&self) -> bool {
-        !(self.json || self.count || self.null || self.quiet)
+        Context {
+            before: self.before_context.unwrap_or(self.context),
+            after: self.after_context.unwrap_or(self.context),
+        }
     }
 }
 
@@ -182,83 +168,81 @@ enum SearchMode {
 
 impl CommandArgs for Args {
     fn facts(&self) -> Facts {
-        let reads = match (self.filters.takes_transcripts(), self.ranks()) {
-            (false, _) => Reads::Home,
-            (true, true) => Reads::EverySource,
-            (true, false) => Reads::EverySourceExactly,
+        let is_ranked = self.mode != SearchMode::Exact;
+        let reads = if !self.filters.takes_transcripts() {
+            Reads::Home
+        } else if is_ranked {
+            Reads::EverySource
+        } else {
+            Reads::EverySourceExactly
         };
-        let form = if self.is_paged() { OutputForm::Pages } else { OutputForm::AsItIs };
+        let is_short = self.json || self.count || self.null || self.quiet;
         Facts {
             reads,
             writes: false,
             takes_db: true,
             makes_vectors: true,
-            may_be_torn: self.ranks() || self.has_context(),
+            may_be_torn: is_ranked || !self.context().is_empty(),
             waits_for: Some("searching"),
-            form,
+            form: if is_short { OutputForm::AsItIs } else { OutputForm::Pages },
         }
     }
 
     fn run(&self, invocation: Invocation<'_>) -> Result<u8> {
-        run(self, invocation.places, invocation.engine, invocation.terminal)
+        let Invocation { engine, places, terminal: Terminal { environment, out }, .. } = invocation;
+        let call = Call::default();
+        let asked = self.asked()?;
+        let clock = environment.clock();
+        let (scope, notes) = filters::scope(&asked.filters, engine, clock, &call)?;
+        notes::print(&notes);
+        let passed_over = passed_over_note(engine.config());
+        if let Some(note) = passed_over.as_ref().filter(|_| environment.progress) {
+            complain(note);
+        }
+        let layout = LineLayout::of(environment).coloured(self.color);
+        let page = Page { engine, layout, clock, context: self.context() };
+        if let Some(mode) = asked.mode {
+            let has_limit = self.limit.is_some_and(|limit| (1..=MOST_RANKED).contains(&limit));
+            let form = ranked::Form { json: self.json, quiet: self.quiet, has_limit };
+            let question = asked.question(mode, scope);
+            return ranked::run(&question, form, page, Terminal { environment, out });
+        }
+        let search = Exact::of(&asked, page, scope, &call)?;
+        let count = if self.quiet {
+            usize::from(search.search.finds()?)
+        } else if self.count {
+            search.count(self.json, environment.terminal, out)?
+        } else if self.conversations || self.null {
+            let form = ListForm { json: self.json, null: self.null };
+            search.conversations(form, out)?
+        } else if self.json {
+            search.json(out)?
+        } else {
+            search.grouped(environment.terminal, out)?
+        };
+        if count > 0 {
+            return Ok(FOUND);
+        }
+        if self.quiet {
+            return Ok(NOTHING);
+        }
+        complain(&places.in_commands(&search.nothing()?));
+        if let Some(note) = passed_over.filter(|_| !environment.progress) {
+            complain(&note);
+        }
+        Ok(NOTHING)
     }
 }
 
-fn run(args: &Args, places: &PlaceArgs, engine: &Engine, terminal: Terminal<'_>) -> Result<u8> {
-    let Terminal { environment, out } = terminal;
-    let call = Call::default();
-    let asked = args.asked()?;
-    let clock = environment.clock();
-    let (scope, notes) = filters::scope(&asked.filters, engine, clock, &call)?;
-    notes::print(&notes);
-    let passed_over = passed_over_note(engine.config());
-    if let Some(note) = passed_over.as_ref().filter(|_| environment.progress) {
-        complain(note);
-    }
-    let layout = args.color.applied(LineLayout::of(environment));
-    let page = Page { engine, layout, clock, context: args.context() };
-    if let Some(mode) = asked.mode {
-        let has_limit = args.limit.is_some_and(|limit| (1..=MOST_RANKED).contains(&limit));
-        let form = ranked::Form { json: args.json, quiet: args.quiet, has_limit };
-        return ranked::run(
-            &asked.question(mode, scope),
-            form,
-            page,
-            Terminal { environment, out },
-        );
-    }
-    let search = Exact::of(&asked, page, scope, &call)?;
-    let count = if args.quiet {
-        usize::from(search.search.finds()?)
-    } else if args.count {
-        search.count(args.json, environment.terminal, out)?
-    } else if args.conversations || args.null {
-        let form = ListForm { json: args.json, null: args.null };
-        search.conversations(form, out)?
-    } else if args.json {
-        search.json(out)?
-    } else {
-        search.grouped(environment.terminal, out)?
-    };
-    if count > 0 {
-        return Ok(FOUND);
-    }
-    if args.quiet {
-        return Ok(NOTHING);
-    }
-    complain(&places.in_commands(&search.nothing()?));
-    if let Some(note) = passed_over.filter(|_| !environment.progress) {
-        complain(&note);
-    }
-    Ok(NOTHING)
-}
-
-/// Prints a few messages with a text.
 pub(super) fn show_few(text: &str, engine: &Engine, terminal: Terminal<'_>) -> Result<()> {
     let Terminal { environment, out } = terminal;
     let asked = Asked { limit: Some(FEW), ..Asked::of(text) };
-    let (layout, context) = (LineLayout::of(environment), Context::default());
-    let page = Page { engine, layout, clock: environment.clock(), context };
+    let page = Page {
+        engine,
+        layout: LineLayout::of(environment),
+        clock: environment.clock(),
+        context: Context::default(),
+    };
     Exact::of(&asked, page, Scope::default(), &Call::default())?
         .grouped(environment.terminal, out)?;
     Ok(())
@@ -280,7 +264,6 @@ struct Exact<'a> {
     page: Page<'a>,
     asked: &'a Asked,
     search: ExactSearch<'a>,
-    /// The maximum number of messages to show.
     limit: usize,
 }
 
@@ -290,7 +273,6 @@ impl<'a> Exact<'a> {
         Ok(Exact { page, asked, search, limit: asked.most().unwrap_or(usize::MAX) })
     }
 
-    /// Searches, and prints the notes.
     fn all<T: Send>(
         &self,
         limit: Option<usize>,
@@ -306,38 +288,38 @@ impl<'a> Exact<'a> {
         let (count, notes) = self.search.count()?;
         notes::print(&notes);
         let Count { messages, conversations, titles } = count;
-        let (of_messages, of_conversations, of_titles) = (
-            counted(messages, "message"),
-            counted(conversations, "conversation"),
-            counted(titles, "conversation"),
-        );
-        match (is_json, is_terminal) {
-            (true, _) => json_line(out, &count)?,
-            // As grep does, so that scripts can compare it.
-            (false, false) => writeln!(out, "{messages}")?,
-            (false, true) => {
-                writeln!(out, "{of_messages} in {of_conversations}")?;
-                if titles > 0 {
-                    writeln!(out, "{of_titles} by title")?;
-                }
+        if is_json {
+            json_line(out, &count)?;
+        } else if is_terminal {
+            let conversations = counted(conversations, "conversation");
+            writeln!(out, "{} in {conversations}", counted(messages, "message"))?;
+            if titles > 0 {
+                writeln!(out, "{} by title", counted(titles, "conversation"))?;
             }
+        } else {
+            // As grep does, so that scripts can compare it.
+            writeln!(out, "{messages}")?;
         }
         Ok(messages + titles)
     }
 
     /// Writes the conversations that match, in the order of their first matches.
     fn conversations(&self, form: ListForm, out: &mut dyn Write) -> Result<usize> {
-        let mut found = MatchingConversations::default();
-        let render = |kind: SourceKind, hit: Hit<'_>| {
-            Some(MatchingConversations::render(&self.search, kind, &hit))
+        let mut grouping = Grouping::default();
+        let make: Make<'_, _> = &|kind, hit: Hit<'_>| {
+            let title = vec![Piece::plain(&hit.title)];
+            let line = HitLine::counted(kind, &hit, self.search.is_title_only(&hit));
+            Some(HitLine { title, ..line })
         };
-        self.all(None, &render, &mut |one| {
-            found.add(one);
+        self.all(None, make, &mut |HitLine { key, message, title, text, .. }| {
+            grouping.add(key, (title, message.time()), text.is_none());
             ControlFlow::Continue(())
         })?;
-        let count = found.write(self.limit, form, self.page, out)?;
-        self.write_cut_note(count < found.len(), out)?;
-        Ok(count)
+        let all = &grouping.conversations;
+        let shown = &all[..self.limit.min(all.len())];
+        conversations::write(shown, form, self.page, out)?;
+        self.write_cut_note(shown.len() < all.len(), out)?;
+        Ok(shown.len())
     }
 
     fn json(&self, out: &mut dyn Write) -> Result<usize> {
@@ -350,73 +332,56 @@ impl<'a> Exact<'a> {
         Ok(count)
     }
 
-    /// Returns the limit for each source; `None` if titles can match, because each title is shown only once.
-    fn limit_of_source(&self) -> Option<usize> {
-        let Request { text, or, and, .. } = &self.search.request;
-        let has_text = !text.is_empty() || !or.is_empty() || !and.is_empty();
-        self.asked.most().filter(|_| !has_text)
-    }
-
     fn grouped(&self, is_terminal: bool, out: &mut dyn Write) -> Result<usize> {
-        let marks = (&self.search.marks, MOST_SPANS);
-        let mark = |text: &str| self.search.marks.spans(text, MOST_SPANS);
-        let mut groups = HitGroups::new(self.limit);
+        let Request { text, or, and, .. } = &self.search.request;
+        // If titles can match, no source may stop at the limit, because each title is shown only once.
+        let limit = if text.is_empty() && or.is_empty() && and.is_empty() {
+            self.asked.most()
+        } else {
+            None
+        };
+        // A cluster sends each message that it counts.
+        let most_counted = match self.page.engine.config().db {
+            Some(StoreAddress::Cluster(_)) => MOST_COUNTED_IN_CLUSTER,
+            _ => usize::MAX,
+        };
+        let marks = HitMarks { marks: &self.search.marks, most: MOST_SPANS };
+        let mut groups = HitGroups::new(self.limit, self.page, marks);
         let is_full = AtomicBool::new(false);
         let mut outcome = Ok(());
-        let most = self.most_counted();
         // Of all hits, the first ones are written while the search looks for the others.
         let writes_begun = self.limit == usize::MAX && !self.search.oldest_first;
-        let mut show = |found: HitLine| {
-            let time = found.message.time();
-            let taken = groups.add(found).and_then(|()| match writes_begun {
-                true => groups.write_begun(time, &self.page, &mark, out),
-                false => Ok(()),
-            });
-            if let Err(error) = taken {
-                outcome = Err(error);
+        let make: Make<'_, _> = &|kind, hit: Hit<'_>| {
+            // What is beyond the limit is only counted.
+            if is_full.load(Ordering::Relaxed) {
+                return Some(HitLine::counted(kind, &hit, self.search.is_title_only(&hit)));
+            }
+            Some(HitLine::new(kind, &hit, self.page.layout, marks))
+        };
+        let searched = self.all(limit, make, &mut |hit: HitLine| {
+            let time = hit.message.time();
+            outcome = groups.add(hit);
+            if outcome.is_ok() && writes_begun {
+                outcome = groups.write_begun(time, out);
+            }
+            if outcome.is_err() {
                 return ControlFlow::Break(());
             }
-            if !groups.is_full() {
-                return ControlFlow::Continue(());
+            if groups.is_full() {
+                is_full.store(true, Ordering::Relaxed);
+                groups.is_cut = !is_terminal || groups.messages >= most_counted;
             }
-            is_full.store(true, Ordering::Relaxed);
-            match is_terminal && groups.messages() < most {
-                true => ControlFlow::Continue(()),
-                false => {
-                    groups.is_cut = true;
-                    ControlFlow::Break(())
-                }
-            }
-        };
-        let render = |kind, hit: Hit<'_>| {
-            // What is beyond the limit is only counted.
-            Some(match is_full.load(Ordering::Relaxed) {
-                false => HitLine::new(kind, &hit, self.page.layout, marks),
-                true => {
-                    let is_title_only = self.search.is_title_only(&hit);
-                    HitLine::counted(kind, &hit, is_title_only)
-                }
-            })
-        };
-        let searched = self.all(self.limit_of_source(), &render, &mut show)?;
+            if groups.is_cut { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        })?;
         outcome?;
         let is_cut = groups.is_cut;
-        let count = groups.write(&self.page, &mark, out)?;
+        let count = groups.write(out)?;
         if is_terminal && count > 0 {
             let text = format!("{}{}", groups.totals(), self.searched(&searched)?);
             writeln!(out, "{}", self.page.layout.note(&text))?;
         }
         self.write_cut_note(!is_terminal && is_cut, out)?;
         Ok(count)
-    }
-
-    /// Returns the number of messages up to which they are counted beyond the limit. A cluster sends each
-    /// message that it counts.
-    fn most_counted(&self) -> usize {
-        match self.page.engine.config().db {
-            Some(StoreAddress::Cluster(_)) => MOST_COUNTED_IN_CLUSTER,
-            _ => usize::MAX,
-        }
     }
 
     /// Writes a line below the messages if the default limit may have left out messages.
@@ -458,13 +423,12 @@ impl<'a> Exact<'a> {
             return Ok(notes::NO_CHATS.to_owned());
         }
         let NothingFound { sentence, readings, has_nearest } = self.search.nothing(MOST_READINGS);
-        let none = match self.search.has_filters() {
-            true => sentence,
-            false => {
-                let messages = counted(messages as usize, "message");
-                let conversations = counted(conversations, "conversation");
-                format!("{sentence} ({messages} in {conversations} looked at)")
-            }
+        let none = if self.search.has_filters() {
+            sentence
+        } else {
+            let messages = counted(messages as usize, "message");
+            let conversations = counted(conversations, "conversation");
+            format!("{sentence} ({messages} in {conversations} looked at)")
         };
         let hints: Vec<String> =
             readings.iter().map(|reading| hint(reading, &self.asked.filters)).collect();

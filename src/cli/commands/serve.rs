@@ -9,7 +9,7 @@ use super::{
     watch::{event_text, interrupted},
 };
 use crate::cli::{
-    command::{CommandArgs, Facts, Invocation, OutputForm, Reads},
+    command::{CommandArgs, Facts, Invocation, Terminal},
     error::{Error, Result},
     settings::{
         self, engine_config,
@@ -77,27 +77,14 @@ pub(crate) struct Args {
     pub(super) admission: Admission,
 }
 
-impl Args {
-    fn leaves_indexes(&self, environment: &Environment) -> bool {
-        self.no_watch || environment.setting(&settings_file::WATCH).switch() == Some(false)
-    }
-}
-
 impl CommandArgs for Args {
     fn facts(&self) -> Facts {
-        Facts {
-            reads: Reads::Nothing,
-            writes: true,
-            takes_db: true,
-            makes_vectors: true,
-            may_be_torn: false,
-            waits_for: None,
-            form: OutputForm::AsItIs,
-        }
+        Facts::INDEXES
     }
 
     fn configure(&mut self, config: &mut Config, environment: &Environment) {
-        config.leave_indexes |= self.leaves_indexes(environment);
+        config.leave_indexes |= self.no_watch
+            || environment.setting(&settings_file::WATCH).text().as_deref() == Some("false");
         let flag = self.workspaces.iter().map(|folder| folder.clone().into_os_string()).collect();
         let flag = Some(flag).filter(|_| !self.workspaces.is_empty());
         let workspaces = settings::resolve(&settings_file::WORKSPACES, flag, environment);
@@ -105,7 +92,42 @@ impl CommandArgs for Args {
     }
 
     fn run(&self, invocation: Invocation<'_>) -> Result<u8> {
-        run(self, invocation.engine, invocation.terminal.environment)
+        let Invocation { engine, terminal: Terminal { environment, .. }, .. } = invocation;
+        let (mut options, offer) = select_tools(self, engine, environment)?;
+        if let Some(note) = engine_config::local_note(engine.config()) {
+            complain(&note);
+        }
+        let places = ListenAt {
+            address: self.http.as_deref(),
+            socket: self.socket.as_deref(),
+            may_move: false,
+        };
+        self.admission.refuse_idle(&places)?;
+        exclusions::follow(engine, environment);
+        if self.http.is_none() && self.socket.is_none() {
+            if environment.can_ask {
+                complain(BY_HAND);
+            }
+            let watch = start_watch(engine);
+            let served = mcp::serve(Arc::clone(engine), options, offer);
+            end_watch(watch);
+            served?;
+            return Ok(FOUND);
+        }
+        let page = self.page.then(|| page(engine, environment)).transpose()?;
+        let mut server = self.admission.server(&places, page, engine.config(), environment)?;
+        server = server.with_search(searches_of(engine, environment.local_time));
+        server.logs = true;
+        options.page_url = self.admission.outer_url(server.url()).filter(|_| self.page);
+        if let Some(url) = server.url() {
+            let page = if self.page { format!(" and the page at {url}") } else { String::new() };
+            let token = self.admission.token_hint();
+            complain(&format!("serves MCP at {url}/mcp{page}{token}"));
+        }
+        if let Some(path) = &self.socket {
+            complain(&format!("serves MCP on the socket {}, at /mcp", path.display()));
+        }
+        over_http(server, engine, options, offer)
     }
 }
 
@@ -129,46 +151,12 @@ pub(super) fn select_tools(
     Ok((options, offer))
 }
 
-fn run(args: &Args, engine: &Arc<Engine>, environment: &Environment) -> Result<u8> {
-    let (mut options, offer) = select_tools(args, engine, environment)?;
-    if let Some(note) = engine_config::local_note(engine.config()) {
-        complain(&note);
-    }
-    let places =
-        ListenAt { address: args.http.as_deref(), socket: args.socket.as_deref(), may_move: false };
-    args.admission.refuse_idle(&places)?;
-    exclusions::follow(engine, environment);
-    if args.http.is_none() && args.socket.is_none() {
-        if environment.can_ask {
-            complain(BY_HAND);
-        }
-        let watch = start_watch(engine);
-        let served = mcp::serve(Arc::clone(engine), options, offer);
-        end_watch(watch);
-        served?;
-        return Ok(FOUND);
-    }
-    let page = args.page.then(|| page(engine, environment)).transpose()?;
-    let mut server = args.admission.server(&places, page, engine.config(), environment)?;
-    server = server.with_search(searches_of(engine, environment.local_time));
-    server.logs = true;
-    options.page_url = args.admission.outer_url(server.url()).filter(|_| args.page);
-    if let Some(url) = server.url() {
-        let page = if args.page { format!(" and the page at {url}") } else { String::new() };
-        let token = args.admission.token_hint();
-        complain(&format!("serves MCP at {url}/mcp{page}{token}"));
-    }
-    if let Some(path) = &args.socket {
-        complain(&format!("serves MCP on the socket {}, at /mcp", path.display()));
-    }
-    over_http(server, engine, (options, offer))
-}
-
 /// Answers over HTTP until a signal ends the program.
 pub(super) fn over_http(
     server: HttpServer,
     engine: &Arc<Engine>,
-    (options, offer): (Options, Offer),
+    options: Options,
+    offer: Offer,
 ) -> Result<u8> {
     let watch = start_watch(engine);
     let signal = async { drop(interrupted().await) };
@@ -196,12 +184,12 @@ fn start_watch(engine: &Arc<Engine>) -> Option<watch::Watch> {
     if engine.config().leave_indexes {
         return None;
     }
-    let told = |event: watch::Event| match event {
+    let started = watch::start(Arc::clone(engine), |event| match event {
         // Merging changes no answer, so it is of no interest to users.
         watch::Event::Index(UpkeepEvent::Merged { .. }) => {}
         event => complain(&event_text(&event)),
-    };
-    watch::start(Arc::clone(engine), told).map_err(|error| complain(&error.to_string())).ok()
+    });
+    started.map_err(|error| complain(&error.to_string())).ok()
 }
 
 fn end_watch(watch: Option<watch::Watch>) {

@@ -34,8 +34,8 @@ pub(crate) fn sync(
     call: &Call,
 ) -> Option<ArchiveReport> {
     let lines = IndexLines::new(environment);
-    let progress = |now| lines.show(&IndexStep::Transcripts(now));
-    let read = engine.upkeep().sync_transcripts(call, &progress);
+    let read =
+        engine.upkeep().sync_transcripts(call, &|now| lines.show(&IndexStep::Transcripts(now)));
     lines.show(&IndexStep::TranscriptsRead(&read));
     read.ok()
 }

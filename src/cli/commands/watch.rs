@@ -1,6 +1,7 @@
 //! The command `verbatim watch`.
 
 use std::{
+    io::{self, Write},
     sync::{Arc, mpsc},
     thread,
     time::Duration,
@@ -9,14 +10,14 @@ use std::{
 use chrono::Local;
 
 use crate::cli::{
-    command::{CommandArgs, Facts, Invocation, OutputForm, Reads, Terminal},
+    command::{CommandArgs, Facts, Invocation, Terminal},
     error::{Error, Result},
     terminal::{
         echo,
         output::{FOUND, complain, counted, harmless},
     },
 };
-use verbatim_engine::{Engine, Source, SourceKind, StoreAddress, UpkeepEvent};
+use verbatim_engine::{Engine, SourceKind, StoreAddress, UpkeepEvent};
 use verbatim_server::watch;
 
 /// The maximum time that the program waits for a refresh to stop and clean up before it ends.
@@ -32,7 +33,6 @@ const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(5);
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {}
 
-/// An event that wakes the loop of `verbatim watch`.
 enum Wake {
     Event(watch::Event),
     Interrupted,
@@ -40,58 +40,51 @@ enum Wake {
 
 impl CommandArgs for Args {
     fn facts(&self) -> Facts {
-        Facts {
-            reads: Reads::Nothing,
-            writes: true,
-            takes_db: true,
-            makes_vectors: true,
-            may_be_torn: false,
-            waits_for: None,
-            form: OutputForm::AsItIs,
-        }
+        Facts::INDEXES
     }
 
     fn run(&self, invocation: Invocation<'_>) -> Result<u8> {
-        run(invocation.engine, invocation.terminal)
+        let Invocation { engine, terminal: Terminal { environment, out }, .. } = invocation;
+        if environment.progress {
+            complain(&format!("following {}; Ctrl-C ends it", followed(engine)));
+        }
+        if matches!(engine.config().db, Some(StoreAddress::Cluster(_))) {
+            complain("the cluster keeps its own index; only transcripts are followed");
+        }
+        let (sender, messages) = mpsc::channel();
+        let interrupt = sender.clone();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_io()
+            .build()
+            .map_err(Error::Watch)?;
+        thread::spawn(move || {
+            drop(runtime.block_on(interrupted()));
+            drop(interrupt.send(Wake::Interrupted));
+        });
+        let watch = watch::start(Arc::clone(engine), move |event| {
+            drop(sender.send(Wake::Event(event)));
+        });
+        let watch = watch.map_err(Error::Watch)?;
+        let written = write_events(messages, out);
+        watch.end(SHUTDOWN_PATIENCE);
+        written?;
+        Ok(FOUND)
     }
 }
 
-fn run(engine: &Arc<Engine>, terminal: Terminal<'_>) -> Result<u8> {
-    let Terminal { environment, out } = terminal;
-    if environment.progress {
-        complain(&format!("following {}; Ctrl-C ends it", followed(engine)));
+fn write_events(messages: mpsc::Receiver<Wake>, out: &mut dyn Write) -> io::Result<()> {
+    for message in messages {
+        let Wake::Event(event) = message else { break };
+        let event = harmless(&event_text(&event));
+        writeln!(out, "{} {event}", Local::now().format("%H:%M:%S"))?;
+        out.flush()?;
     }
-    if matches!(engine.config().db, Some(StoreAddress::Cluster(_))) {
-        complain("the cluster keeps its own index; only transcripts are followed");
-    }
-    let (sender, messages) = mpsc::channel();
-    let interrupt = sender.clone();
-    let runtime =
-        tokio::runtime::Builder::new_current_thread().enable_io().build().map_err(Error::Watch)?;
-    thread::spawn(move || {
-        drop(runtime.block_on(interrupted()));
-        drop(interrupt.send(Wake::Interrupted));
-    });
-    let send = move |event| drop(sender.send(Wake::Event(event)));
-    let watch = watch::start(Arc::clone(engine), send).map_err(Error::Watch)?;
-    let write = || -> std::io::Result<()> {
-        for message in messages {
-            let Wake::Event(event) = message else { break };
-            let event = harmless(&event_text(&event));
-            writeln!(out, "{} {event}", Local::now().format("%H:%M:%S"))?;
-            out.flush()?;
-        }
-        Ok(())
-    };
-    let written = write();
-    watch.end(SHUTDOWN_PATIENCE);
-    written?;
-    Ok(FOUND)
+    Ok(())
 }
 
 fn followed(engine: &Engine) -> String {
-    let is_database = |source: &Source| source.kind != SourceKind::Archive;
-    let databases = engine.sources().into_iter().filter(is_database).count();
+    let sources = engine.sources().into_iter();
+    let databases = sources.filter(|source| source.kind != SourceKind::Archive).count();
     let has_transcripts = engine.config().archives.iter().any(|folder| folder.is_dir());
     match (databases, has_transcripts) {
         (0, false) => "the home folder, which has no chats yet".to_owned(),
@@ -102,7 +95,7 @@ fn followed(engine: &Engine) -> String {
 }
 
 /// Waits until the user or the system asks the program to end.
-pub(super) async fn interrupted() -> std::io::Result<()> {
+pub(super) async fn interrupted() -> io::Result<()> {
     echo::take_ctrl_c();
     #[cfg(unix)]
     {

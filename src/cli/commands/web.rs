@@ -1,19 +1,17 @@
 //! The command `verbatim web`.
 
-use std::sync::Arc;
-
 use super::{
     exclusions,
     http_listener::{ADDRESS, ListenAt, token_of},
     serve,
 };
 use crate::cli::{
-    command::{CommandArgs, Facts, Invocation, OutputForm, Reads, Terminal},
+    command::{CommandArgs, Facts, Invocation, Terminal},
     error::Result,
     settings::environment::Environment,
     terminal::output::{FOUND, complain},
 };
-use verbatim_engine::{Config, Engine};
+use verbatim_engine::Config;
 use verbatim_server::http::search::searches_of;
 
 /// Search and read your chats in the browser
@@ -40,15 +38,7 @@ pub(crate) struct Args {
 
 impl CommandArgs for Args {
     fn facts(&self) -> Facts {
-        Facts {
-            reads: Reads::Nothing,
-            writes: true,
-            takes_db: true,
-            makes_vectors: true,
-            may_be_torn: false,
-            waits_for: None,
-            form: OutputForm::AsItIs,
-        }
+        Facts::INDEXES
     }
 
     fn configure(&mut self, config: &mut Config, environment: &Environment) {
@@ -56,36 +46,36 @@ impl CommandArgs for Args {
     }
 
     fn run(&self, invocation: Invocation<'_>) -> Result<u8> {
-        run(self, invocation.engine, invocation.terminal)
+        let Invocation { engine, terminal: Terminal { environment, out }, .. } = invocation;
+        exclusions::follow(engine, environment);
+        let (mut options, offer) = serve::select_tools(&self.serving, engine, environment)?;
+        let address = self.address.as_deref();
+        // If the default port is taken, the server uses another port, and the browser opens that address.
+        let places = ListenAt {
+            address: address.or(Some(ADDRESS)),
+            socket: None,
+            may_move: address.is_none(),
+        };
+        let page = serve::page(engine, environment)?;
+        let config = engine.config();
+        let server = self.serving.admission.server(&places, Some(page), config, environment)?;
+        let server = server.with_search(searches_of(engine, environment.local_time));
+        let Some(address) = server.url() else { return Ok(FOUND) };
+        // Other users can see the browser's command line, so the address that is opened must not have the token.
+        let mut printed = address.clone();
+        let mut opened = address;
+        if let Some(code) = server.login_code()? {
+            let token = token_of(None, config, environment)?;
+            printed = format!("{printed}/#token={}", token.as_str());
+            opened = format!("{opened}/#token={code}");
+        }
+        writeln!(out, "{printed}")?;
+        out.flush()?;
+        // The error of the crate `open` is not printed, because it contains the address with the login code.
+        if !self.no_open && open::that_detached(&opened).is_err() {
+            complain("no browser could be started; open the address above");
+        }
+        options.page_url = server.url();
+        serve::over_http(server, engine, options, offer)
     }
-}
-
-fn run(args: &Args, engine: &Arc<Engine>, terminal: Terminal<'_>) -> Result<u8> {
-    let Terminal { environment, out } = terminal;
-    exclusions::follow(engine, environment);
-    let (mut options, offer) = serve::select_tools(&args.serving, engine, environment)?;
-    let address = args.address.as_deref();
-    // If the default port is taken, the server uses another port, and the browser opens that address.
-    let places =
-        ListenAt { address: address.or(Some(ADDRESS)), socket: None, may_move: address.is_none() };
-    let page = serve::page(engine, environment)?;
-    let config = engine.config();
-    let server = args.serving.admission.server(&places, Some(page), config, environment)?;
-    let server = server.with_search(searches_of(engine, environment.local_time));
-    let Some(address) = server.url() else { return Ok(FOUND) };
-    // Other users can see the browser's command line, so the address that is opened must not have the token.
-    let (mut printed, mut opened) = (address.clone(), address);
-    if let Some(code) = server.login_code()? {
-        let token = token_of(None, config, environment)?;
-        printed = format!("{printed}/#token={}", token.as_str());
-        opened = format!("{opened}/#token={code}");
-    }
-    writeln!(out, "{printed}")?;
-    out.flush()?;
-    // The error of the crate `open` is not printed, because it contains the address with the login code.
-    if !args.no_open && open::that_detached(&opened).is_err() {
-        complain("no browser could be started; open the address above");
-    }
-    options.page_url = server.url();
-    serve::over_http(server, engine, (options, offer))
 }

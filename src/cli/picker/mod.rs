@@ -22,7 +22,7 @@ use crossterm::event;
 use self::{
     asked::{PickerContext, TypedText},
     screen::{Screen, restore},
-    search::{PickerFinding, PickerTarget, Preview, Worker},
+    search::{PickerAnswer, PickerTarget, Worker},
     state::{Action, Picker},
     view::PickerView,
 };
@@ -66,11 +66,6 @@ pub(super) enum Picked {
     Resume(String),
 }
 
-enum PickerAnswer {
-    Search(PickerFinding),
-    Read(Option<Preview>),
-}
-
 /// Starts the picker; returns `None` if there are no chats.
 pub(super) fn start<'a>(
     engine: &'a Arc<Engine>,
@@ -106,7 +101,7 @@ impl Loop<'_> {
         let context = Arc::new(context);
         let of_searches = Arc::clone(&context);
         let mut searches = Worker::start(sender.clone(), move |asked, call, send| {
-            search::search(&of_searches, asked, call, &mut |one| send(PickerAnswer::Search(one)));
+            search::search(&of_searches, asked, call, send);
         })?;
         let previews = Worker::start(sender, move |target, call, send| {
             send(PickerAnswer::Read(search::preview(&context, target, call)));
@@ -172,15 +167,12 @@ impl Loop<'_> {
         while self.is_waiting() {
             let rest = end.saturating_duration_since(Instant::now());
             match self.answers.recv_timeout(rest) {
-                Ok((number, PickerAnswer::Search(one))) if self.searches.is_newest(number) => {
+                Ok((number, PickerAnswer::Counted(count))) if self.searches.is_newest(number) => {
                     self.is_changed = true;
-                    let results = match one {
-                        PickerFinding::Found(results) => results,
-                        PickerFinding::Counted(count) => {
-                            self.picker.set_count(count);
-                            continue;
-                        }
-                    };
+                    self.picker.set_count(count);
+                }
+                Ok((number, PickerAnswer::Found(results))) if self.searches.is_newest(number) => {
+                    self.is_changed = true;
                     if results.is_all() && results.conversations.is_empty() {
                         return Ok(Some(Picked::NoChats));
                     }
@@ -219,7 +211,7 @@ impl Loop<'_> {
             return Ok(Some(Picked::Nothing));
         }
         if action == Action::Search {
-            self.searches.ask(self.picker.last_asked().clone());
+            self.searches.ask(self.picker.asked.clone());
             return Ok(None);
         }
         let Some(target) = self.picker.target() else { return Ok(None) };

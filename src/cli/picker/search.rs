@@ -11,7 +11,7 @@ use super::asked::{PickerContext, TypedSearch, TypedText};
 use crate::cli::{
     error::Result,
     terminal::{
-        hit_lines::{HitLine, Page, facts},
+        hit_lines::{HitLine, HitMarks, Page, facts},
         layout::{self, LineLayout},
         output::{harmless, role},
     },
@@ -64,12 +64,14 @@ const PREVIEW: Room = Room { all: 4_000, before: 120, is_filled: false, is_one_l
 /// The maximum number of marked matches in a message.
 const MOST_MARKS: usize = 1_000;
 
-/// An answer to a search. A search can have several, one after the other.
+/// An answer of a thread. A search can have several, one after the other.
 #[derive(Debug)]
-pub(super) enum PickerFinding {
+pub(super) enum PickerAnswer {
     Found(Results),
     /// The total number of matches of the results; `None` if they could not be counted.
     Counted(Option<Count>),
+    /// The preview; `None` if it could not be read.
+    Read(Option<Preview>),
 }
 
 /// The results of a search of all sources, grouped by conversation.
@@ -90,7 +92,7 @@ pub(super) struct Results {
     pub(super) count: Option<Count>,
     /// Whether further results for the same text follow.
     pub(super) is_first: bool,
-    /// Whether a [`PickerFinding::Counted`] follows.
+    /// Whether a [`PickerAnswer::Counted`] follows.
     pub(super) is_counting: bool,
     /// An error of a source that could not be searched, or of what was typed.
     pub(super) problem: Option<String>,
@@ -123,7 +125,6 @@ pub(super) struct FoundMessage {
 pub(super) struct PickerTarget {
     pub(super) key: Key,
     message: Option<MessageKey>,
-    /// The number of the message.
     pub(super) number: Option<u32>,
     pub(super) marks: Arc<Marks>,
 }
@@ -144,7 +145,6 @@ impl Results {
         self.is_list && self.filters.is_empty() && self.problem.is_none()
     }
 
-    /// Returns the number of messages in the results.
     pub(super) fn messages(&self) -> usize {
         self.conversations.iter().map(|conversation| conversation.messages.len()).sum()
     }
@@ -173,9 +173,9 @@ pub(super) fn search(
     context: &PickerContext,
     asked: &TypedText,
     call: &Call,
-    send: &mut dyn FnMut(PickerFinding),
+    send: &mut dyn FnMut(PickerAnswer),
 ) {
-    let send: &mut dyn FnMut(PickerFinding) = &mut |answer| {
+    let send: &mut dyn FnMut(PickerAnswer) = &mut |answer| {
         if !call.stop.requested() {
             send(answer);
         }
@@ -191,7 +191,7 @@ pub(super) fn search(
         Err(panic) => format!("the search failed: {panic}"),
     };
     let problem = Some(without_controls(problem.trim_end()).replace('\n', " "));
-    send(PickerFinding::Found(Results { problem, ..Results::default() }));
+    send(PickerAnswer::Found(Results { problem, ..Results::default() }));
 }
 
 impl PickerContext {
@@ -206,14 +206,13 @@ impl PickerContext {
     }
 }
 
-/// A search that goes on.
 struct OngoingSearch<'a> {
     page: Page<'a>,
     call: &'a Call,
 }
 
 impl OngoingSearch<'_> {
-    fn answer(&self, typed: &TypedSearch, send: &mut dyn FnMut(PickerFinding)) -> Result<()> {
+    fn answer(&self, typed: &TypedSearch, send: &mut dyn FnMut(PickerAnswer)) -> Result<()> {
         let engine = self.page.engine;
         let filters = typed.filters.clone();
         let mut results = Results { filters, problem: typed.problem.clone(), ..Results::default() };
@@ -224,7 +223,11 @@ impl OngoingSearch<'_> {
         } else {
             self.find(&typed.asked.request(), &typed.scope, &mut results)?;
         }
-        results.problem = results.problem.or_else(|| self.unreadable());
+        if results.problem.is_none() {
+            let notes = engine.all_sources().problems(self.call);
+            let unreadable = notes.iter().find(|note| matches!(note, Note::Unreadable { .. }));
+            results.problem = unreadable.map(ToString::to_string);
+        }
         results.problem =
             results.problem.map(|problem| without_controls(&problem).replace('\n', " "));
         let is_exact = !results.is_list && !results.is_ranked;
@@ -234,10 +237,10 @@ impl OngoingSearch<'_> {
         let is_in_cluster = matches!(engine.config().db, Some(StoreAddress::Cluster(_)));
         let must_count = results.count.is_none() && !is_in_cluster;
         results.is_counting = must_count;
-        send(PickerFinding::Found(results));
+        send(PickerAnswer::Found(results));
         if must_count {
             let count = engine.all_sources().count(&typed.asked.request(), &typed.scope, self.call);
-            send(PickerFinding::Counted(count.ok().map(|(count, _)| count)));
+            send(PickerAnswer::Counted(count.ok().map(|(count, _)| count)));
         }
         Ok(())
     }
@@ -247,11 +250,11 @@ impl OngoingSearch<'_> {
         &self,
         typed: &TypedSearch,
         mut results: Results,
-        send: &mut dyn FnMut(PickerFinding),
+        send: &mut dyn FnMut(PickerAnswer),
     ) -> Result<()> {
         let request = typed.asked.request();
         results.head = Some(harmless(&sentence(&request, &[], typed.scope != Scope::default())));
-        send(PickerFinding::Found(Results { is_first: true, ..results.clone() }));
+        send(PickerAnswer::Found(Results { is_first: true, ..results.clone() }));
         let search = ExactSearch::new(self.page.engine, request, typed.scope.clone(), self.call)?;
         let NothingFound { sentence, readings, has_nearest } = search.nothing(1);
         let head = match readings.first() {
@@ -264,34 +267,27 @@ impl OngoingSearch<'_> {
             }
         };
         results.head = Some(harmless(&head));
-        send(PickerFinding::Found(results));
+        send(PickerAnswer::Found(results));
         Ok(())
-    }
-
-    /// Returns a message about the first source that cannot be read.
-    fn unreadable(&self) -> Option<String> {
-        let notes = self.page.engine.all_sources().problems(self.call);
-        let mut gaps = notes.iter().filter(|note| matches!(note, Note::Unreadable { .. }));
-        gaps.next().map(ToString::to_string)
     }
 
     /// Adds the messages that match a request to `results`, the conversation with the newest match first.
     fn find(&self, request: &Request, scope: &Scope, results: &mut Results) -> Result<()> {
         let engine = self.page.engine;
         let search = ExactSearch::new(engine, request.clone(), scope.clone(), self.call)?;
-        let make: Make<'_, _> = &|kind, hit: Hit<'_>| {
-            Some(HitLine::new(kind, &hit, self.page.layout, (&search.marks, MOST_MARKS)))
-        };
+        let marks = HitMarks { marks: &search.marks, most: MOST_MARKS };
+        let make: Make<'_, _> =
+            &|kind, hit: Hit<'_>| Some(HitLine::new(kind, &hit, self.page.layout, marks));
         let mut grouping = Grouping::default();
         let mut seen = 0;
-        let searched = search.each(None, make.into(), &mut |found: HitLine| {
+        let searched = search.each(None, make.into(), &mut |line: HitLine| {
             seen += 1;
             let shown = grouping.messages().max(grouping.conversations.len());
             results.is_cut = shown == MOST_SHOWN || seen > MOST_SEEN;
             if results.is_cut {
                 return ControlFlow::Break(());
             }
-            add(&mut grouping, found, false);
+            add(&mut grouping, line, false);
             ControlFlow::Continue(())
         })?;
         if let Some(note) = searched.notes.first() {
@@ -348,11 +344,11 @@ impl OngoingSearch<'_> {
         let mut grouping = Grouping::default();
         for one in ranking.items {
             let hit = Hit { content: one.passage.into(), ..one.hit };
-            let marks = (&ranking.marks, MOST_MARKS);
-            let mut found = HitLine::new(one.source, &hit, self.page.layout, marks);
+            let marks = HitMarks { marks: &ranking.marks, most: MOST_MARKS };
+            let mut line = HitLine::new(one.source, &hit, self.page.layout, marks);
             // A ranked message is shown even if only its title has words of the question.
-            found.text.get_or_insert_with(|| layout::excerpt(&hit.content, &[], LINE));
-            add(&mut grouping, found, one.is_far);
+            line.text.get_or_insert_with(|| layout::excerpt(&hit.content, &[], LINE));
+            add(&mut grouping, line, one.is_far);
         }
         self.describe(grouping, results);
         results.marks = Arc::new(ranking.marks);
@@ -392,8 +388,8 @@ impl OngoingSearch<'_> {
     }
 }
 
-fn add(grouping: &mut Grouping<FoundMessage>, found: HitLine, is_far: bool) {
-    let HitLine { key, message, title, role, text } = found;
+fn add(grouping: &mut Grouping<FoundMessage>, line: HitLine, is_far: bool) {
+    let HitLine { key, message, title, role, text } = line;
     let place = grouping.add(key, (title, message.time()), text.is_none());
     if let Some(text) = text {
         let message = FoundMessage { key: message, number: None, role, text, is_far };
@@ -524,7 +520,7 @@ mod tests {
         PickerContext { engine, environment: Environment::default() }
     }
 
-    fn answers(context: &PickerContext, asked: &TypedText, call: &Call) -> Vec<PickerFinding> {
+    fn answers(context: &PickerContext, asked: &TypedText, call: &Call) -> Vec<PickerAnswer> {
         let mut answers = Vec::new();
         search(context, asked, call, &mut |answer| answers.push(answer));
         answers
@@ -534,8 +530,8 @@ mod tests {
     fn results_of(context: &PickerContext, asked: &TypedText) -> Results {
         let found = answers(context, asked, &Call::default()).into_iter().rev();
         let mut found = found.filter_map(|answer| match answer {
-            PickerFinding::Found(results) => Some(results),
-            PickerFinding::Counted(_) => None,
+            PickerAnswer::Found(results) => Some(results),
+            PickerAnswer::Counted(_) | PickerAnswer::Read(_) => None,
         });
         found.next().unwrap()
     }
@@ -636,7 +632,7 @@ mod tests {
         let context = context(export.engine.config());
         let many = TypedText { typed: "many".to_owned(), ..TypedText::default() };
         let all = answers(&context, &many, &Call::default());
-        let [PickerFinding::Found(shown), PickerFinding::Counted(Some(count))] = &all[..] else {
+        let [PickerAnswer::Found(shown), PickerAnswer::Counted(Some(count))] = &all[..] else {
             panic!("{all:?}");
         };
         assert_eq!((shown.messages(), shown.is_cut, shown.count), (MOST_SHOWN, true, None));

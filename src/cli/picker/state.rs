@@ -27,7 +27,8 @@ pub(super) struct Picker {
     pub(super) pages_read: usize,
     pub(super) notice: Option<String>,
     pub(super) lists_keys: bool,
-    asked: TypedText,
+    /// What was searched last.
+    pub(super) asked: TypedText,
     needs_preview: bool,
     /// The action that is performed when new results arrive.
     waiting: Option<Action>,
@@ -63,7 +64,7 @@ impl Picker {
                 for c in text.chars() {
                     self.insert(if c.is_whitespace() { ' ' } else { c });
                 }
-                self.search()
+                self.change_search(self.asked.is_ranked)
             }
             _ => None,
         }
@@ -103,7 +104,7 @@ impl Picker {
                     Some(edit) => drop(self.input.handle(edit)),
                     None => {}
                 }
-                return self.search();
+                return self.change_search(self.asked.is_ranked);
             }
         }
         None
@@ -114,11 +115,6 @@ impl Picker {
         if harmless(c.encode_utf8(&mut [0; 4])).starts_with(c) && c != '\n' && c != '\t' {
             self.input.handle(InputRequest::InsertChar(c));
         }
-    }
-
-    /// Returns a search if the text changed.
-    fn search(&mut self) -> Option<Action> {
-        self.change_search(self.asked.is_ranked)
     }
 
     /// Returns a search if the text or the way in which it is searched changed.
@@ -154,10 +150,6 @@ impl Picker {
             self.chosen = chosen;
             self.needs_preview = true;
         }
-    }
-
-    pub(super) fn last_asked(&self) -> &TypedText {
-        &self.asked
     }
 
     pub(super) fn set_count(&mut self, count: Option<Count>) {
@@ -252,13 +244,13 @@ mod tests {
         assert!(picker.is_searching);
         assert_eq!(plain(&mut picker, KeyCode::Char(' ')), None);
         assert_eq!(plain(&mut picker, KeyCode::Left), None);
-        assert_eq!(picker.last_asked().typed, "oÉ");
+        assert_eq!(picker.asked.typed, "oÉ");
         assert_eq!(control(&mut picker, 'w'), Some(Action::Search));
         let paste = Event::Paste("two\r\nlines\u{1b}\u{202e}\0".to_owned());
         assert_eq!(picker.handle(&paste), Some(Action::Search));
-        assert_eq!(picker.last_asked().typed, "two  lines");
+        assert_eq!(picker.asked.typed, "two  lines");
         assert_eq!(control(&mut picker, 'u'), Some(Action::Search));
-        assert_eq!(picker.last_asked().typed, "");
+        assert_eq!(picker.asked.typed, "");
         assert_eq!(picker.handle(&Event::Resize(10, 10)), None);
     }
 
@@ -305,16 +297,16 @@ mod tests {
     fn keys_change_the_search_and_list_the_keys() {
         let mut picker = Picker::default();
         assert_eq!(control(&mut picker, 't'), Some(Action::Search));
-        assert_eq!(picker.last_asked().mode_name(), "best by words and meaning");
+        assert_eq!(picker.asked.mode_name(), "best by words and meaning");
         control(&mut picker, 't');
-        assert_eq!(picker.last_asked().mode_name(), "exact");
+        assert_eq!(picker.asked.mode_name(), "exact");
         for key in [KeyCode::Esc, KeyCode::Enter, KeyCode::F(1)] {
             assert_eq!((plain(&mut picker, KeyCode::F(1)), picker.lists_keys), (None, true));
             assert_eq!((plain(&mut picker, key), picker.lists_keys), (None, false));
         }
         plain(&mut picker, KeyCode::F(1));
         assert_eq!(plain(&mut picker, KeyCode::Char('?')), Some(Action::Search));
-        assert_eq!((&*picker.last_asked().typed, picker.lists_keys), ("?", false));
+        assert_eq!((&*picker.asked.typed, picker.lists_keys), ("?", false));
         // Enter applies to the last results for the text that was typed before Enter.
         assert_eq!(plain(&mut picker, KeyCode::Enter), None);
         assert_eq!(picker.show_results(Results { is_first: true, ..results(0) }), None);

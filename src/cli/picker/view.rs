@@ -11,7 +11,7 @@ use unicode_width::UnicodeWidthStr;
 
 use super::{
     search::{FoundConversation, FoundMessage, PreviewMessage},
-    state::{ListRow, Picker},
+    state::Picker,
 };
 use crate::cli::terminal::{
     layout::{LEAST_TITLE, LineLayout, around_match, fitted, width},
@@ -121,7 +121,7 @@ impl PickerView {
 
     /// Returns the line below the typed text: what was found, how the text is searched, and the filters.
     fn rule(self, picker: &Picker, columns: u16) -> Line<'static> {
-        let facts = [count_of(picker), picker.last_asked().mode_name().to_owned()];
+        let facts = [count_of(picker), picker.asked.mode_name().to_owned()];
         let facts: Vec<String> =
             facts.into_iter().chain(picker.results.filters.iter().cloned()).collect();
         let line = format!("── {} ", facts.join(" · "));
@@ -150,18 +150,16 @@ impl PickerView {
         let rows = picker.rows.iter().enumerate().skip(picker.top).take(height);
         for ((number, row), y) in rows.zip(list.y..) {
             let area = Rect { y, height: 1, ..list };
-            frame.render_widget(self.row(picker, *row, area.width.into()), area);
+            let conversation = &picker.results.conversations[row.conversation];
+            let columns = area.width.into();
+            let line = match row.message {
+                None => self.heading(conversation, columns),
+                Some(message) => self.message(&conversation.messages[message], columns),
+            };
+            frame.render_widget(line, area);
             if chosen == Some(number) {
                 frame.buffer_mut().set_style(area, self.chosen);
             }
-        }
-    }
-
-    fn row(self, picker: &Picker, row: ListRow, columns: usize) -> Line<'static> {
-        let conversation = &picker.results.conversations[row.conversation];
-        match row.message {
-            None => self.heading(conversation, columns),
-            Some(message) => self.message(&conversation.messages[message], columns),
         }
     }
 
@@ -219,7 +217,6 @@ impl PickerView {
         frame.render_widget(text.scroll((top, 0)), area);
     }
 
-    /// Returns the lines of a text.
     fn lines(self, text: &[Piece]) -> Vec<Line<'static>> {
         let mut lines = vec![Line::default()];
         for Piece { is_match, text } in text {
@@ -241,7 +238,7 @@ impl PickerView {
         if let Some(message) = message {
             return Paragraph::new(Text::styled(message.clone(), self.warning)).wrap(WRAP);
         }
-        let keys = match (picker.lists_keys, picker.last_asked().is_ranked) {
+        let keys = match (picker.lists_keys, picker.asked.is_ranked) {
             (true, _) => "Esc closes this list",
             (false, true) => {
                 "Enter show  F1 keys  Esc leave  Tab read on  ^T exact  ^O open  ^Y copy"
@@ -255,7 +252,6 @@ impl PickerView {
     }
 }
 
-/// Returns the list of keys and filters.
 fn keys() -> Paragraph<'static> {
     let mut text = String::new();
     for (key, does) in KEYS {
@@ -286,7 +282,6 @@ fn text_of(pieces: &[Piece]) -> String {
     pieces.iter().map(|piece| piece.text.as_str()).collect()
 }
 
-/// Returns the number of results.
 fn count_of(picker: &Picker) -> String {
     let results = &picker.results;
     if picker.is_searching {
@@ -330,7 +325,7 @@ mod tests {
     use super::{
         super::{
             asked::PickerContext,
-            search::{self, PickerFinding},
+            search::{self, PickerAnswer},
         },
         *,
     };
@@ -363,10 +358,11 @@ mod tests {
         }
 
         fn answer(&mut self) {
-            let asked = self.picker.last_asked().clone();
+            let asked = self.picker.asked.clone();
             search::search(&self.context, &asked, &Call::default(), &mut |answer| match answer {
-                PickerFinding::Found(results) => drop(self.picker.show_results(results)),
-                PickerFinding::Counted(count) => self.picker.set_count(count),
+                PickerAnswer::Found(results) => drop(self.picker.show_results(results)),
+                PickerAnswer::Counted(count) => self.picker.set_count(count),
+                PickerAnswer::Read(_) => {}
             });
             self.read();
         }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::{
-    SetBy,
+    SetBy, SettingValue,
     environment::{Environment, is_off},
     resolve,
     settings_file::{self, Setting},
@@ -56,15 +56,10 @@ impl PlaceArgs {
 
     /// Returns a hint whose commands have the flags of this command, so that they can be pasted.
     pub(crate) fn in_commands(&self, hint: &str) -> String {
-        let flag = |name: &str, path: &Option<PathBuf>| match path {
-            Some(path) => format!(" --{name} {}", quoted(&path.to_string_lossy())),
-            None => String::new(),
-        };
-        let home = flag("home", &self.home);
-        let all = format!("{home}{}", flag("db", &self.db));
-        let archives = self.archive.iter().map(|path| flag("archive", &Some(path.clone())));
+        let home = flags("home", self.home.as_slice());
+        let all = format!("{home}{}", flags("db", self.db.as_slice()));
         let none = if self.no_archive { " --no-archive" } else { "" };
-        let reads = format!("{all}{}{none}", archives.collect::<String>());
+        let reads = format!("{all}{}{none}", flags("archive", &self.archive));
         let commands = [
             ("search", &reads),
             ("reindex", &all),
@@ -79,68 +74,93 @@ impl PlaceArgs {
     }
 }
 
+/// Returns the flag of a name for each path, to be pasted after a command.
+fn flags(name: &str, paths: &[PathBuf]) -> String {
+    paths.iter().map(|path| format!(" --{name} {}", quoted(&path.to_string_lossy()))).collect()
+}
+
 /// Returns the configuration: flags override the environment, which overrides the configuration
 /// file, which overrides defaults. An empty variable counts as absent.
 pub(crate) fn config(places: &PlaceArgs, environment: &Environment) -> Config {
-    let given = |setting| resolve(setting, flag(setting, places), environment);
-    let named = given(&settings_file::HOME).path();
+    let named = given(&settings_file::HOME, places, environment).path();
     let local_databases = named.is_none().then(|| environment.working_folder.join("db"));
     let home = named.unwrap_or_else(|| default_home(environment));
-    let patterns = given(&settings_file::EXCLUDE).values.into_iter();
-    let (archives, past_archives) = match given(&settings_file::ARCHIVES).paths() {
+    let patterns = environment.setting(&settings_file::EXCLUDE).values.into_iter();
+    let archives = given(&settings_file::ARCHIVES, places, environment).paths();
+    let (archives, past_archives) = match archives {
         Some(archives) => (archives, Vec::new()),
-        None => all_agents_folders(environment).partition(|folder| folder.is_dir()),
+        None => all_agents_folders(environment).into_iter().partition(|folder| folder.is_dir()),
     };
     let forget_deleted = environment.filled("VERBATIM_FORGET_DELETED");
-    let forget_deleted = forget_deleted.is_some_and(|it| !is_off(Some(it)));
     Config {
-        db: given(&settings_file::DB).path().map(StoreAddress::from),
+        db: given(&settings_file::DB, places, environment).path().map(StoreAddress::from),
         local_databases: local_databases.filter(|folder| *folder != home.join("db")),
         home,
         index: environment.setting(&settings_file::INDEX).path(),
         archives,
         past_archives,
-        forget_deleted,
-        cluster_ca: given(&settings_file::CLUSTER_CA).path(),
+        forget_deleted: forget_deleted.is_some_and(|it| !is_off(Some(it))),
+        cluster_ca: environment.setting(&settings_file::CLUSTER_CA).path(),
         exclude: patterns.map(|pattern| pattern.to_string_lossy().into_owned()).collect(),
         ..Config::default()
     }
 }
 
 /// Returns an error if the home of `--home` does not exist. A command that reads must not make it.
-pub(crate) fn check_home(places: &PlaceArgs, environment: &Environment) -> Result<(), NoHome> {
-    let flag = flag(&settings_file::HOME, places);
-    let given = resolve(&settings_file::HOME, flag, environment);
+pub(crate) fn check_home(places: &PlaceArgs, environment: &Environment) -> Result<(), ConfigError> {
+    let given = given(&settings_file::HOME, places, environment);
     // A home of the environment or of the configuration file is the usual one of its user, as the default is.
     let SetBy::Flag(_) = given.by else { return Ok(()) };
     match given.path().filter(|home| !home.is_dir()) {
-        Some(home) => {
-            Err(NoHome { command: pasted(&home, environment), home: short(&home, environment) })
-        }
+        Some(home) => Err(ConfigError::NoHome {
+            command: pasted(&home, environment),
+            home: short(&home, environment),
+        }),
         None => Ok(()),
     }
 }
 
-/// The named home does not exist.
+/// A value that the configuration cannot have; `by` is the variable or the file that gives it.
 #[derive(Debug, thiserror::Error)]
-#[error("there is no such home: {home}; `verbatim import --home {command}` makes it")]
-pub struct NoHome {
-    home: String,
-    command: String,
+pub enum ConfigError {
+    #[error("there is no such home: {home}; `verbatim import --home {command}` makes it")]
+    NoHome { home: String, command: String },
+    #[error("{by}: {source}")]
+    Provider { by: String, source: UnknownProvider },
+    #[error(
+        "{by}: {text:?} is not a share of vectors; write a number from 0 to 1, such as 0.4, or a \
+         percentage, such as 40%"
+    )]
+    Share { by: String, text: String },
+    #[error("{by}: cannot read the password of the cluster from {}: {source}", path.display())]
+    UnreadableLogin { by: String, path: PathBuf, source: std::io::Error },
+    #[error(
+        "{by}: other users may read {}, and the login of the cluster is a secret; make the file readable \
+         for you only (chmod 600)", path.display()
+    )]
+    ExposedLogin { by: String, path: PathBuf },
+    /// The text does not show the password.
+    #[error("{by}: the login of the cluster must be one line, user:password or ApiKey KEY")]
+    Login { by: String },
 }
 
 /// Returns the values of a setting if a flag for paths gives them.
 pub(crate) fn flag(setting: &Setting, places: &PlaceArgs) -> Option<Vec<OsString>> {
-    let one = |path: &Option<PathBuf>| Some(vec![path.as_ref()?.clone().into_os_string()]);
-    match setting.key {
-        "home" => one(&places.home),
-        "db" => one(&places.db),
-        "archives" if places.no_archive => Some(Vec::new()),
-        "archives" if !places.archive.is_empty() => {
-            Some(places.archive.iter().map(|path| path.clone().into_os_string()).collect())
-        }
-        _ => None,
+    let paths = match setting.key {
+        "home" => places.home.as_slice(),
+        "db" => places.db.as_slice(),
+        "archives" if places.no_archive => return Some(Vec::new()),
+        "archives" => &places.archive,
+        _ => &[],
+    };
+    if paths.is_empty() {
+        return None;
     }
+    Some(paths.iter().map(|path| path.clone().into_os_string()).collect())
+}
+
+fn given(setting: &Setting, places: &PlaceArgs, environment: &Environment) -> SettingValue {
+    resolve(setting, flag(setting, places), environment)
 }
 
 pub(crate) fn local_note(config: &Config) -> Option<String> {
@@ -203,39 +223,47 @@ pub(crate) fn default_home(environment: &Environment) -> PathBuf {
 }
 
 pub(crate) fn agents_folders(environment: &Environment) -> Vec<PathBuf> {
-    all_agents_folders(environment).filter(|folder| folder.is_dir()).collect()
+    let mut folders = all_agents_folders(environment);
+    folders.retain(|folder| folder.is_dir());
+    folders
+}
+
+/// Returns the folder of an agent: that of its variable, or else one in the user's folder.
+pub(crate) fn agent_folder(
+    variable: &str,
+    name: &str,
+    environment: &Environment,
+) -> Option<PathBuf> {
+    let named = environment.filled(variable).map(PathBuf::from);
+    named.or_else(|| Some(environment.user_folder.as_ref()?.join(name)))
 }
 
 /// Returns all folders in which coding agents may keep their transcripts, even if they do not exist.
-fn all_agents_folders(environment: &Environment) -> impl Iterator<Item = PathBuf> {
-    let agent = |variable: &str, name: &str| {
-        let named = environment.filled(variable).map(PathBuf::from);
-        named.or_else(|| Some(environment.user_folder.as_ref()?.join(name)))
-    };
-    let claude = agent("CLAUDE_CONFIG_DIR", ".claude");
-    // Claude Code uses this folder on some systems if CLAUDE_CONFIG_DIR is not set.
-    let user_folder = environment.user_folder.as_ref();
-    let xdg_claude = user_folder.filter(|_| environment.variable("CLAUDE_CONFIG_DIR").is_none());
-    let xdg_claude = xdg_claude.map(|folder| folder.join(".config/claude"));
-    let codex = agent("CODEX_HOME", ".codex");
-    let windows = environment.windows_homes.iter();
-    let claude = [claude, xdg_claude].into_iter().flatten();
-    let claude = claude.chain(windows.clone().map(|home| home.join(".claude")));
-    let codex = codex.into_iter().chain(windows.map(|home| home.join(".codex")));
-    let sessions = ["sessions", "archived_sessions"];
-    let codex = codex.flat_map(move |folder| sessions.map(|inner| folder.join(inner)));
-    claude.map(|folder| folder.join("projects")).chain(codex).chain(cowork_folders(environment))
-}
-
-/// Returns the folders in which Claude's desktop app may keep the transcripts of Claude Cowork, on any system.
-fn cowork_folders(environment: &Environment) -> Vec<PathBuf> {
-    let inner = ["Library/Application Support", ".config", "AppData/Roaming"];
+fn all_agents_folders(environment: &Environment) -> Vec<PathBuf> {
     let user = environment.user_folder.iter();
-    let user = user.flat_map(|home| inner.map(|folder| home.join(folder)));
-    let windows = environment.windows_homes.iter().map(|home| home.join("AppData/Roaming"));
-    let settings = environment.config_folder.iter().cloned().chain(user).chain(windows);
+    let mut claude = Vec::from_iter(agent_folder("CLAUDE_CONFIG_DIR", ".claude", environment));
+    if environment.variable("CLAUDE_CONFIG_DIR").is_none() {
+        // Claude Code uses this folder on some systems.
+        claude.extend(user.clone().map(|folder| folder.join(".config/claude")));
+    }
+    let mut codex = Vec::from_iter(agent_folder("CODEX_HOME", ".codex", environment));
+    // Claude's desktop app may keep the transcripts of Claude Cowork here, on any system.
+    let mut desktop: Vec<PathBuf> = environment.config_folder.iter().cloned().collect();
+    for inner in ["Library/Application Support", ".config", "AppData/Roaming"] {
+        desktop.extend(user.clone().map(|folder| folder.join(inner)));
+    }
+    for home in &environment.windows_homes {
+        claude.push(home.join(".claude"));
+        codex.push(home.join(".codex"));
+        desktop.push(home.join("AppData/Roaming"));
+    }
+    let claude = claude.into_iter().map(|folder| folder.join("projects"));
+    let codex = codex
+        .into_iter()
+        .flat_map(|folder| ["sessions", "archived_sessions"].map(|inner| folder.join(inner)));
+    let cowork = desktop.into_iter().map(|folder| folder.join("Claude").join(COWORK_FOLDER));
     let mut folders = Vec::new();
-    for folder in settings.map(|folder| folder.join("Claude").join(COWORK_FOLDER)) {
+    for folder in claude.chain(codex).chain(cowork) {
         if !folders.contains(&folder) {
             folders.push(folder);
         }
@@ -243,63 +271,31 @@ fn cowork_folders(environment: &Environment) -> Vec<PathBuf> {
     folders
 }
 
-/// An unknown provider of vectors, and the variable or file that names it.
-#[derive(Debug, thiserror::Error)]
-#[error("{by}: {source}")]
-pub struct WrongProvider {
-    by: String,
-    source: UnknownProvider,
-}
-
 pub(crate) fn embeddings(
     flag: Option<&str>,
     environment: &Environment,
-) -> Result<Provider, WrongProvider> {
+) -> Result<Provider, ConfigError> {
     let flag = flag.map(|name| vec![name.into()]);
     let named = resolve(&settings_file::EMBEDDINGS, flag, environment);
     let Some(name) = named.text() else { return Ok(Provider::BuiltIn) };
     let key = environment.setting(&settings_file::EMBEDDINGS_KEY);
-    let provider: Provider =
-        name.parse().map_err(|source| WrongProvider { by: named.by.to_string(), source })?;
+    let provider: Provider = name
+        .parse()
+        .map_err(|source| ConfigError::Provider { by: named.by.to_string(), source })?;
     Ok(provider.with_key(key.text().and_then(|key| Key::new(&key))))
 }
 
-/// A share of vectors that is no share, and the variable that gives it.
-#[derive(Debug, thiserror::Error)]
-#[error(
-    "{by}: {text:?} is not a share of vectors; write a number from 0 to 1, such as 0.4, or a percentage, \
-         such as 40%"
-)]
-pub struct WrongShare {
-    by: String,
-    text: String,
-}
-
 /// Returns the share of vectors from the environment or the configuration file, in percent.
-pub(crate) fn vector_share(environment: &Environment) -> Result<Option<u8>, WrongShare> {
+pub(crate) fn vector_share(environment: &Environment) -> Result<Option<u8>, ConfigError> {
     let given = environment.setting(&settings_file::VECTOR_SHARE);
     let Some(text) = given.text() else { return Ok(None) };
     match parse_share(&text) {
         Some(percent) => Ok(Some(percent)),
-        None => Err(WrongShare { by: given.by.to_string(), text }),
+        None => Err(ConfigError::Share { by: given.by.to_string(), text }),
     }
 }
 
-/// An error of the cluster's login. The error text does not show the password.
-#[derive(Debug, thiserror::Error)]
-pub enum WrongLogin {
-    #[error("{by}: cannot read the password of the cluster from {}: {source}", path.display())]
-    Unreadable { by: String, path: PathBuf, source: std::io::Error },
-    #[error(
-        "{by}: other users may read {}, and the login of the cluster is a secret; make the file readable \
-         for you only (chmod 600)", path.display()
-    )]
-    Exposed { by: String, path: PathBuf },
-    #[error("{0}: the login of the cluster must be one line, user:password or ApiKey KEY")]
-    Form(String),
-}
-
-pub(crate) fn cluster_login(environment: &Environment) -> Result<Option<Key>, WrongLogin> {
+pub(crate) fn cluster_login(environment: &Environment) -> Result<Option<Key>, ConfigError> {
     let given = environment.setting(&settings_file::CLUSTER_LOGIN);
     let (text, by) = match given.text() {
         Some(text) => (text, given.by.to_string()),
@@ -309,20 +305,19 @@ pub(crate) fn cluster_login(environment: &Environment) -> Result<Option<Key>, Wr
             let Some(path) = file.path() else { return Ok(None) };
             let metadata = std::fs::metadata(&path);
             if metadata.is_ok_and(|file| file.is_file() && private::is_open_to_others(&file)) {
-                return Err(WrongLogin::Exposed { by, path });
+                return Err(ConfigError::ExposedLogin { by, path });
             }
             match std::fs::read_to_string(&path) {
                 Ok(text) => (text, by),
-                Err(source) => return Err(WrongLogin::Unreadable { by, path, source }),
+                Err(source) => return Err(ConfigError::UnreadableLogin { by, path, source }),
             }
         }
     };
-    Key::new(&text).map(Some).ok_or(WrongLogin::Form(by))
+    Key::new(&text).map(Some).ok_or(ConfigError::Login { by })
 }
 
 pub(crate) fn named_by(places: &PlaceArgs, environment: &Environment) -> Option<&'static str> {
-    let flag = flag(&settings_file::DB, places);
-    match resolve(&settings_file::DB, flag, environment).by {
+    match given(&settings_file::DB, places, environment).by {
         SetBy::Flag(name) | SetBy::Variable(name) => Some(name),
         SetBy::File(..) => Some("db in config.toml"),
         SetBy::Default => None,

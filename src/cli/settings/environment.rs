@@ -42,8 +42,6 @@ const NO_USERS: [&str; 4] = ["All Users", "Default", "Default User", "Public"];
 #[derive(Clone, Debug, Default)]
 pub struct Environment {
     pub variables: Variables,
-    /// The platform's folder for a user's configuration; `None` if the process does not know the user.
-    pub settings_folder: Option<PathBuf>,
     /// The content of the configuration file; empty until a command reads the file.
     pub settings: SettingsFile,
     /// The home folder of the user, in which coding agents have their folders.
@@ -53,17 +51,15 @@ pub struct Environment {
     pub working_folder: PathBuf,
     /// The platform's folder for user data that is not copied to other machines.
     pub data_folder: Option<PathBuf>,
-    /// The folder in which browsers store downloads.
     pub download_folder: Option<PathBuf>,
     /// The home folders of the users of Windows, if the program runs in Windows Subsystem for Linux (WSL).
     pub windows_homes: Vec<PathBuf>,
-    /// The platform's folder for a user's configuration.
+    /// The platform's folder for a user's configuration; `None` if the process does not know the user.
     pub config_folder: Option<PathBuf>,
     /// Whether questions can be asked: standard input and standard error are a terminal.
     pub can_ask: bool,
     /// Whether output goes to a terminal that shows colours.
     pub colours: bool,
-    /// Whether output goes to a terminal.
     pub terminal: bool,
     /// Whether the whole screen can be used: standard input and output are a terminal that is not dumb.
     pub full_screen: bool,
@@ -79,7 +75,6 @@ pub struct Environment {
 }
 
 impl Environment {
-    /// Returns the clock of the environment's time zone.
     pub(crate) fn clock(&self) -> Clock {
         Clock::new(self.local_time)
     }
@@ -91,24 +86,23 @@ impl Environment {
         // If `HOME` is not set, the home folder in the system's user database must not be used.
         let user_folder =
             dirs::home_dir().filter(|_| cfg!(windows) || env::var_os("HOME").is_some());
-        let downloads = || Some(user_folder.as_ref()?.join("Downloads"));
-        let kernel = match cfg!(target_os = "linux") {
-            true => fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default(),
-            false => String::new(),
-        };
+        // Other systems than Linux have no such file.
+        let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
         let dumb = stdout.is_terminal() && env::var_os("TERM").is_some_and(|name| name == "dumb");
         Ok(Environment {
-            variables: Variables::of_process(),
-            settings_folder: dirs::config_dir()
-                .filter(|_| user_folder.is_some() || env::var_os("XDG_CONFIG_HOME").is_some()),
+            variables: Variables(
+                variable_names().filter_map(|name| Some((name, env::var_os(name)?))).collect(),
+            ),
             settings: SettingsFile::default(),
             data_folder: dirs::data_local_dir(),
-            download_folder: dirs::download_dir().or_else(downloads),
+            download_folder: dirs::download_dir()
+                .or_else(|| Some(user_folder.as_ref()?.join("Downloads"))),
+            config_folder: dirs::config_dir()
+                .filter(|_| user_folder.is_some() || env::var_os("XDG_CONFIG_HOME").is_some()),
             windows_homes: windows_homes(&kernel, Path::new("/mnt/c/Users")),
             user_folder,
             program: env::current_exe().unwrap_or_else(|_| "verbatim".into()),
             working_folder,
-            config_folder: dirs::config_dir(),
             can_ask: io::stdin().is_terminal() && io::stderr().is_terminal(),
             colours: AutoStream::choice(&stdout) != ColorChoice::Never,
             terminal: stdout.is_terminal(),
@@ -168,12 +162,6 @@ pub(crate) fn is_off(variable: Option<&OsStr>) -> bool {
 /// The values of environment variables, by name. `Debug` hides them, because a value may be a secret.
 #[derive(Clone, Default)]
 pub struct Variables(BTreeMap<&'static str, OsString>);
-
-impl Variables {
-    fn of_process() -> Variables {
-        Variables(variable_names().filter_map(|name| Some((name, env::var_os(name)?))).collect())
-    }
-}
 
 impl<const N: usize> From<[(&'static str, &str); N]> for Variables {
     fn from(values: [(&'static str, &str); N]) -> Variables {

@@ -53,11 +53,6 @@ impl SettingValue {
     pub(crate) fn text(&self) -> Option<String> {
         self.values.first().map(|value| value.to_string_lossy().into_owned())
     }
-
-    /// Returns whether a switch is on; `None` if the setting has no value.
-    pub(crate) fn switch(&self) -> Option<bool> {
-        self.values.first().map(|value| value == "true")
-    }
 }
 
 /// Returns the values of a setting: from the flag, else the environment, else the file.
@@ -99,8 +94,11 @@ impl Environment {
     }
 
     pub(crate) fn with_settings(&self) -> Result<Environment, Error> {
-        let (named, folder) = (self.variable(FILE_VARIABLE), self.settings_folder.as_deref());
-        let settings = SettingsFile::read(named, folder, self.user_folder.as_deref())?;
+        let settings = SettingsFile::read(
+            self.variable(FILE_VARIABLE),
+            self.config_folder.as_deref(),
+            self.user_folder.as_deref(),
+        )?;
         Ok(Environment { settings, ..self.clone() })
     }
 }

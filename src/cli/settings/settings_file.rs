@@ -18,7 +18,7 @@ pub(super) const FILE_VARIABLE: &str = "VERBATIM_CONFIG";
 /// The minimum similarity of an unknown key to a known key that the error suggests.
 const LIKENESS: f64 = 0.7;
 
-const MAX_THREADS: u16 = 256;
+const MAX_THREADS: i64 = 256;
 
 #[derive(Debug)]
 pub(crate) struct Setting {
@@ -78,7 +78,6 @@ settings! {
     THREADS "threads" Threads None, [], None;
 }
 
-/// The content of the configuration file.
 #[derive(Clone, Debug, Default)]
 pub struct SettingsFile {
     /// The path, even if the file does not exist; `None` if no file is used.
@@ -142,12 +141,10 @@ impl SettingsFile {
             }
             Err(source) => return Err(Error::Unreadable { path, source, is_named }),
         };
-        let parsed = parse(&text, user);
-        let wrong = |(at, reason)| {
-            let line = line_of(&text, at);
-            Error::Wrong { path: path.clone(), line, reason }
+        let entries = match parse(&text, user) {
+            Ok(entries) => entries,
+            Err((line, reason)) => return Err(Error::Wrong { path, line, reason }),
         };
-        let entries = parsed.map_err(wrong)?;
         if let Some(secret) = entries.iter().find(|entry| entry.setting.is_secret())
             && fs::metadata(&path).is_ok_and(|file| private::is_open_to_others(&file))
         {
@@ -167,96 +164,87 @@ impl SettingsFile {
     }
 }
 
-/// Returns the entries of a configuration file; the error is an offset in the text and a reason.
+/// Returns the entries of a configuration file; the error is the number of a line and a reason.
 fn parse(text: &str, user: Option<&Path>) -> Result<Vec<SettingEntry>, (usize, String)> {
     let document = Document::parse(text).map_err(|error| {
         let at = error.span().map_or(0, |span| span.start);
-        (at, error.message().to_owned())
+        (line_of(text, at), error.message().to_owned())
     })?;
     let mut entries = Vec::new();
     for (name, value) in document.as_table() {
         let span = document.as_table().key(name).and_then(|key| key.span());
-        let at = span.map_or(0, |span| span.start);
+        let line = line_of(text, span.map_or(0, |span| span.start));
         let Some(&setting) = ALL.iter().find(|setting| setting.key == name) else {
-            return Err((at, unknown_key(name)));
+            return Err((line, unknown_key(name)));
         };
         let values = values(setting, value, user);
-        let values = values.map_err(|reason| (at, format!("{name} {reason}")))?;
-        entries.push(SettingEntry { setting, line: line_of(text, at), values });
+        let values = values.map_err(|reason| (line, format!("{name} {reason}")))?;
+        entries.push(SettingEntry { setting, line, values });
     }
     Ok(entries)
 }
 
 fn unknown_key(name: &str) -> String {
-    let likeness = |setting: &&&Setting| strsim::jaro_winkler(name, setting.key);
-    let nearest = ALL.iter().max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
-    match nearest.filter(|setting| likeness(setting) >= LIKENESS) {
-        Some(setting) => format!("unknown key {name:?}; did you mean {:?}?", setting.key),
-        None => {
-            let keys: Vec<&str> = ALL.iter().map(|setting| setting.key).collect();
-            format!("unknown key {name:?}; the keys are {}", keys.join(", "))
+    let keys: Vec<&str> = ALL.iter().map(|setting| setting.key).collect();
+    let likenesses = keys.iter().map(|key| (strsim::jaro_winkler(name, key), key));
+    match likenesses.max_by(|(one, _), (other, _)| one.total_cmp(other)) {
+        Some((likeness, key)) if likeness >= LIKENESS => {
+            format!("unknown key {name:?}; did you mean {key:?}?")
         }
+        _ => format!("unknown key {name:?}; the keys are {}", keys.join(", ")),
     }
 }
 
 /// Returns the values of a setting in the file. The error names the expected kind of value.
 fn values(setting: &Setting, value: &Item, user: Option<&Path>) -> Result<Vec<OsString>, String> {
-    let got = |wanted: &str| format!("takes {wanted}, not {}", kind_of_value(value));
+    let wanted = match setting.kind {
+        SettingKind::Path => "a path",
+        SettingKind::Folders => "a list of folders",
+        SettingKind::Patterns => "a list of projects and folders",
+        SettingKind::Names => "a list of names",
+        SettingKind::Text | SettingKind::Secret => "a text in quotation marks",
+        SettingKind::Switch => "true or false",
+        SettingKind::Size => "a size of 16M or more, such as \"512M\"",
+        SettingKind::Threads => "a number from 1 to 256",
+        SettingKind::Share => "a number from 0 to 1 or a percentage, such as 0.4 or \"40%\"",
+    };
+    let wrong = format!("takes {wanted}, not {}", kind_of_value(value));
     let text = value.as_str().filter(|text| !text.is_empty());
-    let texts = || match value {
-        Item::Value(Value::Array(items)) => items
-            .iter()
-            .map(|item| item.as_str().filter(|text| !text.is_empty()))
-            .collect::<Option<Vec<&str>>>(),
+    let texts: Option<Vec<&str>> = match value {
+        Item::Value(Value::Array(items)) => {
+            items.iter().map(|item| item.as_str().filter(|text| !text.is_empty())).collect()
+        }
         _ => text.map(|text| vec![text]),
     };
-    match setting.kind {
-        SettingKind::Path => {
-            let text = text.ok_or_else(|| got("a path"))?;
-            Ok(vec![whole_path(text, user)?.into()])
-        }
+    let value = match setting.kind {
         SettingKind::Folders => {
-            let texts = texts().ok_or_else(|| got("a list of folders"))?;
-            texts.into_iter().map(|text| whole_path(text, user).map(Into::into)).collect()
+            let folders = texts.ok_or(wrong)?.into_iter();
+            return folders.map(|text| whole_path(text, user).map(Into::into)).collect();
         }
         SettingKind::Patterns => {
-            let texts = texts().ok_or_else(|| got("a list of projects and folders"))?;
-            let patterns: Vec<String> = texts
-                .into_iter()
-                .map(|text| from_user_folder(text, user))
-                .collect::<Result<_, _>>()?;
+            let texts = texts.ok_or(wrong)?.into_iter();
+            let patterns = texts.map(|text| from_user_folder(text, user));
+            let patterns = patterns.collect::<Result<Vec<String>, _>>()?;
             Exclusions::parse(&patterns)?;
-            Ok(patterns.into_iter().map(Into::into).collect())
+            return Ok(patterns.into_iter().map(Into::into).collect());
         }
-        SettingKind::Names => {
-            let texts = texts().ok_or_else(|| got("a list of names"))?;
-            Ok(vec![texts.join(",").into()])
-        }
-        SettingKind::Text | SettingKind::Secret => {
-            Ok(vec![text.ok_or_else(|| got("a text in quotation marks"))?.into()])
-        }
-        SettingKind::Switch => match value.as_bool() {
-            Some(is_on) => Ok(vec![is_on.to_string().into()]),
-            None => Err(got("true or false")),
-        },
-        SettingKind::Size => {
-            let text = text.filter(|text| parse_size(text).is_ok());
-            Ok(vec![text.ok_or_else(|| got("a size of 16M or more, such as \"512M\""))?.into()])
-        }
+        SettingKind::Path => whole_path(text.ok_or(wrong)?, user)?.into(),
+        SettingKind::Names => texts.ok_or(wrong)?.join(",").into(),
+        SettingKind::Text | SettingKind::Secret => text.ok_or(wrong)?.into(),
+        SettingKind::Switch => value.as_bool().ok_or(wrong)?.to_string().into(),
+        SettingKind::Size => text.filter(|text| parse_size(text).is_ok()).ok_or(wrong)?.into(),
         SettingKind::Threads => {
-            let number = value.as_integer().and_then(|number| u16::try_from(number).ok());
-            let number = number.filter(|number| (1..=MAX_THREADS).contains(number));
-            let number = number.ok_or_else(|| got("a number from 1 to 256"))?;
-            Ok(vec![number.to_string().into()])
+            let number = value.as_integer().filter(|number| (1..=MAX_THREADS).contains(number));
+            number.ok_or(wrong)?.to_string().into()
         }
         SettingKind::Share => {
             let number = value.as_float().or_else(|| value.as_integer().map(|it| it as f64));
             let number = number.map(|number| number.to_string());
             let text = number.as_deref().or(text).filter(|text| parse_share(text).is_some());
-            let wanted = "a number from 0 to 1 or a percentage, such as 0.4 or \"40%\"";
-            Ok(vec![text.ok_or_else(|| got(wanted))?.into()])
+            text.ok_or(wrong)?.into()
         }
-    }
+    };
+    Ok(vec![value])
 }
 
 fn kind_of_value(value: &Item) -> String {
@@ -277,9 +265,10 @@ fn kind_of_value(value: &Item) -> String {
 /// Returns a path from the file. Returns an error if the path is relative.
 fn whole_path(text: &str, user: Option<&Path>) -> Result<PathBuf, String> {
     let path = PathBuf::from(from_user_folder(text, user)?);
-    match path.is_absolute() || StoreAddress::from(&path).path().is_none() {
-        true => Ok(path),
-        false => Err(format!("takes a whole path, or one that begins with ~/, not {text:?}")),
+    if path.is_absolute() || StoreAddress::from(&path).path().is_none() {
+        Ok(path)
+    } else {
+        Err(format!("takes a whole path, or one that begins with ~/, not {text:?}"))
     }
 }
 
@@ -312,11 +301,6 @@ impl Setting {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn error(text: &str) -> (usize, String) {
-        let (at, reason) = parse(text, Some(Path::new("/u"))).expect_err("an error");
-        (line_of(text, at), reason)
-    }
 
     #[test]
     fn every_key_takes_its_kind() {
@@ -379,7 +363,7 @@ mod tests {
             ("home = '/a'\nhome = '/b'", 2, "duplicate key"),
             ("home = ", 1, ""),
         ] {
-            let (at, reason) = error(text);
+            let (at, reason) = parse(text, Some(Path::new("/u"))).expect_err("an error");
             assert!(at == line && reason.contains(part), "{text}: {at} {reason}");
         }
         assert!(parse("home = '~'", None).is_err());

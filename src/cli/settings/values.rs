@@ -17,14 +17,13 @@ pub(super) fn parse_share(text: &str) -> Option<u8> {
 
 /// Parses a number of bytes with an optional K, M or G.
 pub(crate) fn parse_size(text: &str) -> Result<usize, String> {
-    let (digits, factor) = match text.strip_suffix(['k', 'K', 'm', 'M', 'g', 'G']) {
-        Some(digits) => match text.as_bytes()[digits.len()].to_ascii_uppercase() {
-            b'K' => (digits, 1 << 10),
-            b'M' => (digits, 1 << 20),
-            _ => (digits, 1 << 30),
-        },
-        None => (text, 1),
+    let factor = match text.bytes().last() {
+        Some(b'K' | b'k') => 1 << 10,
+        Some(b'M' | b'm') => 1 << 20,
+        Some(b'G' | b'g') => 1 << 30,
+        _ => 1,
     };
+    let digits = if factor > 1 { &text[..text.len() - 1] } else { text };
     let size = digits.parse::<usize>().ok().and_then(|number| number.checked_mul(factor));
     size.filter(|size| *size >= 16 << 20)
         .ok_or_else(|| "a size of 16M or more, such as 512M or 2G".to_owned())

@@ -33,7 +33,19 @@ pub(super) struct Hidden;
 impl Hidden {
     pub(super) fn begin() -> Hidden {
         #[cfg(unix)]
-        hide();
+        {
+            static WATCH: Once = Once::new();
+            WATCH.call_once(show_before_ctrl_c);
+            let mut before = lock(&BEFORE);
+            if before.is_none()
+                && is_ours()
+                && let Ok(echoing) = tcgetattr(stderr())
+            {
+                let mut quiet = echoing.clone();
+                quiet.local_modes.remove(LocalModes::ECHO);
+                *before = tcsetattr(stderr(), Now, &quiet).is_ok().then_some(echoing);
+            }
+        }
         Hidden
     }
 }
@@ -47,21 +59,6 @@ impl Drop for Hidden {
 /// Says that the caller decides when Ctrl-C ends the program.
 pub(crate) fn take_ctrl_c() {
     IS_CTRL_C_TAKEN.store(true, Ordering::SeqCst);
-}
-
-#[cfg(unix)]
-fn hide() {
-    static WATCH: Once = Once::new();
-    WATCH.call_once(show_before_ctrl_c);
-    let mut before = lock(&BEFORE);
-    if before.is_none()
-        && is_ours()
-        && let Ok(found) = tcgetattr(stderr())
-    {
-        let mut quiet = found.clone();
-        quiet.local_modes.remove(LocalModes::ECHO);
-        *before = tcsetattr(stderr(), Now, &quiet).is_ok().then_some(found);
-    }
 }
 
 /// Switches the echo on before Ctrl-C ends the program, because not every shell does that.
@@ -79,7 +76,6 @@ fn show_before_ctrl_c() {
     });
 }
 
-/// Switches the echo on again.
 pub(crate) fn show() {
     #[cfg(unix)]
     if let Some(before) = lock(&BEFORE).take().filter(|_| is_ours()) {

@@ -3,21 +3,20 @@
 use std::{
     collections::HashMap,
     io::{BufRead, BufReader, BufWriter, Seek, SeekFrom, Write},
-    ops::Range,
 };
 
 use serde::{Deserialize, Serialize};
 use tempfile::SpooledTempFile;
 
 use super::{
-    hit_lines::{HitLine, Page, facts},
+    hit_lines::{HitLine, HitMarks, Page, facts},
     layout::{DIM, Piece, excerpt},
     output::{counted, grouped, harmless},
 };
 use crate::cli::error::Result;
 use verbatim_answer::conversation::{DescribedConversation, MessageKey, conversations};
 use verbatim_base::{call::Call, model::Instant};
-use verbatim_engine::{ConversationKey as Key, Session};
+use verbatim_engine::ConversationKey as Key;
 
 /// The maximum number of bytes of lines in memory. Further lines are in a temporary file.
 const IN_MEMORY: usize = 1 << 20;
@@ -31,7 +30,9 @@ const FIRST_PATIENCE: usize = 256;
 const PATIENCE: usize = 1024;
 
 /// The found messages, grouped by conversation; the conversation with the newest match comes first.
-pub(crate) struct HitGroups {
+pub(crate) struct HitGroups<'a> {
+    page: Page<'a>,
+    marks: HitMarks<'a>,
     /// The maximum number of messages to show. At most as many conversations are shown by their titles only.
     most: usize,
     /// Whether the search ended before everything was counted.
@@ -50,10 +51,9 @@ pub(crate) struct HitGroups {
     shown_messages: usize,
     /// The number of shown conversations of which only the title is shown.
     shown_titles: usize,
-    messages: usize,
+    pub(crate) messages: usize,
 }
 
-/// A conversation with a found message or title.
 #[derive(Clone, Copy)]
 struct Seen {
     group: Option<usize>,
@@ -75,9 +75,11 @@ struct GroupLine {
     text: Vec<Piece>,
 }
 
-impl HitGroups {
-    pub(crate) fn new(most: usize) -> HitGroups {
+impl<'a> HitGroups<'a> {
+    pub(crate) fn new(most: usize, page: Page<'a>, marks: HitMarks<'a>) -> HitGroups<'a> {
         HitGroups {
+            page,
+            marks,
             most,
             is_cut: false,
             seen: HashMap::new(),
@@ -94,31 +96,31 @@ impl HitGroups {
         }
     }
 
-    /// Returns whether the limit is reached.
     pub(crate) fn is_full(&self) -> bool {
         self.shown_messages >= self.most
     }
 
-    pub(crate) fn add(&mut self, found: HitLine) -> Result<()> {
-        let HitLine { key, message, title, role, text } = found;
+    pub(crate) fn add(&mut self, line: HitLine) -> Result<()> {
+        let HitLine { key, message, title, role, text } = line;
         let known = self.seen.get(&key).copied();
         let has_message = text.is_some();
         if !has_message && known.is_some() {
             return Ok(());
         }
         self.messages += usize::from(has_message);
-        let has_room = match has_message {
-            true => !self.is_full(),
-            false => !self.is_full() && self.shown_titles < self.most,
-        };
+        let has_room = !self.is_full() && (has_message || self.shown_titles < self.most);
         // A written group gets no further line. Only if the conversation changed during the search, there is
         // one, and it gets a group of its own.
         let mut group = known.and_then(|seen| seen.group).filter(|group| *group >= self.written);
         if has_room && group.is_none() {
             group = Some(self.groups.len());
             self.shown_titles += 1;
-            let (key, time) = (key.clone(), message.time());
-            self.groups.push(Group { key, title, time, lines: Vec::new() });
+            self.groups.push(Group {
+                key: key.clone(),
+                title,
+                time: message.time(),
+                lines: Vec::new(),
+            });
         }
         let has_message = has_message || known.is_some_and(|seen| seen.has_message);
         self.seen.insert(key, Seen { group, has_message });
@@ -135,20 +137,15 @@ impl HitGroups {
         Ok(())
     }
 
-    /// Returns the number of messages so far.
-    pub(crate) fn messages(&self) -> usize {
-        self.messages
-    }
-
-    /// Returns the total numbers of messages and conversations as text.
     pub(crate) fn totals(&self) -> String {
         let with_message = self.seen.values().filter(|seen| seen.has_message).count();
         let by_title = self.seen.len() - with_message;
         let mut totals = Vec::new();
         if self.messages > 0 || by_title == 0 {
-            let few = match self.shown_messages < self.messages || self.is_cut {
-                true => format!("{} of ", grouped(self.shown_messages as u64)),
-                false => String::new(),
+            let few = if self.shown_messages < self.messages || self.is_cut {
+                format!("{} of ", grouped(self.shown_messages as u64))
+            } else {
+                String::new()
             };
             let more = if self.is_cut { "more than " } else { "" };
             let messages = counted(self.messages, "message");
@@ -169,39 +166,26 @@ impl HitGroups {
     /// Writes the first groups during the search, if it is time to: those whose conversations have only
     /// messages newer than `time`, the time of the last hit. Hits come newest first, so these groups are
     /// complete.
-    pub(crate) fn write_begun(
-        &mut self,
-        time: Option<Instant>,
-        page: &Page<'_>,
-        mark: &dyn Fn(&str) -> Vec<Range<usize>>,
-        out: &mut dyn Write,
-    ) -> Result<()> {
+    pub(crate) fn write_begun(&mut self, time: Option<Instant>, out: &mut dyn Write) -> Result<()> {
         self.waiting += 1;
-        let Some(time) = time.filter(|_| self.waiting >= self.patience) else { return Ok(()) };
-        (self.waiting, self.patience) = (0, PATIENCE);
-        let is_complete = |conversation: &DescribedConversation| conversation.is_newer(time);
-        self.write_while(&is_complete, page, mark, out)?;
+        if time.is_none() || self.waiting < self.patience {
+            return Ok(());
+        }
+        self.waiting = 0;
+        self.patience = PATIENCE;
+        self.write_newer(time, out)?;
         Ok(out.flush()?)
     }
 
     /// Writes all groups that are not written yet; returns the number of messages and titles.
-    pub(crate) fn write(
-        &mut self,
-        page: &Page<'_>,
-        mark: &dyn Fn(&str) -> Vec<Range<usize>>,
-        out: &mut dyn Write,
-    ) -> Result<usize> {
-        self.write_while(&|_| true, page, mark, out)?;
+    pub(crate) fn write(&mut self, out: &mut dyn Write) -> Result<usize> {
+        self.write_newer(None, out)?;
         Ok(self.shown_messages + self.shown_titles)
     }
 
-    fn write_while(
-        &mut self,
-        is_complete: &dyn Fn(&DescribedConversation) -> bool,
-        page: &Page<'_>,
-        mark: &dyn Fn(&str) -> Vec<Range<usize>>,
-        out: &mut dyn Write,
-    ) -> Result<()> {
+    /// Writes the next groups up to the first conversation with a message that is not newer than `time`.
+    fn write_newer(&mut self, time: Option<Instant>, out: &mut dyn Write) -> Result<()> {
+        let page = self.page;
         self.lines.flush()?;
         let mut lines = BufReader::new(self.lines.get_mut());
         while let Some(group) = self.groups.get_mut(self.written) {
@@ -211,17 +195,18 @@ impl HitGroups {
                 self.described = conversations(page.engine, &keys, &Call::default())?;
                 continue;
             };
-            if !is_complete(conversation) {
+            if time.is_some_and(|time| !conversation.is_newer(time)) {
                 break;
             }
             if self.written > 0 {
                 writeln!(out)?;
             }
-            let facts = facts(conversation, page, group.time);
+            let facts = facts(conversation, &page, group.time);
             page.layout.heading(out, &group.title, &facts, conversation.link())?;
             let of_group = group.read(&mut lines, conversation)?;
-            group.write(page, &of_group, mark, out)?;
-            (group.title, group.lines) = (Vec::new(), Vec::new());
+            group.write(page, &of_group, self.marks, out)?;
+            group.title = Vec::new();
+            group.lines = Vec::new();
             self.written += 1;
         }
         lines.seek(SeekFrom::End(0))?;
@@ -251,45 +236,33 @@ impl Group {
 
     fn write(
         &self,
-        page: &Page<'_>,
+        page: Page<'_>,
         lines: &[(Option<u32>, GroupLine)],
-        mark: &dyn Fn(&str) -> Vec<Range<usize>>,
+        marks: HitMarks<'_>,
         out: &mut dyn Write,
     ) -> Result<()> {
-        let session = match !page.context.is_empty() && !lines.is_empty() {
-            true => {
-                let (kind, id) = &self.key;
-                page.engine.find(&Call::default()).session(*kind, id, false)?
-            }
-            false => None,
-        };
-        if let Some(session) = session {
-            return self.write_with_context(page, &session, lines, mark, out);
-        }
         if lines.is_empty() {
             return Ok(writeln!(out, "{}", page.layout.styled(DIM, "     (title)"))?);
         }
-        for (number, line) in lines {
-            let number = number.map_or_else(|| "?".to_owned(), |number| number.to_string());
-            page.layout.message(out, &number, &line.role, &line.text)?;
-        }
-        Ok(())
-    }
-
-    fn write_with_context(
-        &self,
-        page: &Page<'_>,
-        session: &Session,
-        lines: &[(Option<u32>, GroupLine)],
-        mark: &dyn Fn(&str) -> Vec<Range<usize>>,
-        out: &mut dyn Write,
-    ) -> Result<()> {
-        let hits = lines.iter().map(|(_, line)| line.message.hit(&self.key.1));
+        let (kind, id) = &self.key;
+        let session = if page.context.is_empty() {
+            None
+        } else {
+            page.engine.find(&Call::default()).session(*kind, id, false)?
+        };
+        let Some(session) = session else {
+            for (number, line) in lines {
+                let number = number.map_or_else(|| "?".to_owned(), |number| number.to_string());
+                page.layout.message(out, &number, &line.role, &line.text)?;
+            }
+            return Ok(());
+        };
+        let hits = lines.iter().map(|(_, line)| line.message.hit(id));
         let mut turns: Vec<usize> = hits.filter_map(|hit| session.turn_of(&hit)).collect();
         turns.sort_unstable();
         let mut next = 0;
         for turn in &turns {
-            let around = page.context.around(*turn, session);
+            let around = page.context.around(*turn, &session);
             let start = around.start.max(next);
             if start > next && next > 0 {
                 writeln!(out, "{}", page.layout.styled(DIM, " --"))?;
@@ -299,7 +272,7 @@ impl Group {
                 let number = session.line(turn).to_string();
                 let role = harmless(&message.role);
                 let is_context = turns.binary_search(&turn).is_err();
-                let spans = if is_context { Vec::new() } else { mark(&message.content) };
+                let spans = if is_context { Vec::new() } else { marks.spans(&message.content) };
                 let mut text = excerpt(&message.content, &spans, page.layout.columns_of_message());
                 if is_context {
                     text.insert(0, Piece::plain("| "));

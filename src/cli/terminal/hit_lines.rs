@@ -16,13 +16,24 @@ use verbatim_base::model::{Hit, Instant};
 use verbatim_engine::{ConversationKey as Key, Engine, SourceKind};
 use verbatim_text::snippet;
 
-/// The settings for showing an answer.
 #[derive(Clone, Copy)]
 pub(crate) struct Page<'a> {
     pub(crate) engine: &'a Engine,
     pub(crate) layout: LineLayout,
     pub(crate) clock: Clock,
     pub(crate) context: Context,
+}
+
+#[derive(Clone, Copy)]
+pub(crate) struct HitMarks<'a> {
+    pub(crate) marks: &'a Marks,
+    pub(crate) most: usize,
+}
+
+impl HitMarks<'_> {
+    pub(super) fn spans(self, text: &str) -> Vec<Range<usize>> {
+        self.marks.spans(text, self.most)
+    }
 }
 
 /// A matching message, or a conversation with a matching title.
@@ -47,16 +58,23 @@ impl HitLine {
         }
     }
 
-    /// Makes the displayed form of a hit, with at most `most` marks in a text.
     pub(crate) fn new(
         kind: SourceKind,
         hit: &Hit<'_>,
         layout: LineLayout,
-        (marks, most): (&Marks, usize),
+        marks: HitMarks<'_>,
     ) -> HitLine {
-        let title = title(hit, |text| marks.spans(text, most), layout);
-        let spans = marks.spans(&hit.content, most);
-        let is_title_only = spans.is_empty() && marks.has_only_title(&hit.content, &hit.title);
+        let title = match snippet::trim(&hit.title) {
+            "" => vec![Piece::plain(UNTITLED)],
+            title => {
+                // The length in bytes is enough if nothing is cut: no text has more columns than bytes.
+                let columns = if layout.is_cut { layout.columns } else { title.len() + 2 };
+                beginning(title, &marks.spans(title), columns)
+            }
+        };
+        let spans = marks.spans(&hit.content);
+        let is_title_only =
+            spans.is_empty() && marks.marks.has_only_title(&hit.content, &hit.title);
         HitLine {
             key: (kind, hit.conversation_id.clone().into_owned()),
             message: MessageKey::of(hit),
@@ -82,20 +100,4 @@ pub(crate) fn facts(
     // The match may be a message without a time.
     let time = time.or_else(|| conversation.last());
     [place(conversation), page.clock.words(time), harmless(&conversation.short_id)]
-}
-
-/// Returns the title of a conversation on one line, with marked matches.
-fn title(
-    hit: &Hit<'_>,
-    mark: impl Fn(&str) -> Vec<Range<usize>>,
-    layout: LineLayout,
-) -> Vec<Piece> {
-    match snippet::trim(&hit.title) {
-        "" => vec![Piece::plain(UNTITLED)],
-        // The length in bytes is enough if nothing is cut: no text has more columns than bytes.
-        title => {
-            let columns = if layout.is_cut { layout.columns } else { title.len() + 2 };
-            beginning(title, &mark(title), columns)
-        }
-    }
 }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use anstyle::{AnsiColor, Style};
-use clap::ValueEnum;
+use clap::ColorChoice;
 use unicode_width::UnicodeWidthStr;
 
 use super::{output::harmless, wrap::wrapped};
@@ -17,7 +17,6 @@ use verbatim_text::excerpt::{self, ExcerptPart, Room};
 /// The width of a line if the output is not a terminal.
 const COLUMNS: usize = 100;
 
-/// The minimum width of a line.
 const FEWEST_COLUMNS: usize = 16;
 
 /// Below this width, the facts about a conversation have a line of their own, below its title.
@@ -43,7 +42,6 @@ pub(super) const MATCH: Style = AnsiColor::Red.on_default().bold();
 pub(crate) const TITLE: Style = AnsiColor::Green.on_default().bold();
 pub(crate) const DIM: Style = Style::new().dimmed();
 
-/// The capabilities of the terminal.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LineLayout {
     pub(crate) columns: usize,
@@ -53,30 +51,20 @@ pub(crate) struct LineLayout {
     pub(crate) links: bool,
 }
 
-/// When to colour the output.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Color {
-    #[default]
-    Auto,
-    Always,
-    Never,
-}
-
-impl Color {
-    pub(crate) fn applied(self, layout: LineLayout) -> LineLayout {
-        match self {
-            Color::Auto => layout,
-            Color::Always => LineLayout { colours: true, ..layout },
-            Color::Never => LineLayout { colours: false, ..layout },
-        }
-    }
-}
-
 impl LineLayout {
     pub(crate) fn of(environment: &Environment) -> LineLayout {
         let columns = environment.columns.unwrap_or(COLUMNS).max(FEWEST_COLUMNS);
         let is_cut = environment.columns.is_some();
         LineLayout { columns, is_cut, colours: environment.colours, links: environment.shows_links }
+    }
+
+    pub(crate) fn coloured(self, choice: ColorChoice) -> LineLayout {
+        let colours = match choice {
+            ColorChoice::Auto => self.colours,
+            ColorChoice::Always => true,
+            ColorChoice::Never => false,
+        };
+        LineLayout { colours, ..self }
     }
 
     /// Returns the columns to wrap lines at; `None` if the output is not a terminal.
@@ -85,9 +73,10 @@ impl LineLayout {
     }
 
     pub(crate) fn styled(self, style: Style, text: &str) -> String {
-        match self.colours && !text.is_empty() {
-            true => format!("{style}{text}{style:#}"),
-            false => text.to_owned(),
+        if self.colours && !text.is_empty() {
+            format!("{style}{text}{style:#}")
+        } else {
+            text.to_owned()
         }
     }
 
@@ -98,17 +87,20 @@ impl LineLayout {
 
     /// Returns the pieces as one text, with coloured matches.
     pub(crate) fn joined(self, pieces: &[Piece], style: Style) -> String {
-        let piece =
-            |piece: &Piece| self.styled(if piece.is_match { MATCH } else { style }, &piece.text);
-        pieces.iter().map(piece).collect()
+        let styled = pieces
+            .iter()
+            .map(|piece| self.styled(if piece.is_match { MATCH } else { style }, &piece.text));
+        styled.collect()
     }
 
     /// Returns a text as a link to an address, if the terminal supports links.
     pub(crate) fn linked(self, text: &str, address: Option<&str>) -> String {
-        let is_safe = |address: &&str| address.chars().all(|c| c.is_ascii_graphic());
-        match address.filter(|_| self.links).filter(is_safe) {
-            Some(address) => format!("\u{1b}]8;;{address}\u{1b}\\{text}\u{1b}]8;;\u{1b}\\"),
-            None => text.to_owned(),
+        match address {
+            // Other characters could control the terminal.
+            Some(address) if self.links && address.chars().all(|c| c.is_ascii_graphic()) => {
+                format!("\u{1b}]8;;{address}\u{1b}\\{text}\u{1b}]8;;\u{1b}\\")
+            }
+            _ => text.to_owned(),
         }
     }
 
@@ -126,7 +118,7 @@ impl LineLayout {
         match self.beside(title, place, 2 + after.width()) {
             Some((title, place)) => {
                 let shown = self.linked(&self.joined(&title, TITLE), link);
-                self.aligned(out, (&shown, width(&title)), &format!("{place}  {after}"))
+                self.aligned(out, &shown, width(&title), &format!("{place}  {after}"))
             }
             None => {
                 let title = fitted(title, self.columns);
@@ -153,7 +145,7 @@ impl LineLayout {
             Some((title, place)) => {
                 let facts = self.styled(DIM, &facts);
                 let line = format!("{shown_id}{facts}{}", self.joined(&title, Style::new()));
-                self.aligned(out, (&line, start + width(&title)), &place)
+                self.aligned(out, &line, start + width(&title), &place)
             }
             None => {
                 let room = self.columns.saturating_sub(id.width() + 2);
@@ -162,11 +154,6 @@ impl LineLayout {
                 self.below(out, &[time, count, place])
             }
         }
-    }
-
-    /// Returns whether a line has no room for facts beside a text.
-    pub(super) fn is_narrow(self) -> bool {
-        self.columns < LEAST_FOR_FACTS
     }
 
     /// Cuts a title and a place, so that they fit on one line with `others` columns of other text; in a
@@ -178,18 +165,19 @@ impl LineLayout {
         let room = self.columns.checked_sub(others + 2)?;
         let least = width(title).min(LEAST_TITLE);
         let most = room.checked_sub(least)?.min(self.columns * 2 / 5);
-        if self.is_narrow() || most < place.width().min(LEAST_PLACE) {
+        if self.columns < LEAST_FOR_FACTS || most < place.width().min(LEAST_PLACE) {
             return None;
         }
         let place = self.joined(&fitted(&[Piece::plain(place)], most), Style::new());
         Some((fitted(title, room - place.width()), place))
     }
 
-    /// Writes a line with a text of a given width, and a text at the right edge.
+    /// Writes a line with a text that is `columns` wide, and a text at the right edge.
     fn aligned(
         self,
         out: &mut dyn Write,
-        (text, columns): (&str, usize),
+        text: &str,
+        columns: usize,
         right: &str,
     ) -> io::Result<()> {
         let gap = self.columns.saturating_sub(columns + right.width()).max(2);
@@ -208,9 +196,10 @@ impl LineLayout {
     }
 
     pub(crate) fn start_of_message(self, number: &str, role: &str) -> String {
-        match self.columns < LEAST_FOR_ROLES {
-            true => format!("{number:>3}  "),
-            false => format!("{number:>3}  {}  ", padded(role, ROLE)),
+        if self.columns < LEAST_FOR_ROLES {
+            format!("{number:>3}  ")
+        } else {
+            format!("{number:>3}  {}  ", padded(role, ROLE))
         }
     }
 

@@ -17,31 +17,30 @@ pub(crate) use verbatim_text::{
 /// The exit code if something was found or done.
 pub(crate) const FOUND: u8 = 0;
 
-/// The exit code if nothing was found.
 pub(crate) const NOTHING: u8 = 1;
 
 /// The exit code for errors, as in grep.
 pub(crate) const TROUBLE: u8 = 2;
 
-/// The beginning of clap's errors. Here every error begins with the name of the program.
+/// The beginning of clap's errors, and of the errors here, which have the name of the program.
 const CLAP_PREFIX: &str = "error:";
+const PREFIX: &str = "verbatim:";
 
 /// Writes a message to standard error; a failure to write is ignored.
 pub(crate) fn complain(message: &str) {
     waiting::clear();
-    write_error(&format!("verbatim: {}", harmless(message)), error_columns());
+    write_error(&format!("{PREFIX} {}", harmless(message)), error_columns());
 }
 
 /// Writes an error of the command line. Lines that are too long for the terminal lose their colours.
 pub(crate) fn write_usage(usage: &clap::Error) {
     let columns = error_columns();
-    let named = |text: &str| text.replacen(CLAP_PREFIX, "verbatim:", 1);
-    let text = named(&usage.to_string());
-    let is_wide = |columns: usize| text.lines().any(|line| line.width() > columns);
-    if columns.is_some_and(is_wide) {
+    let text = usage.to_string().replacen(CLAP_PREFIX, PREFIX, 1);
+    if columns.is_some_and(|columns| text.lines().any(|line| line.width() > columns)) {
         write_error(&text, columns);
     } else {
-        let _ = write!(anstream::stderr(), "{}", named(&usage.render().ansi().to_string()));
+        let text = usage.render().ansi().to_string().replacen(CLAP_PREFIX, PREFIX, 1);
+        let _ = write!(anstream::stderr(), "{text}");
     }
 }
 
@@ -73,15 +72,9 @@ impl Write for TerminalWriter<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let mut given = std::mem::take(&mut self.begun);
         given.extend_from_slice(bytes);
-        let mut rest = &given[..];
-        while !rest.is_empty() {
-            let (text, invalid) = match std::str::from_utf8(rest) {
-                Ok(text) => (text, Some(0)),
-                Err(error) => {
-                    let valid = std::str::from_utf8(&rest[..error.valid_up_to()]);
-                    (valid.expect("it was just found valid"), error.error_len())
-                }
-            };
+        let mut chunks = given.utf8_chunks();
+        while let Some(chunk) = chunks.next() {
+            let text = chunk.valid();
             let mut plain = 0;
             for (at, c) in text.char_indices() {
                 if is_deceptive(c) || ('\u{7F}'..='\u{9F}').contains(&c) {
@@ -93,17 +86,12 @@ impl Write for TerminalWriter<'_> {
                 }
             }
             self.out.write_all(&text.as_bytes()[plain..])?;
-            rest = &rest[text.len()..];
-            match invalid {
-                Some(0) => {}
-                Some(length) => {
-                    self.out.write_all("\u{FFFD}".as_bytes())?;
-                    rest = &rest[length..];
-                }
-                None => {
-                    self.begun = rest.to_vec();
-                    break;
-                }
+            let invalid = chunk.invalid();
+            let is_cut = str::from_utf8(invalid).is_err_and(|error| error.error_len().is_none());
+            if is_cut && chunks.clone().next().is_none() {
+                self.begun = invalid.to_vec();
+            } else if !invalid.is_empty() {
+                self.out.write_all("\u{FFFD}".as_bytes())?;
             }
         }
         Ok(bytes.len())
@@ -112,11 +100,6 @@ impl Write for TerminalWriter<'_> {
     fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
     }
-}
-
-/// Returns `""` for 1 and `"s"` for any other number.
-pub(crate) fn plural(count: u64) -> &'static str {
-    if count == 1 { "" } else { "s" }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

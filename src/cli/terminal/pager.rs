@@ -139,10 +139,10 @@ impl<'a> PagedAtFound<'a> {
     pub(crate) fn new(
         paged: Paged<'a>,
         found: &'a Landing<'a>,
-        (columns, lines): (usize, usize),
+        columns: usize,
+        lines: usize,
     ) -> PagedAtFound<'a> {
-        let (kept, start, is_open) = (Vec::new(), None, false);
-        PagedAtFound { paged, found, kept, start, is_open, columns, lines }
+        PagedAtFound { paged, found, kept: Vec::new(), start: None, is_open: false, columns, lines }
     }
 
     pub(crate) fn finish(mut self) -> io::Result<bool> {
@@ -173,17 +173,13 @@ impl<'a> PagedAtFound<'a> {
     /// the match.
     fn top(&self, kept: &[u8], start: usize) -> usize {
         let room = self.lines.saturating_sub(1) / 3;
-        let height = |line: &[u8]| {
-            let line = strip_str(&String::from_utf8_lossy(line)).to_string();
-            line.width().div_ceil(self.columns.max(1)).max(1)
-        };
-        let line_at =
-            |at: usize| kept[..at].iter().rposition(|it| *it == b'\n').map_or(0, |it| it + 1);
-        let mut top = line_at(start + self.match_in(&kept[start..]));
+        let mut top = line_start(kept, start + self.match_in(&kept[start..]));
         let mut above = 0;
         while top > 0 {
-            let before = line_at(top - 1);
-            above += height(&kept[before..top - 1]);
+            let before = line_start(kept, top - 1);
+            let line = String::from_utf8_lossy(&kept[before..top - 1]);
+            let columns = strip_str(&line).to_string().width();
+            above += columns.div_ceil(self.columns.max(1)).max(1);
             if above > room {
                 break;
             }
@@ -226,6 +222,11 @@ impl Write for PagedAtFound<'_> {
     }
 }
 
+/// Returns the offset of the line that has the byte at an offset.
+fn line_start(text: &[u8], at: usize) -> usize {
+    text[..at].iter().rposition(|it| *it == b'\n').map_or(0, |it| it + 1)
+}
+
 fn newlines(text: &[u8]) -> usize {
     text.iter().filter(|it| **it == b'\n').count()
 }
@@ -233,10 +234,6 @@ fn newlines(text: &[u8]) -> usize {
 /// Returns the command of the pager; `waits` says whether it must wait for the user.
 fn command(environment: &Environment, waits: bool) -> Option<Command> {
     let named = environment.variable("VERBATIM_PAGER").or(environment.variable("PAGER"));
-    let is_there = |name: &str| {
-        let path = environment.variable("PATH").unwrap_or_default();
-        env::split_paths(path).any(|folder| folder.join(name).is_file())
-    };
     let pager = match named {
         Some(pager) if pager.is_empty() || pager == "cat" => return None,
         Some(pager) => {
@@ -246,14 +243,14 @@ fn command(environment: &Environment, waits: bool) -> Option<Command> {
             if !cfg!(windows)
                 && environment.variable("PATH").is_some()
                 && is_name
-                && !is_there(program)
+                && !is_installed(program, environment)
             {
                 complain(&format!("the pager {program} is not installed"));
                 return None;
             }
             pager
         }
-        None if is_there(PAGER) && !environment.dumb => OsStr::new(PAGER),
+        None if is_installed(PAGER, environment) && !environment.dumb => OsStr::new(PAGER),
         None => return None,
     };
     let mut pager = OsString::from(pager);
@@ -267,6 +264,11 @@ fn command(environment: &Environment, waits: bool) -> Option<Command> {
         command.env("LESS", LESS);
     }
     Some(command)
+}
+
+fn is_installed(program: &str, environment: &Environment) -> bool {
+    let path = environment.variable("PATH").unwrap_or_default();
+    env::split_paths(path).any(|folder| folder.join(program).is_file())
 }
 
 /// Returns the command that starts a pager by the platform's shell, because a pager is named with its options.

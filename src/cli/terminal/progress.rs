@@ -100,13 +100,13 @@ impl Step {
 
     /// Ends the step, and leaves a line with a text, and with a full bar if there is room for one.
     pub(crate) fn finish(self, text: &str) {
-        let (is_hidden, name, columns) = (self.bar.is_hidden(), self.bar.prefix(), self.columns);
-        self.clear();
-        if !is_hidden {
+        if !self.bar.is_hidden() {
+            let name = self.bar.prefix();
+            self.bar.finish_and_clear();
             let bar = format!("{}  ", "█".repeat(BAR));
             let width = NAME + 1 + BAR + 2 + text.width();
-            let bar = if columns.is_some_and(|columns| width > columns) { "" } else { &bar };
-            let line = wrapped(&format!("{name:NAME$} {bar}{text}"), columns, NAME + 1);
+            let bar = if self.columns.is_some_and(|columns| width > columns) { "" } else { &bar };
+            let line = wrapped(&format!("{name:NAME$} {bar}{text}"), self.columns, NAME + 1);
             // The line ends with a line break, so that the next output begins on a new line.
             let _ = writeln!(io::stderr(), "{line}");
         }
@@ -118,9 +118,10 @@ impl Step {
 }
 
 fn style(columns: Option<usize>, end: &str) -> ProgressStyle {
-    let share = match columns.is_some_and(|columns| columns < LEAST_FOR_BAR) {
-        true => "{percent:>3} % ".to_owned(),
-        false => format!("{{bar:{BAR}}}"),
+    let share = if columns.is_some_and(|columns| columns < LEAST_FOR_BAR) {
+        "{percent:>3} % ".to_owned()
+    } else {
+        format!("{{bar:{BAR}}}")
     };
     let style = ProgressStyle::with_template(&format!("{{prefix:{NAME}}} {share} {end}"));
     style.expect("templates are constants that indicatif takes").progress_chars(CELLS)

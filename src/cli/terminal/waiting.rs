@@ -26,7 +26,6 @@ const TICK: Duration = Duration::from_millis(250);
 
 const LINE: &str = "{wide_msg} {elapsed}";
 
-/// The waiting line of this process, if one is shown.
 static LINE_SHOWN: Mutex<Option<(ProgressBar, Option<Hidden>)>> = Mutex::new(None);
 static IS_WAITING: AtomicBool = AtomicBool::new(false);
 

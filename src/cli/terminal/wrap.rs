@@ -41,7 +41,6 @@ pub(crate) fn wrapped(line: &str, columns: Option<usize>, indent: usize) -> Stri
     wrapped
 }
 
-/// What happens to a word that is longer than a line.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum LongWords {
     /// It goes on in the next line.
@@ -54,49 +53,39 @@ pub(super) enum LongWords {
 /// and after characters that are two columns wide, as in Chinese.
 pub(super) fn lines(text: &str, columns: usize, words: LongWords) -> Vec<Range<usize>> {
     let mut lines = Vec::new();
-    let mut start = 0;
+    let mut offset = 0;
     for line in text.split('\n') {
-        add_lines(line, start, columns, words, &mut lines);
-        start += line.len() + 1;
+        let mut start = 0;
+        let mut width = 0;
+        // The last possible line break: the end of the line and the start of the next line.
+        let mut gap: Option<Range<usize>> = None;
+        for (at, c) in line.char_indices() {
+            let of_char = c.width().unwrap_or(0);
+            if of_char == 2 && at > start {
+                gap = Some(at..at);
+            }
+            let may_break = words == LongWords::Broken || gap.is_some();
+            if width + of_char > columns && c != ' ' && may_break {
+                let gap = gap.take().unwrap_or(at..at);
+                lines.push(offset + start..offset + gap.start);
+                start = gap.end;
+                width = line[start..at].width();
+            }
+            width += of_char;
+            if c == ' ' {
+                let end = gap.filter(|gap| gap.end == at).map_or(at, |gap| gap.start);
+                // White space at the beginning of a line is indentation, not a line break.
+                gap = (!line[start..end].trim().is_empty()).then_some(end..at + 1);
+            } else if of_char == 2 {
+                let next = at + c.len_utf8();
+                gap = Some(next..next);
+            }
+        }
+        let end = line.trim_end().len().max(start);
+        lines.push(offset + start..offset + end);
+        offset += line.len() + 1;
     }
     lines
-}
-
-/// Adds the ranges of one line, which begins at `offset`.
-fn add_lines(
-    line: &str,
-    offset: usize,
-    columns: usize,
-    words: LongWords,
-    lines: &mut Vec<Range<usize>>,
-) {
-    let mut start = 0;
-    let mut width = 0;
-    // The last possible line break: the end of the line and the start of the next line.
-    let mut gap: Option<Range<usize>> = None;
-    for (at, c) in line.char_indices() {
-        let of_char = c.width().unwrap_or(0);
-        if of_char == 2 && at > start {
-            gap = Some(at..at);
-        }
-        if width + of_char > columns && c != ' ' && (words == LongWords::Broken || gap.is_some()) {
-            let gap = gap.take().unwrap_or(at..at);
-            lines.push(offset + start..offset + gap.start);
-            start = gap.end;
-            width = line[start..at].width();
-        }
-        width += of_char;
-        if c == ' ' {
-            let end = gap.filter(|gap| gap.end == at).map_or(at, |gap| gap.start);
-            // White space at the beginning of a line is indentation, not a line break.
-            gap = (!line[start..end].trim().is_empty()).then_some(end..at + 1);
-        } else if of_char == 2 {
-            let next = at + c.len_utf8();
-            gap = Some(next..next);
-        }
-    }
-    let end = line.trim_end().len().max(start);
-    lines.push(offset + start..offset + end);
 }
 
 /// The beginning of a line of advice. A path in it may be for a file, in which `~` means nothing.

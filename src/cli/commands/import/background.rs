@@ -37,12 +37,12 @@ pub(super) fn reindex(db: Option<&Path>, places: &PlaceArgs, environment: &Envir
     #[cfg(windows)]
     std::os::windows::process::CommandExt::creation_flags(&mut command, windows::CREATION_FLAGS);
     // The process inherits the priority of the thread that starts it.
-    let start = move || {
+    let thread = thread::spawn(move || {
         #[cfg(unix)]
         let _ = rustix::process::nice(10);
         command.spawn().is_ok()
-    };
-    thread::spawn(start).join().unwrap_or(false)
+    });
+    thread.join().unwrap_or(false)
 }
 
 #[cfg(windows)]

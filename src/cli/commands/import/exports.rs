@@ -51,25 +51,24 @@ pub(super) enum FoundChoice {
 /// Looks for exports among the downloads, and asks whether to import them.
 pub(super) fn choose(
     yes: bool,
-    (config, target): (&Config, &StoreAddress),
+    config: &Config,
+    target: &StoreAddress,
     environment: &Environment,
     out: &mut dyn Write,
 ) -> io::Result<FoundChoice> {
     let folders = environment.download_folders();
-    let transcripts = || {
-        let folders = config.archives.iter().filter(|folder| has_transcripts(folder));
-        folders.cloned().collect::<Vec<_>>()
-    };
     if folders.is_empty() {
-        let transcripts = transcripts();
-        if !transcripts.is_empty() {
-            return Ok(FoundChoice::Transcripts(transcripts));
+        let choice = without_exports(config);
+        if matches!(choice, FoundChoice::Leave(_)) {
+            complain("the downloads folder is not known; name the export");
         }
-        complain("the downloads folder is not known; name the export");
-        return Ok(FoundChoice::Leave(NOTHING));
+        return Ok(choice);
     }
-    let (mut found, mut with_exports, mut without) = (Vec::new(), Vec::new(), Vec::new());
-    let (mut only_links, mut not_read) = (false, Vec::new());
+    let mut found = Vec::new();
+    let mut with_exports = Vec::new();
+    let mut without = Vec::new();
+    let mut only_links = false;
+    let mut not_read = Vec::new();
     for folder in &folders {
         let place = engine_config::short(folder, environment);
         let (exports, failures, left_out) = match import::found_in(folder, target) {
@@ -96,11 +95,7 @@ pub(super) fn choose(
         for line in text.lines() {
             writeln!(out, "{}", wrapped(line, environment.columns, 2))?;
         }
-        let transcripts = transcripts();
-        return Ok(match transcripts.is_empty() {
-            true => FoundChoice::Leave(NOTHING),
-            false => FoundChoice::Transcripts(transcripts),
-        });
+        return Ok(without_exports(config));
     }
     writeln!(out, "Found in {}:", with_exports.join(" and "))?;
     write_found(&found, environment, out)?;
@@ -148,6 +143,13 @@ pub(super) fn choose(
     Ok(FoundChoice::Leave(FOUND))
 }
 
+/// Returns the followed folders that have transcripts, or else that nothing is to be imported.
+fn without_exports(config: &Config) -> FoundChoice {
+    let folders = config.archives.iter().filter(|folder| has_transcripts(folder));
+    let folders: Vec<PathBuf> = folders.cloned().collect();
+    if folders.is_empty() { FoundChoice::Leave(NOTHING) } else { FoundChoice::Transcripts(folders) }
+}
+
 /// Writes a numbered line for each export. On a terminal, long names are cut in the middle.
 fn write_found(
     found: &[(FoundExport, bool)],
@@ -155,23 +157,23 @@ fn write_found(
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let digits = found.len().to_string().len();
-    let notes = |is_imported: bool| if is_imported { " (imported already)" } else { "" };
-    let facts: Vec<String> = found
-        .iter()
-        .map(|(export, is_imported)| format!("{}{}", export_facts(export), notes(*is_imported)))
-        .collect();
-    let longest = facts.iter().map(|facts| facts.width()).max().unwrap_or(0);
-    let room = environment.columns.map(|all| all.saturating_sub(digits + 6 + longest));
-    let name = |export: &FoundExport| {
-        let name = harmless(&export.path.file_name().unwrap_or_default().to_string_lossy());
-        match room.map(|room| room.max(LEAST_NAME)) {
-            Some(room) if name.width() > room => cut_in_the_middle(&name, room),
-            _ => name,
+    let mut names = Vec::new();
+    let mut facts = Vec::new();
+    for (export, is_imported) in found {
+        names.push(harmless(&export.path.file_name().unwrap_or_default().to_string_lossy()));
+        let note = if *is_imported { " (imported already)" } else { "" };
+        facts.push(export_facts(export) + note);
+    }
+    if let Some(columns) = environment.columns {
+        let longest = facts.iter().map(|facts| facts.width()).max().unwrap_or(0);
+        let room = columns.saturating_sub(digits + 6 + longest).max(LEAST_NAME);
+        for name in names.iter_mut().filter(|name| name.width() > room) {
+            *name = cut_in_the_middle(name, room);
         }
-    };
-    let width = found.iter().map(|(export, _)| name(export).width()).max().unwrap_or(0);
-    for (number, ((export, _), facts)) in (1..).zip(found.iter().zip(facts)) {
-        let line = format!("  {number:digits$}  {}  {facts}", padded(&name(export), width));
+    }
+    let width = names.iter().map(|name| name.width()).max().unwrap_or(0);
+    for (number, (name, facts)) in (1..).zip(names.iter().zip(facts)) {
+        let line = format!("  {number:digits$}  {}  {facts}", padded(name, width));
         writeln!(out, "{}", wrapped(&line, environment.columns, 5))?;
     }
     Ok(())

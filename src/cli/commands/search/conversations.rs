@@ -13,38 +13,20 @@ use crate::cli::{
 };
 use verbatim_answer::{
     conversation::{ConversationJson, conversations, title_line},
-    exact::{ExactSearch, GroupedConversation, Grouping},
+    exact::GroupedConversation,
 };
-use verbatim_base::{
-    call::Call,
-    model::{Hit, Instant},
-};
-use verbatim_engine::{ConversationKey as Key, SourceKind};
-use verbatim_text::{excerpt::Piece, snippet};
+use verbatim_base::call::Call;
+use verbatim_engine::ConversationKey as Key;
+use verbatim_text::snippet;
 
 /// The number of conversations that are looked up in one step.
 const AT_ONCE: usize = 500;
 
-/// The form of the output.
 #[derive(Clone, Copy)]
 pub(super) struct ListForm {
     pub(super) json: bool,
     /// Whether only ids are written, each followed by a zero byte.
     pub(super) null: bool,
-}
-
-/// The conversations that match, in the order of their first matches; with their titles.
-#[derive(Default)]
-pub(super) struct MatchingConversations {
-    grouping: Grouping<()>,
-}
-
-/// A hit of a conversation.
-pub(super) struct MatchingHit {
-    key: Key,
-    title: String,
-    time: Option<Instant>,
-    is_title_only: bool,
 }
 
 #[derive(Serialize)]
@@ -58,66 +40,46 @@ struct JsonMatchingConversation<'a> {
     origin: ConversationJson<'a>,
 }
 
-impl MatchingConversations {
-    pub(super) fn render(search: &ExactSearch<'_>, kind: SourceKind, hit: &Hit<'_>) -> MatchingHit {
-        MatchingHit {
-            key: (kind, hit.conversation_id.clone().into_owned()),
-            title: hit.title.clone().into_owned(),
-            time: hit.time,
-            is_title_only: search.is_title_only(hit),
+/// Writes conversations; `time` and `title` are those of their first matches.
+pub(super) fn write(
+    shown: &[GroupedConversation<()>],
+    form: ListForm,
+    page: Page<'_>,
+    out: &mut dyn Write,
+) -> Result<()> {
+    for part in shown.chunks(AT_ONCE) {
+        if form.null {
+            for GroupedConversation { key: (_, id), .. } in part {
+                write!(out, "{id}\0")?;
+            }
+            continue;
         }
-    }
-
-    pub(super) fn add(&mut self, MatchingHit { key, title, time, is_title_only }: MatchingHit) {
-        self.grouping.add(key, (vec![Piece::plain(&title)], time), is_title_only);
-    }
-
-    pub(super) fn len(&self) -> usize {
-        self.grouping.conversations.len()
-    }
-
-    /// Writes the first `most` conversations; returns their number.
-    pub(super) fn write(
-        &self,
-        most: usize,
-        form: ListForm,
-        page: Page<'_>,
-        out: &mut dyn Write,
-    ) -> Result<usize> {
-        let shown = &self.grouping.conversations[..most.min(self.len())];
-        for part in shown.chunks(AT_ONCE) {
-            if form.null {
-                for GroupedConversation { key: (_, id), .. } in part {
-                    write!(out, "{id}\0")?;
-                }
+        let keys: Vec<Key> = part.iter().map(|one| one.key.clone()).collect();
+        let described = conversations(page.engine, &keys, &Call::default())?;
+        for GroupedConversation { key, title, time, messages, .. } in part {
+            let title = title.first().map_or("", |piece| &piece.text);
+            let conversation = &described[key];
+            if form.json {
+                let title = snippet::trim(title);
+                let time = time.and_then(|time| page.clock.iso(time));
+                let origin = conversation.json();
+                let id = &key.1;
+                let matches = *messages;
+                json_line(out, &JsonMatchingConversation { id, title, matches, time, origin })?;
                 continue;
             }
-            let keys: Vec<Key> = part.iter().map(|one| one.key.clone()).collect();
-            let described = conversations(page.engine, &keys, &Call::default())?;
-            for GroupedConversation { key, title, time, messages, .. } in part {
-                let title = title.first().map_or("", |piece| &piece.text);
-                let conversation = &described[key];
-                if form.json {
-                    let title = snippet::trim(title);
-                    let time = time.and_then(|time| page.clock.iso(time));
-                    let origin = conversation.json();
-                    let (id, matches) = (&key.1, *messages);
-                    json_line(out, &JsonMatchingConversation { id, title, matches, time, origin })?;
-                    continue;
-                }
-                let title = harmless(&title_line(title));
-                let count = match messages {
-                    0 => "title".to_owned(),
-                    count => grouped(*count as u64),
-                };
-                page.layout.entry(
-                    out,
-                    (&harmless(&conversation.short_id), conversation.link(), 0),
-                    [&page.clock.words(*time), &count],
-                    (&title, &place(conversation)),
-                )?;
-            }
+            let title = harmless(&title_line(title));
+            let count = match messages {
+                0 => "title".to_owned(),
+                count => grouped(*count as u64),
+            };
+            page.layout.entry(
+                out,
+                (&harmless(&conversation.short_id), conversation.link(), 0),
+                [&page.clock.words(*time), &count],
+                (&title, &place(conversation)),
+            )?;
         }
-        Ok(shown.len())
     }
+    Ok(())
 }

@@ -94,15 +94,14 @@ pub(super) fn hint(reading: &QueryReading, filters: &Filters) -> String {
 /// Returns the arguments of `verbatim search` that make a request, without its roles and dates.
 fn arguments_of(request: &Request) -> Vec<String> {
     let Request { text, or, and, not, matching, case_sensitive, ignore_accents, .. } = request;
-    let mut arguments = Vec::new();
-    let mut add = |flag: &str, value: &str| arguments.extend([flag.to_owned(), value.to_owned()]);
     let is_regex = *matching == Matching::Regex;
-    if is_regex {
-        add("-e", text);
+    let expressions = if is_regex { std::slice::from_ref(text) } else { &[] };
+    let mut texts: Vec<String> = Vec::new();
+    for (flag, values) in
+        [("-e", expressions), ("--or", &or[..]), ("--and", &and[..]), ("--not", &not[..])]
+    {
+        texts.extend(values.iter().flat_map(|value| [flag.to_owned(), value.clone()]));
     }
-    or.iter().for_each(|text| add("--or", text));
-    and.iter().for_each(|text| add("--and", text));
-    not.iter().for_each(|text| add("--not", text));
     let case = match (*case_sensitive, case_matters(request)) {
         (true, false) => Some("-s"),
         (false, true) => Some("-i"),
@@ -110,17 +109,16 @@ fn arguments_of(request: &Request) -> Vec<String> {
     };
     let flags =
         [(*matching == Matching::Word).then_some("-w"), ignore_accents.then_some("--fold"), case];
-    let mut first: Vec<String> = flags.into_iter().flatten().map(str::to_owned).collect();
-    if !is_regex {
-        first.extend(text.starts_with('-').then(|| "--".to_owned()));
-        first.push(text.clone());
-    }
-    match first.iter().position(|flag| flag == "--") {
+    let mut arguments: Vec<String> = flags.into_iter().flatten().map(str::to_owned).collect();
+    if is_regex {
+        arguments.extend(texts);
+    } else if text.starts_with('-') {
         // No flag may follow the two dashes.
-        Some(at) => {
-            let words = first.split_off(at);
-            first.into_iter().chain(arguments).chain(words).collect()
-        }
-        None => first.into_iter().chain(arguments).collect(),
+        arguments.extend(texts);
+        arguments.extend(["--".to_owned(), text.clone()]);
+    } else {
+        arguments.push(text.clone());
+        arguments.extend(texts);
     }
+    arguments
 }

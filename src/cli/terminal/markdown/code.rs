@@ -45,7 +45,7 @@ static COLOURS: LazyLock<Vec<(Scope, Style)>> = LazyLock::new(|| {
 
 #[derive(Debug, Default)]
 pub(crate) struct CodeHighlighter {
-    taken: Cell<Duration>,
+    spent: Cell<Duration>,
 }
 
 impl CodeHighlighter {
@@ -57,13 +57,16 @@ impl CodeHighlighter {
         is_coloured: bool,
     ) -> Vec<StyledText> {
         let begun = Instant::now();
-        let is_in_time = || self.taken.get() + begun.elapsed() < MOST_TIME;
-        let syntax = (is_coloured && is_in_time()).then(|| syntax_of(language)).flatten();
-        let mut analysis = syntax.map(CodeAnalysis::new);
+        let mut analysis = None;
+        if is_coloured && self.spent.get() < MOST_TIME {
+            analysis = syntax_of(language).map(CodeAnalysis::new);
+        }
         let mut lines = Vec::new();
         for line in LinesWithEndings::from(code) {
             let mut text = StyledText::default();
-            let coloured = analysis.as_mut().filter(|_| line.len() <= LONGEST_LINE && is_in_time());
+            let can_colour =
+                line.len() <= LONGEST_LINE && self.spent.get() + begun.elapsed() < MOST_TIME;
+            let coloured = analysis.as_mut().filter(|_| can_colour);
             if coloured.and_then(|analysis| analysis.line(line, &mut text)).is_none() {
                 // The parser needs every line, so no line after a skipped line is coloured.
                 analysis = None;
@@ -72,12 +75,11 @@ impl CodeHighlighter {
             }
             lines.push(text);
         }
-        self.taken.set(self.taken.get() + begun.elapsed());
+        self.spent.set(self.spent.get() + begun.elapsed());
         lines
     }
 }
 
-/// The syntax analysis of one code block, line by line.
 struct CodeAnalysis {
     state: ParseState,
     stack: ScopeStack,
@@ -102,9 +104,9 @@ impl CodeAnalysis {
     }
 
     fn style(&self) -> Style {
-        let style_of = |scope: &Scope| {
-            COLOURS.iter().find(|(known, _)| known.is_prefix_of(*scope)).map(|(_, style)| *style)
-        };
-        self.stack.as_slice().iter().rev().find_map(style_of).unwrap_or_default()
+        let scopes = self.stack.as_slice().iter().rev();
+        let mut known =
+            scopes.filter_map(|scope| COLOURS.iter().find(|(known, _)| known.is_prefix_of(*scope)));
+        known.next().map_or_else(Style::new, |(_, style)| *style)
     }
 }

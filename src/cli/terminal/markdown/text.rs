@@ -15,13 +15,11 @@ pub(super) type Mark<'a> = &'a dyn Fn(&str) -> Vec<Range<usize>>;
 #[derive(Debug, Default)]
 pub(super) struct StyledText {
     plain: String,
-    /// The looks of the text, in order.
     runs: Vec<StyledRun>,
 }
 
 #[derive(Clone, Debug)]
 struct StyledRun {
-    /// The offset of the end in the text.
     end: usize,
     style: Style,
     link: Option<Rc<str>>,
