@@ -2,6 +2,8 @@
 
 use std::{fs, io::Write, path::Path};
 
+use schemars::JsonSchema;
+use serde::Serialize;
 use serde_json::json;
 
 use crate::cli::{
@@ -61,6 +63,14 @@ impl CommandArgs for Args {
     }
 }
 
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Examined {
+    /// How many things are wrong; the exit code is 1 if any is.
+    wrong: usize,
+    /// Everything that was examined.
+    findings: Vec<Finding>,
+}
+
 fn run(args: &Args, call: Invocation<'_>) -> Result<u8> {
     let Invocation { engine, places, no_provider, parse_serve, terminal } = call;
     let Terminal { environment, out } = terminal;
@@ -97,7 +107,7 @@ fn run(args: &Args, call: Invocation<'_>) -> Result<u8> {
     written?;
     let wrong = findings.iter().filter(|finding| finding.verdict == Verdict::Wrong).count();
     if args.json {
-        writeln!(out, "{:#}", json!({"findings": findings, "wrong": wrong}))?;
+        writeln!(out, "{:#}", json!(Examined { wrong, findings }))?;
     } else {
         match wrong {
             0 => writeln!(out, "nothing is wrong")?,

@@ -3,7 +3,8 @@
 use std::io::Write;
 
 use clap_complete::ArgValueCompleter;
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::{completions::conversations, indexing, transcripts};
 use crate::cli::{
@@ -271,12 +272,35 @@ fn description(one: &Forgettable, engine: &Engine, stop: &Stop) -> String {
     }
 }
 
+#[derive(Serialize, JsonSchema)]
+pub(super) struct JsonForgotten<'a> {
+    /// The ids of the conversations.
+    forgotten: Vec<&'a str>,
+    /// Messages that were removed.
+    messages: u64,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct JsonListed<'a> {
+    /// Its id.
+    id: &'a str,
+    /// The service that it is from.
+    service: Option<&'a str>,
+    /// When it was forgotten.
+    time: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct JsonUndone<'a> {
+    /// The id that was taken from the list.
+    undone: &'a str,
+}
+
 fn write(args: &Args, found: &[Forgettable], out: &mut dyn Write) -> Result<()> {
     let messages: u64 = found.iter().map(|one| one.messages).sum();
     if args.json {
         let ids: Vec<&str> = found.iter().map(|one| one.id.as_str()).collect();
-        writeln!(out, "{}", json!({"forgotten": ids, "messages": messages}))?;
-        return Ok(());
+        return Ok(json_line(out, &JsonForgotten { forgotten: ids, messages })?);
     }
     let conversations = counted(found.len(), "conversation");
     writeln!(out, "{conversations} forgotten, {}", counted(messages as usize, "message"))?;
@@ -298,8 +322,8 @@ fn list(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Result<u8> {
     for one in &forgotten {
         let at = Instant { seconds: one.at.cast_signed(), nanos: 0 };
         if args.json {
-            let time = clock.iso(at);
-            json_line(out, &json!({"id": one.id, "service": one.service, "time": time}))?;
+            let service = one.service.as_deref();
+            json_line(out, &JsonListed { id: &one.id, service, time: clock.iso(at) })?;
             continue;
         }
         let time = clock.minute(at).unwrap_or_default();
@@ -333,7 +357,7 @@ fn undo(args: &Args, id: &str, engine: &Engine, terminal: Terminal<'_>) -> Resul
     forgetter.undo(id)?;
     transcripts::sync(engine, environment, &Stop::never());
     if args.json {
-        writeln!(out, "{}", json!({"undone": id}))?;
+        json_line(out, &JsonUndone { undone: id })?;
     } else {
         let text = format!(
             "{id} may come back: from a transcript at once, from an export when you name it to \

@@ -12,6 +12,8 @@ mod http_listener;
 pub(super) mod import;
 pub(super) mod indexing;
 pub(super) mod interactive;
+#[cfg(test)]
+mod json_document;
 pub(super) mod list;
 pub(super) mod open;
 pub(super) mod reindex;

@@ -7,6 +7,7 @@ use std::{
 };
 
 use clap_complete::ArgValueCompleter;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::completions;
@@ -67,18 +68,21 @@ pub(crate) struct ResumeArgs {
     json: bool,
 }
 
-#[derive(Serialize)]
-struct JsonOpened<'a> {
+#[derive(Serialize, JsonSchema)]
+pub(super) struct JsonOpened<'a> {
+    /// The conversation's id.
     id: &'a str,
     #[serde(flatten)]
     origin: ConversationJson<'a>,
-    #[serde(flatten)]
-    resumed: Option<JsonResumed<'a>>,
 }
 
-#[derive(Serialize)]
-struct JsonResumed<'a> {
+#[derive(Serialize, JsonSchema)]
+pub(super) struct JsonResumed<'a> {
+    #[serde(flatten)]
+    opened: JsonOpened<'a>,
+    /// The session; null, and exit code 1, if no agent can resume it.
     session: Option<&'a str>,
+    /// The command that resumes it, for a shell.
     command: Option<String>,
 }
 
@@ -103,7 +107,7 @@ impl CommandArgs for OpenArgs {
 fn open(args: &OpenArgs, engine: &Engine, out: &mut dyn Write) -> Result<u8> {
     let (about, found) = find(engine, &args.conversation)?;
     if args.json {
-        json_line(out, &JsonOpened { id: &about.id, origin: found.json(), resumed: None })?;
+        json_line(out, &JsonOpened { id: &about.id, origin: found.json() })?;
     }
     let Some(link) = found.link() else {
         let advice = match found.resume() {
@@ -157,13 +161,13 @@ impl CommandArgs for ResumeArgs {
 fn resume(args: &ResumeArgs, engine: &Engine, clock: Clock, out: &mut dyn Write) -> Result<u8> {
     let (about, found) = find(engine, &args.conversation)?;
     if args.json {
-        let resumed = found.resume();
+        let session = found.resume();
         let resumed = JsonResumed {
-            session: resumed.as_ref().map(|session| session.words[2]),
-            command: resumed.as_ref().map(ToString::to_string),
+            opened: JsonOpened { id: &about.id, origin: found.json() },
+            session: session.as_ref().map(|session| session.words[2]),
+            command: session.as_ref().map(ToString::to_string),
         };
-        let (id, origin) = (&about.id, found.json());
-        json_line(out, &JsonOpened { id, origin, resumed: Some(resumed) })?;
+        json_line(out, &resumed)?;
     }
     let Some(session) = found.resume() else {
         let (id, place) = (&found.short_id, place(&found));

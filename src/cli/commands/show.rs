@@ -8,8 +8,8 @@ use std::{
 };
 
 use clap_complete::ArgValueCompleter;
+use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::json;
 
 use super::completions::conversations;
 use crate::cli::{
@@ -174,12 +174,18 @@ pub(crate) fn run(
     if args.json {
         for turn in turns {
             let message = session.message(turn);
-            let own = of_message(&attachments, &message)
-                .map(|it| json!({"name": it.name, "type": it.media_type, "bytes": it.bytes}));
-            let hit = JsonHit::of(&message, clock);
-            let number = session.line(turn);
-            let (origin, attachments) = (conversation.json(), own.collect());
-            json_line(out, &JsonMessage { hit, number, origin, attachments })?;
+            let attachments = of_message(&attachments, &message).map(|it| JsonAttachment {
+                name: &it.name,
+                media_type: &it.media_type,
+                bytes: it.bytes,
+            });
+            let line = JsonMessage {
+                hit: JsonHit::of(&message, clock),
+                number: session.line(turn),
+                origin: conversation.json(),
+                attachments: attachments.collect(),
+            };
+            json_line(out, &line)?;
         }
         return Ok(FOUND);
     }
@@ -216,14 +222,27 @@ pub(crate) fn run(
     Ok(FOUND)
 }
 
-#[derive(Serialize)]
-struct JsonMessage<'a> {
+#[derive(Serialize, JsonSchema)]
+pub(super) struct JsonMessage<'a> {
     #[serde(flatten)]
     hit: JsonHit<'a>,
+    /// Its number in the conversation: `verbatim show ID:NUMBER` shows it.
     number: u32,
     #[serde(flatten)]
     origin: ConversationJson<'a>,
-    attachments: Vec<serde_json::Value>,
+    /// Its files, as far as the import kept them.
+    attachments: Vec<JsonAttachment<'a>>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct JsonAttachment<'a> {
+    /// The name that the export gives; may be empty.
+    name: &'a str,
+    /// The type by the content, such as `image/png`.
+    #[serde(rename = "type")]
+    media_type: &'a str,
+    /// The length.
+    bytes: u64,
 }
 
 fn of_message<'a>(

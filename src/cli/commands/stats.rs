@@ -6,7 +6,8 @@ use std::{
 };
 
 use anstyle::AnsiColor;
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::Serialize;
 use unicode_width::UnicodeWidthStr;
 
 use super::filters::FilterArgs;
@@ -16,7 +17,7 @@ use crate::cli::{
     terminal::{
         layout::{LineLayout, Piece, fitted},
         notes,
-        output::{FOUND, NOTHING, complain, counted, grouped, harmless},
+        output::{FOUND, NOTHING, complain, counted, grouped, harmless, json_line},
         wrap::wrapped,
     },
 };
@@ -82,25 +83,44 @@ fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Result<u8> {
         });
     }
     if args.json {
-        writeln!(out, "{}", as_json(&tally, &services, clock))?;
+        let statistics = JsonStatistics {
+            messages: tally.messages,
+            conversations: tally.conversations,
+            first: tally.first.and_then(|time| clock.iso(time)),
+            last: tally.last.and_then(|time| clock.iso(time)),
+            months: &tally.months,
+            roles: &tally.roles,
+            sources: &tally.sources,
+            services: &services,
+            models: &tally.models,
+        };
+        json_line(out, &statistics)?;
     } else {
         charts(out, (&tally, &services), clock, LineLayout::of(environment))?;
     }
     Ok(if tally.messages > 0 { FOUND } else { NOTHING })
 }
 
-fn as_json(tally: &Tally, services: &BTreeMap<String, u64>, clock: Clock) -> serde_json::Value {
-    json!({
-        "messages": tally.messages,
-        "conversations": tally.conversations,
-        "first": tally.first.and_then(|time| clock.iso(time)),
-        "last": tally.last.and_then(|time| clock.iso(time)),
-        "months": tally.months,
-        "roles": tally.roles,
-        "sources": tally.sources,
-        "services": services,
-        "models": tally.models,
-    })
+#[derive(Serialize, JsonSchema)]
+pub(super) struct JsonStatistics<'a> {
+    /// Messages within the filters.
+    messages: u64,
+    /// Conversations that have one of them.
+    conversations: usize,
+    /// The time of the first one.
+    first: Option<String>,
+    /// The time of the last one.
+    last: Option<String>,
+    /// Messages by month, such as `2025-01`, and `no time`.
+    months: &'a BTreeMap<String, u64>,
+    /// Messages by role; `unknown` for none.
+    roles: &'a BTreeMap<String, u64>,
+    /// Messages by source.
+    sources: &'a BTreeMap<String, u64>,
+    /// Messages by service or agent; the source where it is not known.
+    services: &'a BTreeMap<String, u64>,
+    /// Messages by the model that wrote them, as far as the sources name it.
+    models: &'a BTreeMap<String, u64>,
 }
 
 fn charts(

@@ -5,7 +5,8 @@ use std::{
     time::Duration,
 };
 
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::http_listener::token_of;
 use crate::cli::{
@@ -13,7 +14,7 @@ use crate::cli::{
     error::Result,
     settings::{
         engine_config::{self, PlaceArgs},
-        settings_report::{self, SettingsReport},
+        settings_report::{self, JsonSettings, SettingsReport},
     },
     terminal::{
         output::{FOUND, counted, harmless},
@@ -80,6 +81,18 @@ impl CommandArgs for Args {
     }
 }
 
+#[derive(Serialize, JsonSchema)]
+pub(super) struct JsonStatus<'a> {
+    /// The version of the program.
+    version: &'static str,
+    /// The flag, variable or key that names the database.
+    named_by: Option<&'static str>,
+    #[serde(flatten)]
+    settings: JsonSettings<'a>,
+    #[serde(flatten)]
+    status: Status,
+}
+
 fn run(args: &Args, engine: &Engine, places: &PlaceArgs, terminal: Terminal<'_>) -> Result<u8> {
     let Terminal { environment, out } = terminal;
     if args.token {
@@ -94,10 +107,9 @@ fn run(args: &Args, engine: &Engine, places: &PlaceArgs, terminal: Terminal<'_>)
     let named = engine_config::named_by(places, environment);
     let status = engine::status(engine.all_sources(), &Stop::never());
     if args.json {
-        let mut json = serde_json::to_value(&status).map_err(std::io::Error::from)?;
-        json["named_by"] = named.map_or(Value::Null, Value::from);
-        json["version"] = json!(env!("CARGO_PKG_VERSION"));
-        settings.add_to(&mut json);
+        let version = env!("CARGO_PKG_VERSION");
+        let json = JsonStatus { version, named_by: named, settings: settings.json(), status };
+        let json = serde_json::to_value(&json).map_err(io::Error::from)?;
         writeln!(out, "{json:#}")?;
         return Ok(FOUND);
     }

@@ -6,7 +6,8 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use serde::{Serialize, Serializer, ser::Error as _};
+use schemars::JsonSchema;
+use serde::{Serialize, Serializer};
 
 use crate::{
     config::Config,
@@ -25,71 +26,101 @@ use verbatim_text::{amount::grouped, date};
 const MAX_WAIT: Duration = Duration::from_secs(5);
 
 /// The status of the home folder and all sources.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Status {
     /// The home folder.
     pub home: PathBuf,
-    /// The folder of the indexes.
+    /// The index folder.
     pub index: PathBuf,
-    /// The sources whose databases exist.
-    pub sources: Vec<SourceStatus>,
-    /// The reason why there is no export, if there is none.
-    pub missing: Option<String>,
     /// The working folder's `db/`, if the searched database is in it.
     pub local: Option<PathBuf>,
-    /// The projects and folders that the user excludes.
+    /// Why there is no export, if there is none.
+    pub missing: Option<String>,
+    /// The projects and folders that are left out.
     pub exclude: Vec<String>,
-    /// The number of forgotten conversations, or why it is not known.
+    /// Conversations in the list of forgotten ones; null if it cannot be read.
     #[serde(serialize_with = "as_number")]
+    #[schemars(with = "Option<usize>")]
     pub forgotten: Result<usize, String>,
-    /// Exports in `db/` that are newer than the searched database and were not imported.
+    /// Exports in `db/` that were not imported.
     pub not_imported: Vec<PathBuf>,
+    /// The databases that are searched.
+    pub sources: Vec<SourceStatus>,
 }
 
 /// The status of a source.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct SourceStatus {
-    /// The kind of the source: `export`, `archive` or `threads`.
+    /// `export`, `archive` or `threads`.
     pub source: &'static str,
-    /// The place where the source is stored.
+    /// Its path.
+    #[schemars(with = "String")]
     pub database: StoreAddress,
-    /// Other databases in `db/`, which are not searched. Empty if the user named the database.
+    /// Other databases in its folder, which are not searched.
     pub passed_over: Vec<PathBuf>,
-    /// The size of the database and its write-ahead log, in bytes.
+    /// The size of the database.
     pub bytes: u64,
-    /// The time when the database was last written to, in seconds since 1970.
+    /// When it was last written to.
     #[serde(serialize_with = "as_iso")]
+    #[schemars(with = "Option<String>")]
     pub changed: Option<u64>,
-    /// The number of conversations of the source, if they could be counted in time.
+    /// Null if counting takes too long.
     pub conversations: Option<u64>,
-    /// The number of messages of the source, if they could be counted in time.
+    /// Null if counting takes too long.
     pub messages: Option<u64>,
-    /// The number of stored conversations whose transcript files are gone.
+    /// Conversations whose transcripts are gone.
     pub kept: usize,
-    /// The parts of transcripts that could not be read, one sentence each.
+    /// What could not be read of the transcripts, a sentence each.
     #[serde(rename = "partly_read")]
     pub unread_parts: Vec<String>,
-    /// The time of the first message, in ISO 8601.
-    pub first: Option<String>,
-    /// The time of the last message, in ISO 8601.
-    pub last: Option<String>,
-    /// The number of conversations in excluded projects and folders, which no answer shows; or why the
-    /// number is not known.
+    /// Conversations that `exclude` leaves out; null if they cannot be counted.
     #[serde(serialize_with = "as_number")]
+    #[schemars(with = "Option<usize>")]
     pub excluded: Result<usize, String>,
-    /// The reason why the database cannot be read, if it cannot.
+    /// The time of the first message.
+    pub first: Option<String>,
+    /// The time of the last message.
+    pub last: Option<String>,
+    /// Why the database cannot be read.
     pub error: Option<String>,
-    /// The index of the source, if there is one.
-    pub generation: Option<SnapshotStatus>,
-    /// The reason why `LIKE` answers and not the index; `None` if the index answers.
+    /// Why SQLite answers and not the index; null if the index does.
     #[serde(serialize_with = "as_text")]
+    #[schemars(with = "Option<String>")]
     pub by_like: Option<FallbackReason>,
+    /// The index.
+    pub generation: Option<SnapshotStatus>,
+    /// The last refresh of the index.
+    pub refreshed: Option<RefreshStatus>,
     /// The process that is refreshing the index now.
-    #[serde(serialize_with = "with_iso")]
-    pub at_work: Option<Activity>,
-    /// The last build, refresh or merge of the index; `None` if there is no record of it.
-    #[serde(serialize_with = "with_iso")]
-    pub refreshed: Option<Last>,
+    pub at_work: Option<ActivityStatus>,
+}
+
+/// The last build, refresh or merge of an index. Times are in seconds since 1970.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct RefreshStatus {
+    /// When.
+    #[serde(serialize_with = "as_iso")]
+    #[schemars(with = "Option<String>")]
+    pub at: u64,
+    /// `built`, `refreshed` or `merged`.
+    pub what: String,
+    /// Seconds.
+    pub took: f64,
+    /// Seconds of CPU time.
+    pub cpu: Option<f64>,
+    /// Messages that were read.
+    pub messages: u64,
+}
+
+/// The process that is refreshing an index.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct ActivityStatus {
+    /// Its id; 0 if that is not known.
+    pub process: u32,
+    /// Since when.
+    #[serde(serialize_with = "as_iso")]
+    #[schemars(with = "Option<String>")]
+    pub since: u64,
 }
 
 fn as_text<S: Serializer>(
@@ -100,24 +131,12 @@ fn as_text<S: Serializer>(
 }
 
 /// Serializes a time in seconds since 1970 as ISO 8601.
-fn as_iso<S: Serializer>(time: &Option<u64>, serializer: S) -> Result<S::Ok, S::Error> {
-    let instant = time.map(|time| Instant { seconds: time.cast_signed(), nanos: 0 });
-    instant.and_then(date::to_iso).serialize(serializer)
-}
-
-/// Serializes the times of a process's work as ISO 8601.
-fn with_iso<S: Serializer>(
-    work: &Option<impl Serialize>,
+fn as_iso<S: Serializer>(
+    time: &(impl Copy + Into<Option<u64>>),
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
-    let mut work = serde_json::to_value(work).map_err(S::Error::custom)?;
-    for key in ["at", "since"] {
-        if let Some(time) = work.get_mut(key) {
-            *time =
-                as_iso(&time.as_u64(), serde_json::value::Serializer).map_err(S::Error::custom)?;
-        }
-    }
-    work.serialize(serializer)
+    let instant = (*time).into().map(|time| Instant { seconds: time.cast_signed(), nanos: 0 });
+    instant.and_then(date::to_iso).serialize(serializer)
 }
 
 /// Serializes an unknown number as null.
@@ -129,35 +148,38 @@ fn as_number<S: Serializer>(
 }
 
 /// The index of a source.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct SnapshotStatus {
-    /// The name of the index's folder.
+    /// The name of its folder.
     pub name: String,
+    /// The folder.
     pub folder: PathBuf,
-    /// Whether the index holds the current state of the database.
+    /// Whether it holds the current state of the database.
     pub current: bool,
+    /// Messages in it.
     pub messages: u32,
-    /// For each segment, the number of its messages, and how many of them are deleted.
+    /// For each part how many messages it holds, and how many of them are gone.
     pub parts: Vec<(u32, u32)>,
+    /// Bytes of text in it.
     pub text_bytes: u64,
-    /// The size of the index's files, with terms and vectors, in bytes.
+    /// Bytes of its files.
     pub bytes: u64,
-    /// The additional files that all segments have: `words`, `vectors`.
+    /// What it has for questions: `words`, `vectors`.
     pub derived: Vec<String>,
-    /// How far the sentence encoder has read the messages; `None` without an encoder.
+    /// How far the sentence model has read the messages; null without this model.
     pub meaning: Option<MeaningStatus>,
 }
 
 /// How far the sentence encoder has read the messages of an index, and what its vectors count for.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct MeaningStatus {
-    /// The name of the encoder.
+    /// The name of the model.
     pub model: &'static str,
-    /// The number of messages whose vectors are made: the newest ones.
+    /// Messages whose vectors are made, the newest ones.
     pub made: u64,
-    /// The number of all messages.
+    /// All messages in the index.
     pub total: u64,
-    /// The share of vectors in ranked search, from 0 to 1, if the words of the best messages cover a question.
+    /// The share of vectors in ranked search, from 0 to 1.
     pub vector_share: f64,
 }
 
@@ -240,8 +262,11 @@ fn status_of(config: &Config, source: &Source, share: f32, stop: &Stop) -> Sourc
     let current = source.current_index(stop);
     status.by_like = current.as_ref().err().cloned();
     let Ok(index_dir) = source.index_dir() else { return status };
-    status.at_work = index_dir.activity();
-    status.refreshed = index_dir.last();
+    status.at_work =
+        index_dir.activity().map(|Activity { process, since }| ActivityStatus { process, since });
+    status.refreshed = index_dir.last().map(|Last { at, what, took, cpu, messages }| {
+        RefreshStatus { at, what, took, cpu, messages }
+    });
     let is_current = current.is_ok();
     if let Some(snapshot) = current.ok().or_else(|| source.latest_index(stop)) {
         let model = source.model().name();
