@@ -17,6 +17,7 @@ use crate::cli::{
         wrap::shortened,
     },
 };
+use verbatim_answer::state;
 use verbatim_base::model::Stop;
 use verbatim_engine::{self as engine, Finding, Verdict};
 
@@ -101,7 +102,17 @@ fn run(args: &Args, call: Invocation<'_>) -> Result<u8> {
     for settings in claude.filter_map(|folder| Some(folder.parent()?.join("settings.json"))) {
         report(deletion(&settings));
     }
-    engine::examine(engine.all_sources(), args.full, &Stop::never(), &mut begin, &mut report);
+    begin("counting messages");
+    let stop = Stop::never();
+    let sources = engine.all_sources();
+    let status = engine::status(sources, &stop);
+    for source in &status.sources {
+        let facts = state::of_source(source, None, engine.config());
+        facts.into_iter().filter_map(|fact| fact.finding(Some(source))).for_each(&mut report);
+    }
+    let facts = state::of_home(&status, engine.config());
+    facts.into_iter().filter_map(|fact| fact.finding(None)).for_each(&mut report);
+    engine::examine(sources, &status, args.full, &stop, &mut begin, &mut report);
     begin("starting AI clients' servers");
     clients::examine(environment, parse_serve, &mut report);
     written?;

@@ -22,7 +22,7 @@ use crate::cli::{
 use verbatim_answer::conversation::{conversation, named};
 use verbatim_base::model::{Instant, Stop};
 use verbatim_engine::{
-    Config, Engine, Error as EngineError, ForgetProgress, Forgettable, Forgetter, Scope, SourceKind,
+    Config, Engine, Error as EngineError, ForgetProgress, Forgettable, Forgetter, Scope,
 };
 use verbatim_text::shell::quoted;
 
@@ -182,7 +182,8 @@ fn delete_damaged(
     engine: &Engine,
     environment: &Environment,
 ) -> Result<bool> {
-    let (forgetter, mut is_all) = (Forgetter::new(engine.all_sources()), true);
+    let forgetter = Forgetter::new(engine.all_sources());
+    let mut is_all = true;
     for store in forgetter.damaged_stores(found) {
         let name = store.display();
         complain(&format!(
@@ -208,8 +209,6 @@ fn find_forgettable(words: &[String], engine: &Engine, stop: &Stop) -> Result<Ve
         return each;
     }
     let title = words.join(" ");
-    let is_unknown =
-        |error: &Error| matches!(error, Error::Engine(EngineError::NoConversation { .. }));
     match (each, find_each(std::slice::from_ref(&title), engine, stop)) {
         (Ok(each), Ok(whole)) if each.iter().any(|one| one.id != whole[0].id) => {
             Err(Error::Forget(format!(
@@ -226,6 +225,10 @@ fn find_forgettable(words: &[String], engine: &Engine, stop: &Stop) -> Result<Ve
         }
         (Err(error), Err(_)) => Err(error),
     }
+}
+
+fn is_unknown(error: &Error) -> bool {
+    matches!(error, Error::Engine(EngineError::NoConversation { .. }))
 }
 
 /// Returns the conversations with the given ids, titles or links, including excluded conversations.
@@ -257,19 +260,19 @@ fn find_each(words: &[String], engine: &Engine, stop: &Stop) -> Result<Vec<Forge
 }
 
 fn description(one: &Forgettable, engine: &Engine, stop: &Stop) -> String {
-    let source = |kind: &SourceKind| match conversation(engine, (*kind, one.id.clone()), stop) {
-        Ok(found) => found.service().to_owned(),
-        Err(_) => kind.name().to_owned(),
-    };
-    let sources = one.sources.iter().map(source).collect::<Vec<_>>().join(" and ");
-    let title = if one.title.is_empty() { "(no title)" } else { &one.title };
-    match one.sources.is_empty() {
-        true => format!("{}, which is forgotten already", one.id),
-        false => {
-            let messages = counted(one.messages as usize, "message");
-            format!("{title} ({sources}), {messages}, {}", one.id)
-        }
+    if one.sources.is_empty() {
+        return format!("{}, which is forgotten already", one.id);
     }
+    let mut services = Vec::new();
+    for kind in &one.sources {
+        services.push(match conversation(engine, (*kind, one.id.clone()), stop) {
+            Ok(conversation) => conversation.service().to_owned(),
+            Err(_) => kind.name().to_owned(),
+        });
+    }
+    let title = if one.title.is_empty() { "(no title)" } else { &one.title };
+    let messages = counted(one.messages as usize, "message");
+    format!("{title} ({}), {messages}, {}", services.join(" and "), one.id)
 }
 
 #[derive(Serialize, JsonSchema)]

@@ -114,7 +114,8 @@ fn open(args: &OpenArgs, engine: &Engine, out: &mut dyn Write) -> Result<u8> {
             Some(_) => format!("; try `verbatim resume {}`", found.short_id),
             None => String::new(),
         };
-        let (id, place) = (&found.short_id, place(&found));
+        let id = &found.short_id;
+        let place = place(&found);
         complain(&format!("{id} ({place}) has no address on the web{advice}"));
         return Ok(NOTHING);
     };
@@ -134,9 +135,10 @@ pub(crate) fn is_web(link: &str) -> bool {
 
 pub(crate) fn browse(link: &str) -> Result<()> {
     // The error of the crate `open` is replaced, because it names a command that the user did not type.
-    let reason = || io::Error::other("none could be started; open the address yourself");
-    let failed = |_| Error::Start { what: format!("a browser for {link}"), source: reason() };
-    open::that_detached(link).map_err(failed)
+    open::that_detached(link).map_err(|_| Error::Start {
+        what: format!("a browser for {link}"),
+        source: io::Error::other("none could be started; open the address yourself"),
+    })
 }
 
 impl CommandArgs for ResumeArgs {
@@ -170,7 +172,8 @@ fn resume(args: &ResumeArgs, engine: &Engine, clock: Clock, out: &mut dyn Write)
         json_line(out, &resumed)?;
     }
     let Some(session) = found.resume() else {
-        let (id, place) = (&found.short_id, place(&found));
+        let id = &found.short_id;
+        let place = place(&found);
         if let Some(gone) = found.gone() {
             let since = clock.words(Some(gone));
             complain(&format!(
@@ -208,10 +211,10 @@ fn resume(args: &ResumeArgs, engine: &Engine, clock: Clock, out: &mut dyn Write)
     if let Some(folder) = folder {
         command.current_dir(folder);
     }
-    let failed = |source| Error::Start { what: words[0].to_owned(), source };
     // The terminal belongs to the agent now.
     waiting::clear();
-    let status = command.status().map_err(failed)?;
+    let status = command.status();
+    let status = status.map_err(|source| Error::Start { what: words[0].to_owned(), source })?;
     Ok(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(NOTHING))
 }
 

@@ -22,7 +22,7 @@ use crate::cli::{
     },
 };
 use verbatim_answer::clock::Clock;
-use verbatim_base::model::Stop;
+use verbatim_base::model::{Instant, Stop};
 use verbatim_engine::{Engine, Scope, Tally};
 use verbatim_text::months;
 
@@ -76,10 +76,12 @@ fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Result<u8> {
     notes::print(&tally.notes);
     if tally.messages == 0 {
         notes::print(engine.all_sources().unknown_role(&scope, &stop)?.as_slice());
-        complain(match scope == Scope::default() {
-            _ if notes::has_no_chats(engine, &stop)? => notes::NO_CHATS,
-            true => "no message found",
-            false => "no message found; without filters, `verbatim stats` counts all",
+        complain(if notes::has_no_chats(engine, &stop)? {
+            notes::NO_CHATS
+        } else if scope == Scope::default() {
+            "no message found"
+        } else {
+            "no message found; without filters, `verbatim stats` counts all"
         });
     }
     if args.json {
@@ -96,7 +98,7 @@ fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Result<u8> {
         };
         json_line(out, &statistics)?;
     } else {
-        charts(out, (&tally, &services), clock, LineLayout::of(environment))?;
+        charts(out, &tally, &services, clock, LineLayout::of(environment))?;
     }
     Ok(if tally.messages > 0 { FOUND } else { NOTHING })
 }
@@ -125,7 +127,8 @@ pub(super) struct JsonStatistics<'a> {
 
 fn charts(
     out: &mut dyn Write,
-    (tally, services): (&Tally, &BTreeMap<String, u64>),
+    tally: &Tally,
+    services: &BTreeMap<String, u64>,
     clock: Clock,
     layout: LineLayout,
 ) -> io::Result<()> {
@@ -134,8 +137,7 @@ fn charts(
         counted(tally.messages, "message"),
         counted(tally.conversations, "conversation")
     );
-    let day = |time: Option<_>| clock.minute(time?)?.split(' ').next().map(str::to_owned);
-    if let (Some(first), Some(last)) = (day(tally.first), day(tally.last)) {
+    if let (Some(first), Some(last)) = (day(tally.first, clock), day(tally.last, clock)) {
         line.push_str(&format!(", {first} to {last}"));
     }
     writeln!(out, "{}", wrapped(&line, layout.wrap_columns(), 2))?;
@@ -146,6 +148,10 @@ fn charts(
         chart(out, heading, &largest(counts), layout)?;
     }
     Ok(())
+}
+
+fn day(time: Option<Instant>, clock: Clock) -> Option<String> {
+    clock.minute(time?)?.split(' ').next().map(str::to_owned)
 }
 
 /// Returns the counts, largest first. Counts beyond [`MOST_BARS`] are added up to one count.
@@ -172,11 +178,11 @@ fn chart(
     // The columns that the count and the spaces around it leave.
     let room =
         layout.wrap_columns().map_or(usize::MAX, |columns| columns.saturating_sub(digits + 4));
-    let name = |(name, _): &(String, u64)| -> String {
+    let mut names: Vec<String> = Vec::new();
+    for (name, _) in counts {
         let pieces = fitted(&[Piece::plain(&harmless(name))], room);
-        pieces.into_iter().map(|piece| piece.text).collect()
-    };
-    let names: Vec<String> = counts.iter().map(name).collect();
+        names.push(pieces.into_iter().map(|piece| piece.text).collect());
+    }
     let width = names.iter().map(|name| name.width()).max().unwrap_or(0);
     let longest = room.saturating_sub(width + 2).min(BAR_WIDTH);
     writeln!(out, "\n{heading}")?;

@@ -70,36 +70,26 @@ impl<'a> SettingsReport<'a> {
     }
 
     pub(crate) fn json(&self) -> JsonSettings<'_> {
-        let settings = self.settings.iter().map(|ReportedSetting { setting, values, by }| {
-            let mut json = JsonSetting {
-                key: setting.key,
-                value: if setting.is_list() {
-                    JsonValue::List(values)
-                } else {
-                    JsonValue::One(values.first().map(String::as_str))
-                },
-                from: "default",
-                name: None,
-                line: None,
-            };
-            match by {
-                SetBy::Flag(name) => {
-                    json.from = "flag";
-                    json.name = Some(name);
-                }
-                SetBy::Variable(name) => {
-                    json.from = "variable";
-                    json.name = Some(name);
-                }
-                SetBy::File(_, line) => {
-                    json.from = "file";
-                    json.line = Some(*line);
-                }
-                SetBy::Default => {}
-            }
-            json
-        });
-        JsonSettings { settings_file: self.file(), settings: settings.collect() }
+        let settings = self.settings.iter().map(ReportedSetting::json).collect();
+        JsonSettings { settings_file: self.file(), settings }
+    }
+}
+
+impl ReportedSetting {
+    fn json(&self) -> JsonSetting<'_> {
+        let ReportedSetting { setting, values, by } = self;
+        let value = if setting.is_list() {
+            JsonValue::List(values)
+        } else {
+            JsonValue::One(values.first().map(String::as_str))
+        };
+        let (from, name, line) = match by {
+            SetBy::Flag(name) => ("flag", Some(*name), None),
+            SetBy::Variable(name) => ("variable", Some(*name), None),
+            SetBy::File(_, line) => ("file", None, Some(*line)),
+            SetBy::Default => ("default", None, None),
+        };
+        JsonSetting { key: setting.key, value, from, name, line }
     }
 }
 

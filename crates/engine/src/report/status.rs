@@ -3,7 +3,7 @@
 use std::{
     fmt, fs,
     path::{Path, PathBuf},
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    time::{Duration, UNIX_EPOCH},
 };
 
 use schemars::JsonSchema;
@@ -12,14 +12,14 @@ use serde::{Serialize, Serializer};
 use crate::{
     config::Config,
     decisions::forgotten::Forgotten,
-    error::Result,
+    error::{Error, Result},
     source::{FallbackReason, Scope, Source, SourceKind, Sources, size_of},
     store_address::StoreAddress,
     upkeep::{encode::Encoded, maintainer, transcripts},
 };
-use verbatim_base::model::{Instant, Origin, Stop};
+use verbatim_base::model::{Instant, Stop};
 use verbatim_chats::{db, import::Export};
-use verbatim_index::{Activity, IndexDir, Last, SegmentRef, Snapshot, TermIndex, Vectors};
+use verbatim_index::{Activity, IndexDir, Last, Snapshot, TermIndex, Vectors};
 use verbatim_text::{amount::grouped, date};
 
 /// Time limit for counting a database without a current index.
@@ -83,6 +83,9 @@ pub struct SourceStatus {
     pub last: Option<String>,
     /// Why the database cannot be read.
     pub error: Option<String>,
+    /// What helps if the database cannot be read.
+    #[serde(skip)]
+    pub mend: Option<&'static str>,
     /// Why SQLite answers and not the index; null if the index does.
     #[serde(serialize_with = "as_text")]
     #[schemars(with = "Option<String>")]
@@ -200,7 +203,8 @@ impl MeaningStatus {
 impl fmt::Display for MeaningStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let percent = 100 * self.made / self.total.max(1);
-        let (made, total) = (grouped(self.made), grouped(self.total));
+        let made = grouped(self.made);
+        let total = grouped(self.total);
         write!(f, "{made} of {total} messages ({percent} %), the newest first")
     }
 }
@@ -244,13 +248,14 @@ fn status_of(config: &Config, source: &Source, share: f32, stop: &Stop) -> Sourc
         last: None,
         excluded: excluded(config, source, stop).map_err(|error| error.to_string()),
         error: None,
+        mend: None,
         generation: None,
         by_like: None,
         at_work: None,
         refreshed: None,
     };
     let Some(path) = source.database() else {
-        count_by_reader(&mut status, source, stop);
+        count(&mut status, source, stop);
         return status;
     };
     for file in [path.to_owned(), db::beside(path, "-wal")] {
@@ -274,66 +279,80 @@ fn status_of(config: &Config, source: &Source, share: f32, stop: &Stop) -> Sourc
         generation.meaning = MeaningStatus::read(source, share, stop);
         status.generation = Some(generation);
     }
-    count(&mut status, source, path, stop);
+    count(&mut status, source, stop);
     if source.kind == SourceKind::Archive {
-        let said = transcripts::unread_parts(config, stop);
-        status.unread_parts = said.unwrap_or_else(|error| vec![error.to_string()]);
+        let origins = db::read_tables(path, &stop.within(MAX_WAIT), db::origins);
+        status.kept = origins
+            .map_or(0, |origins| origins.values().filter(|origin| origin.gone.is_some()).count());
+        let parts = transcripts::unread_parts(config, stop);
+        status.unread_parts = parts.unwrap_or_else(|error| vec![error.to_string()]);
     }
     status
 }
 
 /// Returns the number of excluded conversations of a source, whether they are stored or not.
-pub(crate) fn excluded(config: &Config, source: &Source, stop: &Stop) -> Result<usize> {
+fn excluded(config: &Config, source: &Source, stop: &Stop) -> Result<usize> {
     if !source.may_exclude() {
         return Ok(0);
     }
     let stored = source.excluded(stop)?.len();
     let forgotten = Forgotten::of(config)?.0;
-    let not_stored = source.store().not_stored(source, stop)?;
-    let is_excluded = |id: &&String| !forgotten.iter().any(|known| known.id == **id);
-    Ok(stored + not_stored.iter().filter(is_excluded).count())
-}
-
-/// Counts the conversations and messages of a source that is not in a database, with a time limit.
-fn count_by_reader(status: &mut SourceStatus, source: &Source, stop: &Stop) {
-    let in_time = stop.within(MAX_WAIT);
-    let reader = source.reader(&in_time);
-    let counted = reader
-        .count(&Scope::default(), &Instant::day, &in_time)
-        .and_then(|counts| Ok((counts, reader.span(&in_time)?)));
-    match counted {
-        Ok((counts, span)) => {
-            status.conversations = Some(counts.conversations.len() as u64);
-            status.messages = Some(counts.conversations.values().sum());
-            let iso = |end: Option<Instant>| end.and_then(date::to_iso);
-            status.first = iso(span.map(|(first, _)| first));
-            status.last = iso(span.map(|(_, last)| last));
-        }
-        Err(error) if error.is_stopped() => {}
-        Err(error) => status.error = Some(error.to_string()),
-    }
+    let mut not_stored = source.store().not_stored(source, stop)?;
+    not_stored.retain(|id| !forgotten.iter().any(|known| known.id == *id));
+    Ok(stored + not_stored.len())
 }
 
 /// Counts the conversations and messages of a source, for a limited time.
-fn count(status: &mut SourceStatus, source: &Source, path: &Path, stop: &Stop) {
+fn count(status: &mut SourceStatus, source: &Source, stop: &Stop) {
     let in_time = stop.within(MAX_WAIT);
-    match source.fact("counts", &in_time, || Ok(db::read(path, &in_time, db::counts)?)) {
+    // Like the counts of a database, the span includes messages that answers leave out.
+    let reader = match source.database() {
+        Some(_) => source.whole_reader(&in_time),
+        None => source.reader(&in_time),
+    };
+    let counted = match source.database() {
+        Some(path) => source.fact("counts", &in_time, || Ok(db::read(path, &in_time, db::counts)?)),
+        None => reader
+            .count(&Scope::default(), &Instant::day, &in_time)
+            .map(|counts| (counts.conversations.len() as u64, counts.conversations.values().sum())),
+    };
+    match counted {
         Ok((conversations, messages)) => {
             status.conversations = Some(conversations);
             status.messages = Some(messages);
         }
         Err(error) if error.is_stopped() => {}
-        Err(error) => status.error = Some(error.to_string()),
+        Err(error) => {
+            if let (Error::Db(error), Some(path)) = (&error, source.database()) {
+                status.mend = Some(mend_of(error, source.kind, path));
+            }
+            status.error = Some(error.to_string());
+        }
     }
-    let has_origins = source.kind.has_origins();
-    let origins = has_origins.then(|| db::read_tables(path, &in_time, db::origins).ok()).flatten();
-    let is_kept = |origin: &&Origin| origin.gone.is_some();
-    status.kept = origins.map_or(0, |origins| origins.values().filter(is_kept).count());
-    // Like the counts, the span includes messages that answers leave out.
-    let span = source.whole_reader(&in_time).span(&in_time).ok().flatten();
-    let iso = |end: Option<Instant>| end.and_then(date::to_iso);
-    status.first = iso(span.map(|(first, _)| first));
-    status.last = iso(span.map(|(_, last)| last));
+    if let Some((first, last)) = reader.span(&in_time).ok().flatten() {
+        status.first = date::to_iso(first);
+        status.last = date::to_iso(last);
+    }
+}
+
+/// Returns what helps if a database cannot be read.
+pub(super) fn mend_of(error: &db::Error, kind: SourceKind, path: &Path) -> &'static str {
+    match error {
+        db::Error::NotADatabase { .. } | db::Error::NotCanonical { .. }
+            if kind == SourceKind::Threads =>
+        {
+            "restore it from a backup, or move it away to begin a new one"
+        }
+        db::Error::NotADatabase { .. } if !db::is_whole(path) => {
+            "wait until it is copied, or copy it again"
+        }
+        db::Error::NotADatabase { .. } | db::Error::NotCanonical { .. } => {
+            "verbatim import EXPORT, or name another database with --db"
+        }
+        db::Error::Io { .. } => "let your user read the file and its folder",
+        db::Error::Busy { .. } | db::Error::Unsteady { .. } => "try again later",
+        _ => "restore it from a backup, or import your exports into a new database",
+    }
 }
 
 fn described(
@@ -343,18 +362,20 @@ fn described(
     current: bool,
 ) -> SnapshotStatus {
     let segments = snapshot.segments();
-    let has_terms = |segment: &SegmentRef<'_>| {
-        TermIndex::open(segment.folder, segment.doc_ids.len() as u32).is_ok()
-    };
-    let has_vectors = |segment: &SegmentRef<'_>| {
-        Vectors::open(segment.folder, model, segment.doc_ids.len() as u32).is_some()
-    };
     let mut derived = Vec::new();
-    if !segments.is_empty() && segments.iter().all(has_terms) {
-        derived.push("words".to_owned());
-    }
-    if !segments.is_empty() && segments.iter().all(has_vectors) {
-        derived.push("vectors".to_owned());
+    if !segments.is_empty() {
+        if segments
+            .iter()
+            .all(|part| TermIndex::open(part.folder, part.doc_ids.len() as u32).is_ok())
+        {
+            derived.push("words".to_owned());
+        }
+        if segments
+            .iter()
+            .all(|part| Vectors::open(part.folder, model, part.doc_ids.len() as u32).is_some())
+        {
+            derived.push("vectors".to_owned());
+        }
     }
     SnapshotStatus {
         name: snapshot.name().to_owned(),
@@ -378,10 +399,4 @@ pub fn indexed(source: &Source, stop: &Stop) -> (u64, u64) {
 /// that have a vector of this model. A message of which the model knows no word has none.
 pub fn embedded<'a>(source: &'a Source, stop: &Stop) -> (&'a str, u64) {
     (source.model().name(), source.store().embedded(source, stop))
-}
-
-/// Returns the time since `moment`, which is in seconds since 1970.
-pub fn ago(moment: u64) -> Duration {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    now.saturating_sub(Duration::from_secs(moment))
 }
