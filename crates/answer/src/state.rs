@@ -98,10 +98,15 @@ pub fn of_source(source: &SourceStatus, named: Option<&str>, config: &Config) ->
         size += &format!(", changed {} ago", ago(changed));
     }
     facts.push(Fact::new("size", size));
-    facts.push(match &source.by_like {
-        None => Fact::new("searched", "by its index, which is current").judged(Verdict::Well),
-        Some(why) => without_index(source, why),
-    });
+    match &source.by_like {
+        // No index helps a database that cannot be read.
+        _ if source.error.is_some() => {}
+        None => {
+            let text = "by its index, which is current";
+            facts.push(Fact::new("searched", text).judged(Verdict::Well));
+        }
+        Some(why) => facts.push(without_index(source, why)),
+    }
     if let Some(snapshot) = &source.generation {
         let with = if snapshot.derived.is_empty() { "" } else { ", with " };
         let derived = snapshot.derived.join(" and ");
@@ -191,7 +196,7 @@ fn add_choice(facts: &mut Vec<Fact>, source: &SourceStatus, named: Option<&str>,
         return;
     }
     if config.db.is_some() {
-        facts.push(Fact::new("chosen", "named in the settings"));
+        facts.push(Fact::new("chosen", "named when the program was started"));
         return;
     }
     let folder = source.database.path().and_then(|path| path.parent()).unwrap_or(&config.home);
@@ -267,5 +272,43 @@ fn ago(time: u64) -> String {
         120..7_200 => counted(seconds / 60, "minute"),
         7_200..172_800 => counted(seconds / 3_600, "hour"),
         _ => counted(seconds / 86_400, "day"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_export::TestExport;
+    use verbatim_base::model::Stop;
+
+    fn fact(export: &TestExport, about: &str) -> (Fact, Option<Finding>) {
+        let status = verbatim_engine::status(export.engine.all_sources(), &Stop::never());
+        let source = &status.sources[0];
+        let facts = of_source(source, Some("--db"), export.engine.config());
+        let fact = facts.into_iter().find(|fact| fact.about == about).unwrap();
+        (fact.clone(), fact.finding(Some(source)))
+    }
+
+    #[test]
+    fn facts_with_a_verdict_are_findings() {
+        let export = TestExport::of(&["red", "green"]);
+        let (chosen, finding) = fact(&export, "chosen");
+        assert_eq!((chosen.to_string().as_str(), finding), ("named by --db", None));
+        let (searched, finding) = fact(&export, "searched");
+        let text = "slowly, because there is no index of this database";
+        assert_eq!(searched.to_string(), format!("{text}; `verbatim reindex` builds it"));
+        let finding = finding.unwrap();
+        assert_eq!(
+            (finding.verdict, finding.mend.as_deref()),
+            (Verdict::Note, Some("verbatim reindex"))
+        );
+        assert_eq!(finding.what, format!("searched: {text}"));
+        let (holds, finding) = fact(&export, HOLDS);
+        let finding = finding.unwrap();
+        assert!(holds.text.starts_with("2 messages in 2 conversations, 2023-"), "{holds}");
+        assert_eq!((finding.verdict, finding.what), (Verdict::Well, holds.text));
+        let (searched, finding) = fact(&TestExport::indexed(&["red"]), "searched");
+        assert_eq!(searched.text, "by its index, which is current");
+        assert_eq!(finding.unwrap().verdict, Verdict::Well);
     }
 }
