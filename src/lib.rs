@@ -171,6 +171,9 @@
 #[allow(rustdoc::invalid_rust_codeblocks, reason = "the examples of help texts are command lines")]
 pub mod cli;
 #[cfg(test)]
+#[path = "../tests/shared/golden.rs"]
+mod golden;
+#[cfg(test)]
 #[path = "../tests/shared/test_export.rs"]
 mod test_export;
 

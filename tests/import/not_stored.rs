@@ -168,7 +168,7 @@ fn excluded_projects_and_folders_are_in_no_answer() {
     drop(server);
     let status = user.done(&["status"]);
     let expected =
-        "excluded: SECR*, /home/ann/private\n  in no answer: 2 conversations of the archive\n";
+        "excluded: SECR*, /home/ann/private; in no answer: 2 conversations of the archive\n";
     assert!(status.contains(expected), "{status}");
 
     assert_eq!(user.found("apple"), 1);
@@ -177,7 +177,10 @@ fn excluded_projects_and_folders_are_in_no_answer() {
     let status = user.done(&["status"]);
     assert!(status.contains(expected), "{status}");
     let doctor = user.run(&["doctor"]).1;
-    assert!(doctor.contains("exclude: SECR*, /home/ann/private; in no answer: 2 conv"), "{doctor}");
+    assert!(
+        doctor.contains("excluded: SECR*, /home/ann/private; in no answer: 2 conv"),
+        "{doctor}"
+    );
     // Later messages are left out too. They are found when the conversation is no longer excluded.
     user.transcript("s1", "/home/ann/secret", &["apple secret", "apple secret two"]);
     user.transcript("s4", "/home/ann/secret", &["apple secret four"]);

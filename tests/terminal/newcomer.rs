@@ -250,7 +250,8 @@ fn without_an_export_nothing_is_wrong() {
     assert_eq!(told(&mut scene.command(&["list"])).0, Some(0));
     let (code, out, _) = told(&mut scene.command(&["doctor"]));
     assert_eq!(code, Some(0), "{out}");
-    assert!(out.contains("note   database: no export is imported yet; transcripts"), "{out}");
+    let start = "note   export: none is imported yet into ";
+    assert!(out.contains(start) && out.contains("; transcripts and threads are"), "{out}");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::{borrow::Cow, collections::HashMap, slice};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::resume::ResumeCommand;
@@ -37,14 +38,21 @@ pub struct DescribedConversation {
 }
 
 /// Where a conversation is from, in every JSON object of one.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct ConversationJson<'a> {
+    /// `export`, `archive` (coding agents) or `threads`.
     source: &'a str,
+    /// What wrote it: `chatgpt`, `claude`, `claude-code`, `codex`; the source if that is not known.
     service: &'a str,
+    /// The project, of a coding agent's conversation.
     project: Option<&'a str>,
+    /// The branch of Git, of a coding agent's conversation.
     branch: Option<&'a str>,
+    /// The folder in which the agent worked.
     folder: Option<&'a str>,
+    /// The model that answered, if it is known.
     model: Option<&'a str>,
+    /// The conversation on its service's site.
     url: Option<&'a str>,
 }
 

@@ -32,13 +32,28 @@ impl fmt::Display for Explained<'_> {
     }
 }
 
-/// Returns why the index is not used, and the command that changes this.
-pub fn because(reason: &FallbackReason) -> String {
-    let command = match reason {
-        FallbackReason::NoIndex => "; `verbatim reindex` builds it",
-        FallbackReason::Stale => "; `verbatim reindex` brings it up to date",
-        FallbackReason::Unreadable(_) => "; `verbatim reindex --full` builds it again",
-        FallbackReason::EmptyRole | FallbackReason::RoleColumn => "",
+/// A command that helps, and what it does.
+#[derive(Clone, Debug)]
+pub struct Remedy {
+    /// The command; or in the words of a person what to do.
+    pub command: String,
+    /// The effect, as a verb with its object.
+    pub effect: &'static str,
+}
+
+impl fmt::Display for Remedy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}` {}", self.command, self.effect)
+    }
+}
+
+/// Returns the command after which the index is used.
+pub(super) fn remedy(reason: &FallbackReason) -> Option<Remedy> {
+    let (command, effect) = match reason {
+        FallbackReason::NoIndex => ("verbatim reindex", "builds it"),
+        FallbackReason::Stale => ("verbatim reindex", "brings it up to date"),
+        FallbackReason::Unreadable(_) => ("verbatim reindex --full", "builds it again"),
+        FallbackReason::EmptyRole | FallbackReason::RoleColumn => return None,
     };
-    format!("{reason}{command}")
+    Some(Remedy { command: command.to_owned(), effect })
 }

@@ -5,6 +5,7 @@ use std::{
     ops::{ControlFlow, Range},
 };
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{
@@ -80,42 +81,58 @@ pub struct JsonLines<'a> {
 }
 
 /// A message as JSON.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct JsonHit<'a> {
+    /// The message's id.
     message_id: &'a str,
+    /// The conversation's id.
     conversation_id: &'a str,
+    /// The conversation's title; may be empty.
     title: &'a str,
+    /// Who wrote it: `user`, `assistant`, `tool`, `system` or another that the export names.
     role: &'a str,
+    /// When it was written.
     time: Option<String>,
+    /// The whole text; in a ranked search, of a very long one the part around the passage.
     content: &'a str,
+    /// The place that the database gives it.
     position: Option<i64>,
 }
 
 /// A message that has a text.
-#[derive(Serialize)]
-struct JsonFound<'a> {
+#[derive(Serialize, JsonSchema)]
+pub struct JsonFound<'a> {
     #[serde(flatten)]
     hit: JsonHit<'a>,
     #[serde(flatten)]
     origin: ConversationJson<'a>,
+    /// Its number in the conversation: `verbatim show ID:NUMBER` shows it.
     number: Option<u32>,
+    /// Whether only the title has the text, and not `content`: a title that matches brings every message of
+    /// its conversation.
     title_only: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     context: Option<Vec<JsonNeighbour>>,
 }
 
 /// A message that answers a question.
-#[derive(Serialize)]
-struct JsonMatch<'a> {
+#[derive(Serialize, JsonSchema)]
+pub struct JsonMatch<'a> {
     #[serde(flatten)]
     hit: JsonHit<'a>,
     #[serde(flatten)]
     origin: ConversationJson<'a>,
+    /// How well it answers; compare scores of one answer only.
     score: f64,
+    /// The same as `number`.
     line: u32,
+    /// The part that answers best.
     passage: &'a str,
+    /// How many messages have this text.
     copies: u32,
+    /// Its number in the conversation.
     number: u32,
+    /// Whether its score is far below the first one's and it has no word of the question.
     far: bool,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     absent_words: &'a [&'a str],
@@ -124,7 +141,7 @@ struct JsonMatch<'a> {
 }
 
 /// A message of a conversation, before or after a match.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct JsonNeighbour {
     number: u32,
     role: String,

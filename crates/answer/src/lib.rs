@@ -11,6 +11,7 @@
 //! - [`markdown`]: messages in files that people keep
 //! - [`nothing`]: sentences for searches that find nothing
 //! - [`notes`], [`readings`], [`hint`]: sentences about what is left out, and the command that helps
+//! - [`state`]: what is searched and how current it is, as facts in sentences
 //! - [`words`]: the words of a question; [`clock`]: times; [`resume`]: the command that resumes a session
 //! - [`import_report`]: what an import stored and left out, and what is not indexed
 //!
@@ -31,6 +32,7 @@ pub mod nothing;
 pub mod ranked;
 pub mod readings;
 pub mod resume;
+pub mod state;
 pub mod words;
 
 #[cfg(test)]

@@ -79,7 +79,7 @@ pub use report::{
 pub use report::{
     finding::{Finding, Verdict},
     statistics::Tally,
-    status::{MeaningStatus, SourceStatus, Status, ago},
+    status::{MeaningStatus, SourceStatus, Status},
 };
 pub use source::LiveReader;
 pub use source::{

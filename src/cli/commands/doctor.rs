@@ -2,6 +2,8 @@
 
 use std::{fs, io::Write, path::Path};
 
+use schemars::JsonSchema;
+use serde::Serialize;
 use serde_json::json;
 
 use crate::cli::{
@@ -15,6 +17,7 @@ use crate::cli::{
         wrap::shortened,
     },
 };
+use verbatim_answer::state;
 use verbatim_base::call::Call;
 use verbatim_engine::{self as engine, Finding, Verdict};
 
@@ -61,6 +64,14 @@ impl CommandArgs for Args {
     }
 }
 
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Examined {
+    /// How many things are wrong; the exit code is 1 if any is.
+    wrong: usize,
+    /// Everything that was examined.
+    findings: Vec<Finding>,
+}
+
 fn run(args: &Args, invocation: Invocation<'_>) -> Result<u8> {
     let Invocation { engine, places, no_provider, parse_serve, terminal } = invocation;
     let Terminal { environment, out } = terminal;
@@ -91,13 +102,23 @@ fn run(args: &Args, invocation: Invocation<'_>) -> Result<u8> {
     for settings in claude.filter_map(|folder| Some(folder.parent()?.join("settings.json"))) {
         report(deletion(&settings));
     }
-    engine::examine(engine.all_sources(), args.full, &Call::default(), &mut begin, &mut report);
+    begin("counting messages");
+    let call = Call::default();
+    let sources = engine.all_sources();
+    let status = engine::status(sources, &call);
+    for source in &status.sources {
+        let facts = state::of_source(source, None, engine.config());
+        facts.into_iter().filter_map(|fact| fact.finding(Some(source))).for_each(&mut report);
+    }
+    let facts = state::of_home(&status, engine.config());
+    facts.into_iter().filter_map(|fact| fact.finding(None)).for_each(&mut report);
+    engine::examine(sources, &status, args.full, &call, &mut begin, &mut report);
     begin("starting AI clients' servers");
     clients::examine(environment, parse_serve, &mut report);
     written?;
     let wrong = findings.iter().filter(|finding| finding.verdict == Verdict::Wrong).count();
     if args.json {
-        writeln!(out, "{:#}", json!({"findings": findings, "wrong": wrong}))?;
+        writeln!(out, "{:#}", json!(Examined { wrong, findings }))?;
     } else {
         match wrong {
             0 => writeln!(out, "nothing is wrong")?,

@@ -3,7 +3,8 @@
 use std::io::Write;
 
 use clap_complete::ArgValueCompleter;
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::{completions::conversations, indexing, transcripts};
 use crate::cli::{
@@ -21,7 +22,7 @@ use crate::cli::{
 use verbatim_answer::conversation::{conversation, named};
 use verbatim_base::{call::Call, model::Instant};
 use verbatim_engine::{
-    Config, Engine, Error as EngineError, ForgetProgress, Forgettable, Forgetter, Scope, SourceKind,
+    Config, Engine, Error as EngineError, ForgetProgress, Forgettable, Forgetter, Scope,
 };
 use verbatim_text::shell::quoted;
 
@@ -181,7 +182,8 @@ fn delete_damaged(
     engine: &Engine,
     environment: &Environment,
 ) -> Result<bool> {
-    let (forgetter, mut is_all) = (Forgetter::new(engine.all_sources()), true);
+    let forgetter = Forgetter::new(engine.all_sources());
+    let mut is_all = true;
     for store in forgetter.damaged_stores(found) {
         let name = store.display();
         complain(&format!(
@@ -207,8 +209,6 @@ fn find_forgettable(words: &[String], engine: &Engine, call: &Call) -> Result<Ve
         return each;
     }
     let title = words.join(" ");
-    let is_unknown =
-        |error: &Error| matches!(error, Error::Engine(EngineError::NoConversation { .. }));
     match (each, find_each(std::slice::from_ref(&title), engine, call)) {
         (Ok(each), Ok(whole)) if each.iter().any(|one| one.id != whole[0].id) => {
             Err(Error::Forget(format!(
@@ -225,6 +225,10 @@ fn find_forgettable(words: &[String], engine: &Engine, call: &Call) -> Result<Ve
         }
         (Err(error), Err(_)) => Err(error),
     }
+}
+
+fn is_unknown(error: &Error) -> bool {
+    matches!(error, Error::Engine(EngineError::NoConversation { .. }))
 }
 
 /// Returns the conversations with the given ids, titles or links, including excluded conversations.
@@ -256,27 +260,50 @@ fn find_each(words: &[String], engine: &Engine, call: &Call) -> Result<Vec<Forge
 }
 
 fn description(one: &Forgettable, engine: &Engine, call: &Call) -> String {
-    let source = |kind: &SourceKind| match conversation(engine, (*kind, one.id.clone()), call) {
-        Ok(found) => found.service().to_owned(),
-        Err(_) => kind.name().to_owned(),
-    };
-    let sources = one.sources.iter().map(source).collect::<Vec<_>>().join(" and ");
-    let title = if one.title.is_empty() { "(no title)" } else { &one.title };
-    match one.sources.is_empty() {
-        true => format!("{}, which is forgotten already", one.id),
-        false => {
-            let messages = counted(one.messages as usize, "message");
-            format!("{title} ({sources}), {messages}, {}", one.id)
-        }
+    if one.sources.is_empty() {
+        return format!("{}, which is forgotten already", one.id);
     }
+    let mut services = Vec::new();
+    for kind in &one.sources {
+        services.push(match conversation(engine, (*kind, one.id.clone()), call) {
+            Ok(conversation) => conversation.service().to_owned(),
+            Err(_) => kind.name().to_owned(),
+        });
+    }
+    let title = if one.title.is_empty() { "(no title)" } else { &one.title };
+    let messages = counted(one.messages as usize, "message");
+    format!("{title} ({}), {messages}, {}", services.join(" and "), one.id)
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct JsonForgotten<'a> {
+    /// The ids of the conversations.
+    forgotten: Vec<&'a str>,
+    /// Messages that were removed.
+    messages: u64,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct JsonListed<'a> {
+    /// Its id.
+    id: &'a str,
+    /// The service that it is from.
+    service: Option<&'a str>,
+    /// When it was forgotten.
+    time: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct JsonUndone<'a> {
+    /// The id that was taken from the list.
+    undone: &'a str,
 }
 
 fn write(args: &Args, found: &[Forgettable], out: &mut dyn Write) -> Result<()> {
     let messages: u64 = found.iter().map(|one| one.messages).sum();
     if args.json {
         let ids: Vec<&str> = found.iter().map(|one| one.id.as_str()).collect();
-        writeln!(out, "{}", json!({"forgotten": ids, "messages": messages}))?;
-        return Ok(());
+        return Ok(json_line(out, &JsonForgotten { forgotten: ids, messages })?);
     }
     let conversations = counted(found.len(), "conversation");
     writeln!(out, "{conversations} forgotten, {}", counted(messages as usize, "message"))?;
@@ -298,8 +325,8 @@ fn list(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Result<u8> {
     for one in &forgotten {
         let at = Instant { seconds: one.at.cast_signed(), nanos: 0 };
         if args.json {
-            let time = clock.iso(at);
-            json_line(out, &json!({"id": one.id, "service": one.service, "time": time}))?;
+            let service = one.service.as_deref();
+            json_line(out, &JsonListed { id: &one.id, service, time: clock.iso(at) })?;
             continue;
         }
         let time = clock.minute(at).unwrap_or_default();
@@ -333,7 +360,7 @@ fn undo(args: &Args, id: &str, engine: &Engine, terminal: Terminal<'_>) -> Resul
     forgetter.undo(id)?;
     transcripts::sync(engine, environment, &Call::default());
     if args.json {
-        writeln!(out, "{}", json!({"undone": id}))?;
+        json_line(out, &JsonUndone { undone: id })?;
     } else {
         let text = format!(
             "{id} may come back: from a transcript at once, from an export when you name it to \

@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use unicode_width::UnicodeWidthStr;
 
@@ -104,9 +105,10 @@ fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Result<u8> {
         let abouts = page.abouts(part.clone(), !args.json);
         let conversations = listed(engine, &abouts, &short[part], &call)?;
         for (about, conversation) in abouts.iter().zip(&conversations) {
-            match args.json {
-                true => write_json(out, engine, about, (clock, conversation))?,
-                false => write_text(out, about, conversation, &columns)?,
+            if args.json {
+                write_json(out, engine, about, conversation, clock)?;
+            } else {
+                write_text(out, about, conversation, &columns)?;
             }
         }
     }
@@ -125,14 +127,12 @@ fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Result<u8> {
         let shown = grouped(short.len() as u64);
         let text =
             format!("{shown} of {} conversations; `-n 0` shows all", grouped(page.total as u64));
-        match environment.terminal && !args.json {
-            true => writeln!(out, "{}", columns.layout.note(&text))?,
-            // Who gives a limit knows that there may be more.
-            false if args.limit.is_none() => {
-                out.flush()?;
-                complain(&text);
-            }
-            false => {}
+        // Who gives a limit knows that there may be more.
+        if environment.terminal && !args.json {
+            writeln!(out, "{}", columns.layout.note(&text))?;
+        } else if args.limit.is_none() {
+            out.flush()?;
+            complain(&text);
         }
     }
     // An empty list is an answer, but not if a filter names nothing or a source could not be read.
@@ -168,27 +168,39 @@ fn write_text(
     )
 }
 
+#[derive(Serialize, JsonSchema)]
+pub(super) struct JsonConversation<'a> {
+    /// The conversation's id.
+    id: &'a str,
+    /// Its title, or one that is made of its messages.
+    title: &'a str,
+    /// How many messages it has.
+    messages: u32,
+    /// The time of the first message.
+    begun: Option<String>,
+    /// The time of the last message.
+    last: Option<String>,
+    /// The agent's session.
+    session: Option<&'a str>,
+    /// The transcript, or the database and the id: `verbatim show` takes it.
+    path: String,
+    /// One or two of its own sentences; may be empty.
+    summary: &'a str,
+    /// Since when the transcript's file is gone.
+    gone: Option<String>,
+    /// The id of the conversation whose messages this one repeated, and leaves out.
+    continues: Option<&'a str>,
+    #[serde(flatten)]
+    origin: ConversationJson<'a>,
+}
+
 fn write_json(
     out: &mut dyn Write,
     engine: &Engine,
     about: &About,
-    (clock, conversation): (Clock, &DescribedConversation),
+    conversation: &DescribedConversation,
+    clock: Clock,
 ) -> io::Result<()> {
-    #[derive(Serialize)]
-    struct JsonConversation<'a> {
-        id: &'a str,
-        title: &'a str,
-        messages: u32,
-        begun: Option<String>,
-        last: Option<String>,
-        session: Option<&'a str>,
-        path: String,
-        summary: &'a str,
-        gone: Option<String>,
-        continues: Option<&'a str>,
-        #[serde(flatten)]
-        origin: ConversationJson<'a>,
-    }
     let conversation = JsonConversation {
         id: &about.id,
         title: &about.title,

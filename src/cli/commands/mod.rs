@@ -12,6 +12,9 @@ mod http_listener;
 pub(super) mod import;
 pub(super) mod indexing;
 pub(super) mod interactive;
+#[cfg(test)]
+#[path = "../../../tests/shared/json_document.rs"]
+mod json_document;
 pub(super) mod list;
 pub(super) mod open;
 pub(super) mod reindex;

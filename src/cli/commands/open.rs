@@ -7,6 +7,7 @@ use std::{
 };
 
 use clap_complete::ArgValueCompleter;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::completions;
@@ -67,18 +68,21 @@ pub(crate) struct ResumeArgs {
     json: bool,
 }
 
-#[derive(Serialize)]
-struct JsonOpened<'a> {
+#[derive(Serialize, JsonSchema)]
+pub(super) struct JsonOpened<'a> {
+    /// The conversation's id.
     id: &'a str,
     #[serde(flatten)]
     origin: ConversationJson<'a>,
-    #[serde(flatten)]
-    resumed: Option<JsonResumed<'a>>,
 }
 
-#[derive(Serialize)]
-struct JsonResumed<'a> {
+#[derive(Serialize, JsonSchema)]
+pub(super) struct JsonResumed<'a> {
+    #[serde(flatten)]
+    opened: JsonOpened<'a>,
+    /// The session; null, and exit code 1, if no agent can resume it.
     session: Option<&'a str>,
+    /// The command that resumes it, for a shell.
     command: Option<String>,
 }
 
@@ -103,14 +107,15 @@ impl CommandArgs for OpenArgs {
 fn open(args: &OpenArgs, engine: &Engine, out: &mut dyn Write) -> Result<u8> {
     let (about, found) = find(engine, &args.conversation)?;
     if args.json {
-        json_line(out, &JsonOpened { id: &about.id, origin: found.json(), resumed: None })?;
+        json_line(out, &JsonOpened { id: &about.id, origin: found.json() })?;
     }
     let Some(link) = found.link() else {
         let advice = match found.resume() {
             Some(_) => format!("; try `verbatim resume {}`", found.short_id),
             None => String::new(),
         };
-        let (id, place) = (&found.short_id, place(&found));
+        let id = &found.short_id;
+        let place = place(&found);
         complain(&format!("{id} ({place}) has no address on the web{advice}"));
         return Ok(NOTHING);
     };
@@ -130,9 +135,10 @@ pub(crate) fn is_web(link: &str) -> bool {
 
 pub(crate) fn browse(link: &str) -> Result<()> {
     // The error of the crate `open` is replaced, because it names a command that the user did not type.
-    let reason = || io::Error::other("none could be started; open the address yourself");
-    let failed = |_| Error::Start { what: format!("a browser for {link}"), source: reason() };
-    open::that_detached(link).map_err(failed)
+    open::that_detached(link).map_err(|_| Error::Start {
+        what: format!("a browser for {link}"),
+        source: io::Error::other("none could be started; open the address yourself"),
+    })
 }
 
 impl CommandArgs for ResumeArgs {
@@ -157,16 +163,17 @@ impl CommandArgs for ResumeArgs {
 fn resume(args: &ResumeArgs, engine: &Engine, clock: Clock, out: &mut dyn Write) -> Result<u8> {
     let (about, found) = find(engine, &args.conversation)?;
     if args.json {
-        let resumed = found.resume();
+        let session = found.resume();
         let resumed = JsonResumed {
-            session: resumed.as_ref().map(|session| session.words[2]),
-            command: resumed.as_ref().map(ToString::to_string),
+            opened: JsonOpened { id: &about.id, origin: found.json() },
+            session: session.as_ref().map(|session| session.words[2]),
+            command: session.as_ref().map(ToString::to_string),
         };
-        let (id, origin) = (&about.id, found.json());
-        json_line(out, &JsonOpened { id, origin, resumed: Some(resumed) })?;
+        json_line(out, &resumed)?;
     }
     let Some(session) = found.resume() else {
-        let (id, place) = (&found.short_id, place(&found));
+        let id = &found.short_id;
+        let place = place(&found);
         if let Some(gone) = found.gone() {
             let since = clock.words(Some(gone));
             complain(&format!(
@@ -204,10 +211,10 @@ fn resume(args: &ResumeArgs, engine: &Engine, clock: Clock, out: &mut dyn Write)
     if let Some(folder) = folder {
         command.current_dir(folder);
     }
-    let failed = |source| Error::Start { what: words[0].to_owned(), source };
     // The terminal belongs to the agent now.
     waiting::clear();
-    let status = command.status().map_err(failed)?;
+    let status = command.status();
+    let status = status.map_err(|source| Error::Start { what: words[0].to_owned(), source })?;
     Ok(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(NOTHING))
 }
 

@@ -1,6 +1,6 @@
 //! The command `verbatim search`.
 
-mod conversations;
+pub(super) mod conversations;
 mod patterns;
 mod ranked;
 

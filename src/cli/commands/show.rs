@@ -8,8 +8,8 @@ use std::{
 };
 
 use clap_complete::ArgValueCompleter;
+use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::json;
 
 use super::completions::conversations;
 use crate::cli::{
@@ -97,8 +97,11 @@ const BACKTICK: &str = "\u{1}";
 /// The number of bytes that are escaped at once.
 const PIECE: usize = 64 << 10;
 
+fn number(text: &str) -> Option<u32> {
+    text.parse().ok().filter(|number| *number > 0)
+}
+
 fn lines(text: &str) -> Result<RangeInclusive<u32>, String> {
-    let number = |text: &str| text.parse::<u32>().ok().filter(|number| *number > 0);
     let (from, to) = match text.split_once('-') {
         None => (number(text), number(text)),
         Some((from, "")) => (number(from), Some(u32::MAX)),
@@ -148,21 +151,20 @@ pub(crate) fn run(
         return Err(usage(text.to_owned()));
     }
     let session = engine.find(&call).session(about.source, &about.id, false)?;
-    let gone = || engine::Error::NoConversation { word: word.clone() };
-    let session = session.ok_or_else(gone)?;
+    let session = session.ok_or_else(|| engine::Error::NoConversation { word: word.clone() })?;
     let requested = match number {
         None => 0,
         Some(number) => {
             let turn = (0..session.turns()).find(|turn| session.line(*turn) >= number);
             let last = session.line(session.turns().saturating_sub(1));
-            let beyond = || usage(format!("the last message of this conversation is {last}"));
-            turn.ok_or_else(beyond)?
+            turn.ok_or_else(|| usage(format!("the last message of this conversation is {last}")))?
         }
     };
     let first = requested.saturating_sub(BEFORE);
-    let is_wanted =
-        |turn: &usize| args.lines.as_ref().is_none_or(|lines| lines.contains(&session.line(*turn)));
-    let turns: Vec<usize> = (first..session.turns()).filter(is_wanted).collect();
+    let mut turns: Vec<usize> = (first..session.turns()).collect();
+    if let Some(lines) = &args.lines {
+        turns.retain(|turn| lines.contains(&session.line(*turn)));
+    }
     if turns.is_empty() && args.lines.is_some() {
         let last = session.line(session.turns().saturating_sub(1));
         complain(&format!("no message begins in these lines; the last one is {last}"));
@@ -174,12 +176,18 @@ pub(crate) fn run(
     if args.json {
         for turn in turns {
             let message = session.message(turn);
-            let own = of_message(&attachments, &message)
-                .map(|it| json!({"name": it.name, "type": it.media_type, "bytes": it.bytes}));
-            let hit = JsonHit::of(&message, clock);
-            let number = session.line(turn);
-            let (origin, attachments) = (conversation.json(), own.collect());
-            json_line(out, &JsonMessage { hit, number, origin, attachments })?;
+            let attachments = of_message(&attachments, &message).map(|it| JsonAttachment {
+                name: &it.name,
+                media_type: &it.media_type,
+                bytes: it.bytes,
+            });
+            let line = JsonMessage {
+                hit: JsonHit::of(&message, clock),
+                number: session.line(turn),
+                origin: conversation.json(),
+                attachments: attachments.collect(),
+            };
+            json_line(out, &line)?;
         }
         return Ok(FOUND);
     }
@@ -216,14 +224,27 @@ pub(crate) fn run(
     Ok(FOUND)
 }
 
-#[derive(Serialize)]
-struct JsonMessage<'a> {
+#[derive(Serialize, JsonSchema)]
+pub(super) struct JsonMessage<'a> {
     #[serde(flatten)]
     hit: JsonHit<'a>,
+    /// Its number in the conversation: `verbatim show ID:NUMBER` shows it.
     number: u32,
     #[serde(flatten)]
     origin: ConversationJson<'a>,
-    attachments: Vec<serde_json::Value>,
+    /// Its files, as far as the import kept them.
+    attachments: Vec<JsonAttachment<'a>>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct JsonAttachment<'a> {
+    /// The name that the export gives; may be empty.
+    name: &'a str,
+    /// The type by the content, such as `image/png`.
+    #[serde(rename = "type")]
+    media_type: &'a str,
+    /// The length.
+    bytes: u64,
 }
 
 fn of_message<'a>(
@@ -255,12 +276,10 @@ struct ConversationPage<'w> {
 
 impl ConversationPage<'_> {
     fn text(&mut self, text: &str) -> io::Result<()> {
-        match self.is_terminal || self.rendered.is_some() {
-            true => {
-                pieces(text).try_for_each(|piece| self.out.write_all(harmless(piece).as_bytes()))
-            }
-            false => self.out.write_all(text.as_bytes()),
+        if !self.is_terminal && self.rendered.is_none() {
+            return self.out.write_all(text.as_bytes());
         }
+        pieces(text).try_for_each(|piece| self.out.write_all(harmless(piece).as_bytes()))
     }
 
     fn heading(&mut self, level: &str, text: &str) -> io::Result<()> {
@@ -411,13 +430,15 @@ impl ConversationPage<'_> {
 
 /// Returns a text without the lines that imports write in place of attachments, which have lines of their own.
 fn without_names(text: &str, attachments: &[&Attachment]) -> String {
-    let files = |line: &str| attachments.iter().any(|it| line == format!("[file: {}]", it.name));
+    const PICTURE: &str = "[image]";
+    let mut names: Vec<String> =
+        attachments.iter().map(|it| format!("[file: {}]", it.name)).collect();
     let pictures = attachments.iter().filter(|it| it.media_type.starts_with("image/")).count();
-    let is_picture = |line: &str| line == "[image]";
-    let are_shown = text.lines().filter(|line| is_picture(line.trim())).count() <= pictures;
-    let is_named = |line: &str| files(line) || are_shown && is_picture(line);
-    let lines: Vec<&str> = text.lines().filter(|line| !is_named(line.trim())).collect();
-    lines.join("\n")
+    if text.lines().filter(|line| line.trim() == PICTURE).count() <= pictures {
+        names.push(PICTURE.to_owned());
+    }
+    let lines = text.lines().filter(|line| !names.iter().any(|name| name == line.trim()));
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 /// Returns a text in pieces, so that a very long text is not copied.

@@ -6,7 +6,8 @@ use std::{
 };
 
 use anstyle::AnsiColor;
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::Serialize;
 use unicode_width::UnicodeWidthStr;
 
 use super::filters::FilterArgs;
@@ -16,12 +17,12 @@ use crate::cli::{
     terminal::{
         layout::{LineLayout, Piece, fitted},
         notes,
-        output::{FOUND, NOTHING, complain, counted, grouped, harmless},
+        output::{FOUND, NOTHING, complain, counted, grouped, harmless, json_line},
         wrap::wrapped,
     },
 };
 use verbatim_answer::clock::Clock;
-use verbatim_base::call::Call;
+use verbatim_base::{call::Call, model::Instant};
 use verbatim_engine::{Engine, Scope, Tally};
 use verbatim_text::months;
 
@@ -75,37 +76,59 @@ fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Result<u8> {
     notes::print(&tally.notes);
     if tally.messages == 0 {
         notes::print(engine.all_sources().unknown_role(&scope, &call)?.as_slice());
-        complain(match scope == Scope::default() {
-            _ if notes::has_no_chats(engine, &call)? => notes::NO_CHATS,
-            true => "no message found",
-            false => "no message found; without filters, `verbatim stats` counts all",
+        complain(if notes::has_no_chats(engine, &call)? {
+            notes::NO_CHATS
+        } else if scope == Scope::default() {
+            "no message found"
+        } else {
+            "no message found; without filters, `verbatim stats` counts all"
         });
     }
     if args.json {
-        writeln!(out, "{}", as_json(&tally, &services, clock))?;
+        let statistics = JsonStatistics {
+            messages: tally.messages,
+            conversations: tally.conversations,
+            first: tally.first.and_then(|time| clock.iso(time)),
+            last: tally.last.and_then(|time| clock.iso(time)),
+            months: &tally.months,
+            roles: &tally.roles,
+            sources: &tally.sources,
+            services: &services,
+            models: &tally.models,
+        };
+        json_line(out, &statistics)?;
     } else {
-        charts(out, (&tally, &services), clock, LineLayout::of(environment))?;
+        charts(out, &tally, &services, clock, LineLayout::of(environment))?;
     }
     Ok(if tally.messages > 0 { FOUND } else { NOTHING })
 }
 
-fn as_json(tally: &Tally, services: &BTreeMap<String, u64>, clock: Clock) -> serde_json::Value {
-    json!({
-        "messages": tally.messages,
-        "conversations": tally.conversations,
-        "first": tally.first.and_then(|time| clock.iso(time)),
-        "last": tally.last.and_then(|time| clock.iso(time)),
-        "months": tally.months,
-        "roles": tally.roles,
-        "sources": tally.sources,
-        "services": services,
-        "models": tally.models,
-    })
+#[derive(Serialize, JsonSchema)]
+pub(super) struct JsonStatistics<'a> {
+    /// Messages within the filters.
+    messages: u64,
+    /// Conversations that have one of them.
+    conversations: usize,
+    /// The time of the first one.
+    first: Option<String>,
+    /// The time of the last one.
+    last: Option<String>,
+    /// Messages by month, such as `2025-01`, and `no time`.
+    months: &'a BTreeMap<String, u64>,
+    /// Messages by role; `unknown` for none.
+    roles: &'a BTreeMap<String, u64>,
+    /// Messages by source.
+    sources: &'a BTreeMap<String, u64>,
+    /// Messages by service or agent; the source where it is not known.
+    services: &'a BTreeMap<String, u64>,
+    /// Messages by the model that wrote them, as far as the sources name it.
+    models: &'a BTreeMap<String, u64>,
 }
 
 fn charts(
     out: &mut dyn Write,
-    (tally, services): (&Tally, &BTreeMap<String, u64>),
+    tally: &Tally,
+    services: &BTreeMap<String, u64>,
     clock: Clock,
     layout: LineLayout,
 ) -> io::Result<()> {
@@ -114,8 +137,7 @@ fn charts(
         counted(tally.messages, "message"),
         counted(tally.conversations, "conversation")
     );
-    let day = |time: Option<_>| clock.minute(time?)?.split(' ').next().map(str::to_owned);
-    if let (Some(first), Some(last)) = (day(tally.first), day(tally.last)) {
+    if let (Some(first), Some(last)) = (day(tally.first, clock), day(tally.last, clock)) {
         line.push_str(&format!(", {first} to {last}"));
     }
     writeln!(out, "{}", wrapped(&line, layout.wrap_columns(), 2))?;
@@ -126,6 +148,10 @@ fn charts(
         chart(out, heading, &largest(counts), layout)?;
     }
     Ok(())
+}
+
+fn day(time: Option<Instant>, clock: Clock) -> Option<String> {
+    clock.minute(time?)?.split(' ').next().map(str::to_owned)
 }
 
 /// Returns the counts, largest first. Counts beyond [`MOST_BARS`] are added up to one count.
@@ -152,11 +178,11 @@ fn chart(
     // The columns that the count and the spaces around it leave.
     let room =
         layout.wrap_columns().map_or(usize::MAX, |columns| columns.saturating_sub(digits + 4));
-    let name = |(name, _): &(String, u64)| -> String {
+    let mut names: Vec<String> = Vec::new();
+    for (name, _) in counts {
         let pieces = fitted(&[Piece::plain(&harmless(name))], room);
-        pieces.into_iter().map(|piece| piece.text).collect()
-    };
-    let names: Vec<String> = counts.iter().map(name).collect();
+        names.push(pieces.into_iter().map(|piece| piece.text).collect());
+    }
     let width = names.iter().map(|name| name.width()).max().unwrap_or(0);
     let longest = room.saturating_sub(width + 2).min(BAR_WIDTH);
     writeln!(out, "\n{heading}")?;

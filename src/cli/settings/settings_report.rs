@@ -6,7 +6,8 @@ use std::{
     thread::available_parallelism,
 };
 
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::{
     SetBy, SettingValue,
@@ -68,25 +69,57 @@ impl<'a> SettingsReport<'a> {
         Ok(())
     }
 
-    /// Adds the configuration file and the settings to the JSON of the status.
-    pub(crate) fn add_to(&self, status: &mut Value) {
-        status["settings_file"] = json!(self.file());
-        status["settings"] = self.settings.iter().map(ReportedSetting::json).collect();
+    pub(crate) fn json(&self) -> JsonSettings<'_> {
+        let settings = self.settings.iter().map(ReportedSetting::json).collect();
+        JsonSettings { settings_file: self.file(), settings }
     }
 }
 
 impl ReportedSetting {
-    fn json(&self) -> Value {
+    fn json(&self) -> JsonSetting<'_> {
         let ReportedSetting { setting, values, by } = self;
-        let value = if setting.is_list() { json!(values) } else { json!(values.first()) };
+        let value = if setting.is_list() {
+            JsonValue::List(values)
+        } else {
+            JsonValue::One(values.first().map(String::as_str))
+        };
         let (from, name, line) = match by {
             SetBy::Flag(name) => ("flag", Some(*name), None),
             SetBy::Variable(name) => ("variable", Some(*name), None),
             SetBy::File(_, line) => ("file", None, Some(*line)),
             SetBy::Default => ("default", None, None),
         };
-        json!({"key": setting.key, "value": value, "from": from, "name": name, "line": line})
+        JsonSetting { key: setting.key, value, from, name, line }
     }
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct JsonSettings<'a> {
+    /// The configuration file, which need not exist; null if none is read.
+    settings_file: Option<&'a Path>,
+    /// Every setting.
+    settings: Vec<JsonSetting<'a>>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct JsonSetting<'a> {
+    /// Its key in the file.
+    key: &'static str,
+    /// Its value; `set` for a secret.
+    value: JsonValue<'a>,
+    /// `flag`, `variable`, `file` or `default`.
+    from: &'static str,
+    /// The flag or variable.
+    name: Option<&'static str>,
+    /// The line of the file.
+    line: Option<usize>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(untagged)]
+enum JsonValue<'a> {
+    One(Option<&'a str>),
+    List(&'a [String]),
 }
 
 fn values(setting: &Setting, given: &SettingValue, engine: &Engine) -> Vec<String> {

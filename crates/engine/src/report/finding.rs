@@ -1,9 +1,10 @@
 //! The findings of the doctor and of the comparison of samples.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// The verdict on one thing that the doctor checked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
     /// Nothing is wrong.
@@ -16,15 +17,15 @@ pub enum Verdict {
 }
 
 /// A finding of the doctor.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Finding {
-    /// How serious the finding is.
+    /// `ok`, `note` or `wrong`.
     pub verdict: Verdict,
-    /// The thing that was checked, as a word or a path.
+    /// What was examined, in a word or by its path.
     pub about: String,
-    /// The fact that was found, as text for the user.
+    /// What was found, in a sentence.
     pub what: String,
-    /// Instructions for the repair, usually a command.
+    /// How to fix it.
     #[serde(rename = "fix")]
     pub mend: Option<String>,
 }

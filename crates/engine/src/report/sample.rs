@@ -51,7 +51,8 @@ pub(crate) fn compare(
         Ok(sample) => sample,
         Err(error) => return vec![Finding::note(about, error.to_string(), "")],
     };
-    let (mut compared, begun) = (0, Instant::now());
+    let mut compared = 0;
+    let begun = Instant::now();
     for query in queries(snapshot) {
         if !full && begun.elapsed() > MAX_COMPARING {
             break;
@@ -128,17 +129,23 @@ fn queries(snapshot: &Snapshot) -> Vec<String> {
     }
     let random = RandomState::new();
     let doc_ids = u64::from(snapshot.max_doc());
-    let piece = |number: usize| {
+    let mut pieces = Vec::new();
+    for number in 0..QUERIES {
         let doc_id = (random.hash_one(number) % doc_ids) as u32;
-        let text = snapshot.is_alive(doc_id).then(|| snapshot.content(doc_id))?;
+        if !snapshot.is_alive(doc_id) {
+            continue;
+        }
+        let text = snapshot.content(doc_id);
         let count = text.chars().count().max(1) as u64;
         let start = (random.hash_one((number, "start")) % count) as usize;
         let length = 3 + (random.hash_one((number, "length")) % 12) as usize;
         let piece: String = text.chars().skip(start).take(length).collect();
-        let piece = piece.trim().to_owned();
-        (!piece.is_empty() && !piece.contains('\0')).then_some(piece)
-    };
-    (0..QUERIES).filter_map(piece).collect()
+        let piece = piece.trim();
+        if !piece.is_empty() && !piece.contains('\0') {
+            pieces.push(piece.to_owned());
+        }
+    }
+    pieces
 }
 
 /// Returns whether index and `LIKE` give the same answer; `None` if one of them takes too long.
@@ -147,13 +154,9 @@ fn query_twice(source: &Source, query: &str, call: &Call) -> Option<bool> {
     let until = call.within(MAX_WAIT / QUERIES as u32);
     // Hashes of hits are compared, because the texts may be too long for memory.
     let state = RandomState::new();
-    let hash = |hit: Hit<'_>| {
-        let names = (&*hit.message_id, &*hit.conversation_id, &*hit.title, &*hit.role);
-        state.hash_one((names, hit.time, hit.position, &*hit.content))
-    };
     let mut by_index = Vec::new();
     let mut sink = Rendered::new(
-        |hit: Hit<'_>| Some(hash(hit)),
+        |hit: Hit<'_>| Some(hash(&state, &hit)),
         |hit| {
             by_index.push(hit);
             ControlFlow::Continue(())
@@ -165,8 +168,13 @@ fn query_twice(source: &Source, query: &str, call: &Call) -> Option<bool> {
     }
     let path = source.path().ok()?;
     let hits = db::read(path, &until, |database| db::search(database, &request)).ok()?;
-    let by_like: Vec<_> = hits.into_iter().map(hash).collect();
+    let by_like: Vec<_> = hits.iter().map(|hit| hash(&state, hit)).collect();
     Some(by_index == by_like)
+}
+
+fn hash(state: &RandomState, hit: &Hit<'_>) -> u64 {
+    let names = (&*hit.message_id, &*hit.conversation_id, &*hit.title, &*hit.role);
+    state.hash_one((names, hit.time, hit.position, &*hit.content))
 }
 
 #[cfg(test)]

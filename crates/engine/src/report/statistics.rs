@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use crate::{
     error::Result,
-    source::{Note, Scope, Source, SourceKind, Sources},
+    source::{Note, Scope, SourceKind, Sources},
 };
 use verbatim_base::{call::Call, model::Instant};
 use verbatim_text::date;
@@ -44,8 +44,9 @@ pub(crate) fn tally(
     day: &dyn Fn(Instant) -> i64,
     call: &Call,
 ) -> Result<Tally> {
-    let count = |source: Source| Ok((source.kind, source.reader(call).count(scope, day, call)?));
-    let (counted, notes) = sources.each(&scope.sources, count)?;
+    let (counted, notes) = sources.each(&scope.sources, |source| {
+        Ok((source.kind, source.reader(call).count(scope, day, call)?))
+    })?;
     let mut tally = Tally { notes, ..Tally::default() };
     for (kind, counts) in counted {
         tally.conversations += counts.conversations.len();
@@ -71,11 +72,10 @@ pub(crate) fn tally(
 
 /// Returns the numbers of messages and conversations of all sources that can be read.
 pub(crate) fn size(sources: &Sources, call: &Call) -> Result<(u64, usize)> {
-    let size = |source: Source| {
+    let (sizes, _) = sources.each(&[], |source| {
         let listing = source.reader(call).list(&Scope::default(), call)?;
         Ok((listing.messages(), listing.len()))
-    };
-    let (sizes, _) = sources.each(&[], size)?;
+    })?;
     Ok(sizes.into_iter().fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1)))
 }
 
@@ -86,8 +86,8 @@ pub fn counted_by(
     of: &dyn Fn(Instant) -> i64,
     call: &Call,
 ) -> Result<BTreeMap<i64, u64>> {
-    let count = |source: Source| source.reader(call).count(scope, of, call);
-    let (counted, _) = sources.each(&scope.sources, count)?;
+    let (counted, _) =
+        sources.each(&scope.sources, |source| source.reader(call).count(scope, of, call))?;
     let mut counts = BTreeMap::new();
     for (number, count) in counted.into_iter().flat_map(|counts| counts.days) {
         if let Some(number) = number {

@@ -3,95 +3,126 @@
 use std::{
     fmt, fs,
     path::{Path, PathBuf},
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    time::{Duration, UNIX_EPOCH},
 };
 
-use serde::{Serialize, Serializer, ser::Error as _};
+use schemars::JsonSchema;
+use serde::{Serialize, Serializer};
 
 use crate::{
     config::{Config, StoreAddress},
     decisions::{forgotten::ForgottenId, list},
-    error::Result,
+    error::{Error, Result},
     source::{FallbackReason, Scope, Source, SourceKind, Sources, size_of},
     upkeep::{encode::Encoded, maintainer, transcripts},
 };
-use verbatim_base::{
-    call::Call,
-    model::{Instant, Origin},
-};
+use verbatim_base::{call::Call, model::Instant};
 use verbatim_chats::{db, import::Export};
-use verbatim_index::{Activity, IndexDir, Last, SegmentRef, Snapshot, TermIndex, Vectors};
+use verbatim_index::{Activity, IndexDir, Last, Snapshot, TermIndex, Vectors};
 use verbatim_text::{amount::grouped, date};
 
 /// Time limit for counting a database without a current index.
 const MAX_WAIT: Duration = Duration::from_secs(5);
 
 /// The status of the home folder and all sources.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Status {
     /// The home folder.
     pub home: PathBuf,
-    /// The folder of the indexes.
+    /// The index folder.
     pub index: PathBuf,
-    /// The sources whose databases exist.
-    pub sources: Vec<SourceStatus>,
-    /// The reason why there is no export, if there is none.
-    pub missing: Option<String>,
     /// The working folder's `db/`, if the searched database is in it.
     pub local: Option<PathBuf>,
-    /// The projects and folders that the user excludes.
+    /// Why there is no export, if there is none.
+    pub missing: Option<String>,
+    /// The projects and folders that are left out.
     pub exclude: Vec<String>,
-    /// The number of forgotten conversations, or why it is not known.
+    /// Conversations in the list of forgotten ones; null if it cannot be read.
     #[serde(serialize_with = "as_number")]
+    #[schemars(with = "Option<usize>")]
     pub forgotten: Result<usize, String>,
-    /// Exports in `db/` that are newer than the searched database and were not imported.
+    /// Exports in `db/` that were not imported.
     pub not_imported: Vec<PathBuf>,
+    /// The databases that are searched.
+    pub sources: Vec<SourceStatus>,
 }
 
 /// The status of a source.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct SourceStatus {
-    /// The kind of the source: `export`, `archive` or `threads`.
+    /// `export`, `archive` or `threads`.
     pub source: &'static str,
-    /// The place where the source is stored.
+    /// Its path.
+    #[schemars(with = "String")]
     pub database: StoreAddress,
-    /// Other databases in `db/`, which are not searched. Empty if the user named the database.
+    /// Other databases in its folder, which are not searched.
     pub passed_over: Vec<PathBuf>,
-    /// The size of the database and its write-ahead log, in bytes.
+    /// The size of the database.
     pub bytes: u64,
-    /// The time when the database was last written to, in seconds since 1970.
+    /// When it was last written to.
     #[serde(serialize_with = "as_iso")]
+    #[schemars(with = "Option<String>")]
     pub changed: Option<u64>,
-    /// The number of conversations of the source, if they could be counted in time.
+    /// Null if counting takes too long.
     pub conversations: Option<u64>,
-    /// The number of messages of the source, if they could be counted in time.
+    /// Null if counting takes too long.
     pub messages: Option<u64>,
-    /// The number of stored conversations whose transcript files are gone.
+    /// Conversations whose transcripts are gone.
     pub kept: usize,
-    /// The parts of transcripts that could not be read, one sentence each.
+    /// What could not be read of the transcripts, a sentence each.
     #[serde(rename = "partly_read")]
     pub unread_parts: Vec<String>,
-    /// The time of the first message, in ISO 8601.
-    pub first: Option<String>,
-    /// The time of the last message, in ISO 8601.
-    pub last: Option<String>,
-    /// The number of conversations in excluded projects and folders, which no answer shows; or why the
-    /// number is not known.
+    /// Conversations that `exclude` leaves out; null if they cannot be counted.
     #[serde(serialize_with = "as_number")]
+    #[schemars(with = "Option<usize>")]
     pub excluded: Result<usize, String>,
-    /// The reason why the database cannot be read, if it cannot.
+    /// The time of the first message.
+    pub first: Option<String>,
+    /// The time of the last message.
+    pub last: Option<String>,
+    /// Why the database cannot be read.
     pub error: Option<String>,
-    /// The index of the source, if there is one.
-    pub generation: Option<SnapshotStatus>,
-    /// The reason why `LIKE` answers and not the index; `None` if the index answers.
+    /// What helps if the database cannot be read.
+    #[serde(skip)]
+    pub mend: Option<&'static str>,
+    /// Why SQLite answers and not the index; null if the index does.
     #[serde(serialize_with = "as_text")]
+    #[schemars(with = "Option<String>")]
     pub by_like: Option<FallbackReason>,
+    /// The index.
+    pub generation: Option<SnapshotStatus>,
+    /// The last refresh of the index.
+    pub refreshed: Option<RefreshStatus>,
     /// The process that is refreshing the index now.
-    #[serde(serialize_with = "with_iso")]
-    pub at_work: Option<Activity>,
-    /// The last build, refresh or merge of the index; `None` if there is no record of it.
-    #[serde(serialize_with = "with_iso")]
-    pub refreshed: Option<Last>,
+    pub at_work: Option<ActivityStatus>,
+}
+
+/// The last build, refresh or merge of an index. Times are in seconds since 1970.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct RefreshStatus {
+    /// When.
+    #[serde(serialize_with = "as_iso")]
+    #[schemars(with = "Option<String>")]
+    pub at: u64,
+    /// `built`, `refreshed` or `merged`.
+    pub what: String,
+    /// Seconds.
+    pub took: f64,
+    /// Seconds of CPU time.
+    pub cpu: Option<f64>,
+    /// Messages that were read.
+    pub messages: u64,
+}
+
+/// The process that is refreshing an index.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct ActivityStatus {
+    /// Its id; 0 if that is not known.
+    pub process: u32,
+    /// Since when.
+    #[serde(serialize_with = "as_iso")]
+    #[schemars(with = "Option<String>")]
+    pub since: u64,
 }
 
 fn as_text<S: Serializer>(
@@ -102,24 +133,12 @@ fn as_text<S: Serializer>(
 }
 
 /// Serializes a time in seconds since 1970 as ISO 8601.
-fn as_iso<S: Serializer>(time: &Option<u64>, serializer: S) -> Result<S::Ok, S::Error> {
-    let instant = time.map(|time| Instant { seconds: time.cast_signed(), nanos: 0 });
-    instant.and_then(date::to_iso).serialize(serializer)
-}
-
-/// Serializes the times of a process's work as ISO 8601.
-fn with_iso<S: Serializer>(
-    work: &Option<impl Serialize>,
+fn as_iso<S: Serializer>(
+    time: &(impl Copy + Into<Option<u64>>),
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
-    let mut work = serde_json::to_value(work).map_err(S::Error::custom)?;
-    for key in ["at", "since"] {
-        if let Some(time) = work.get_mut(key) {
-            *time =
-                as_iso(&time.as_u64(), serde_json::value::Serializer).map_err(S::Error::custom)?;
-        }
-    }
-    work.serialize(serializer)
+    let instant = (*time).into().map(|time| Instant { seconds: time.cast_signed(), nanos: 0 });
+    instant.and_then(date::to_iso).serialize(serializer)
 }
 
 /// Serializes an unknown number as null.
@@ -131,35 +150,38 @@ fn as_number<S: Serializer>(
 }
 
 /// The index of a source.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct SnapshotStatus {
-    /// The name of the index's folder.
+    /// The name of its folder.
     pub name: String,
+    /// The folder.
     pub folder: PathBuf,
-    /// Whether the index holds the current state of the database.
+    /// Whether it holds the current state of the database.
     pub current: bool,
+    /// Messages in it.
     pub messages: u32,
-    /// For each segment, the number of its messages, and how many of them are deleted.
+    /// For each part how many messages it holds, and how many of them are gone.
     pub parts: Vec<(u32, u32)>,
+    /// Bytes of text in it.
     pub text_bytes: u64,
-    /// The size of the index's files, with terms and vectors, in bytes.
+    /// Bytes of its files.
     pub bytes: u64,
-    /// The additional files that all segments have: `words`, `vectors`.
+    /// What it has for questions: `words`, `vectors`.
     pub derived: Vec<String>,
-    /// How far the sentence encoder has read the messages; `None` without an encoder.
+    /// How far the sentence model has read the messages; null without this model.
     pub meaning: Option<MeaningStatus>,
 }
 
 /// How far the sentence encoder has read the messages of an index, and what its vectors count for.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct MeaningStatus {
-    /// The name of the encoder.
+    /// The name of the model.
     pub model: &'static str,
-    /// The number of messages whose vectors are made: the newest ones.
+    /// Messages whose vectors are made, the newest ones.
     pub made: u64,
-    /// The number of all messages.
+    /// All messages in the index.
     pub total: u64,
-    /// The share of vectors in ranked search, from 0 to 1, if the words of the best messages cover a question.
+    /// The share of vectors in ranked search, from 0 to 1.
     pub vector_share: f64,
 }
 
@@ -180,7 +202,8 @@ impl MeaningStatus {
 impl fmt::Display for MeaningStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let percent = 100 * self.made / self.total.max(1);
-        let (made, total) = (grouped(self.made), grouped(self.total));
+        let made = grouped(self.made);
+        let total = grouped(self.total);
         write!(f, "{made} of {total} messages ({percent} %), the newest first")
     }
 }
@@ -226,13 +249,14 @@ fn status_of(config: &Config, source: &Source, share: f32, call: &Call) -> Sourc
         last: None,
         excluded: excluded(config, source, call).map_err(|error| error.to_string()),
         error: None,
+        mend: None,
         generation: None,
         by_like: None,
         at_work: None,
         refreshed: None,
     };
     let Some(path) = source.database() else {
-        count_by_reader(&mut status, source, call);
+        count(&mut status, source, call);
         return status;
     };
     for file in [path.to_owned(), db::beside(path, "-wal")] {
@@ -244,8 +268,11 @@ fn status_of(config: &Config, source: &Source, share: f32, call: &Call) -> Sourc
     let current = source.current_index(call);
     status.by_like = current.as_ref().err().cloned();
     let Ok(index_dir) = source.index_dir() else { return status };
-    status.at_work = index_dir.activity();
-    status.refreshed = index_dir.last();
+    status.at_work =
+        index_dir.activity().map(|Activity { process, since }| ActivityStatus { process, since });
+    status.refreshed = index_dir.last().map(|Last { at, what, took, cpu, messages }| {
+        RefreshStatus { at, what, took, cpu, messages }
+    });
     let is_current = current.is_ok();
     if let Some(snapshot) = current.ok().or_else(|| source.latest_index(call)) {
         let model = source.model().name();
@@ -253,66 +280,80 @@ fn status_of(config: &Config, source: &Source, share: f32, call: &Call) -> Sourc
         generation.meaning = MeaningStatus::read(source, share, call);
         status.generation = Some(generation);
     }
-    count(&mut status, source, path, call);
+    count(&mut status, source, call);
     if source.kind == SourceKind::Archive {
-        let said = transcripts::unread_parts(config, call);
-        status.unread_parts = said.unwrap_or_else(|error| vec![error.to_string()]);
+        let origins = db::read_tables(path, &call.within(MAX_WAIT), db::origins);
+        status.kept = origins
+            .map_or(0, |origins| origins.values().filter(|origin| origin.gone.is_some()).count());
+        let parts = transcripts::unread_parts(config, call);
+        status.unread_parts = parts.unwrap_or_else(|error| vec![error.to_string()]);
     }
     status
 }
 
 /// Returns the number of excluded conversations of a source, whether they are stored or not.
-pub(crate) fn excluded(config: &Config, source: &Source, call: &Call) -> Result<usize> {
+fn excluded(config: &Config, source: &Source, call: &Call) -> Result<usize> {
     if !source.may_exclude() {
         return Ok(0);
     }
     let stored = source.excluded(call)?.len();
     let forgotten: Vec<ForgottenId> = list::read(config)?;
-    let not_stored = source.store().not_stored(source, call)?;
-    let is_excluded = |id: &&String| !forgotten.iter().any(|known| known.id == **id);
-    Ok(stored + not_stored.iter().filter(is_excluded).count())
-}
-
-/// Counts the conversations and messages of a source that is not in a database, with a time limit.
-fn count_by_reader(status: &mut SourceStatus, source: &Source, call: &Call) {
-    let in_time = call.within(MAX_WAIT);
-    let reader = source.reader(&in_time);
-    let counted = reader
-        .count(&Scope::default(), &Instant::day, &in_time)
-        .and_then(|counts| Ok((counts, reader.span(&in_time)?)));
-    match counted {
-        Ok((counts, span)) => {
-            status.conversations = Some(counts.conversations.len() as u64);
-            status.messages = Some(counts.conversations.values().sum());
-            let iso = |end: Option<Instant>| end.and_then(date::to_iso);
-            status.first = iso(span.map(|(first, _)| first));
-            status.last = iso(span.map(|(_, last)| last));
-        }
-        Err(error) if error.is_stopped() => {}
-        Err(error) => status.error = Some(error.to_string()),
-    }
+    let mut not_stored = source.store().not_stored(source, call)?;
+    not_stored.retain(|id| !forgotten.iter().any(|known| known.id == *id));
+    Ok(stored + not_stored.len())
 }
 
 /// Counts the conversations and messages of a source, for a limited time.
-fn count(status: &mut SourceStatus, source: &Source, path: &Path, call: &Call) {
+fn count(status: &mut SourceStatus, source: &Source, call: &Call) {
     let in_time = call.within(MAX_WAIT);
-    match source.fact("counts", &in_time, || Ok(db::read(path, &in_time, db::counts)?)) {
+    // Like the counts of a database, the span includes messages that answers leave out.
+    let reader = match source.database() {
+        Some(_) => source.whole_reader(&in_time),
+        None => source.reader(&in_time),
+    };
+    let counted = match source.database() {
+        Some(path) => source.fact("counts", &in_time, || Ok(db::read(path, &in_time, db::counts)?)),
+        None => reader
+            .count(&Scope::default(), &Instant::day, &in_time)
+            .map(|counts| (counts.conversations.len() as u64, counts.conversations.values().sum())),
+    };
+    match counted {
         Ok((conversations, messages)) => {
             status.conversations = Some(conversations);
             status.messages = Some(messages);
         }
         Err(error) if error.is_stopped() => {}
-        Err(error) => status.error = Some(error.to_string()),
+        Err(error) => {
+            if let (Error::Db(error), Some(path)) = (&error, source.database()) {
+                status.mend = Some(mend_of(error, source.kind, path));
+            }
+            status.error = Some(error.to_string());
+        }
     }
-    let has_origins = source.kind.has_origins();
-    let origins = has_origins.then(|| db::read_tables(path, &in_time, db::origins).ok()).flatten();
-    let is_kept = |origin: &&Origin| origin.gone.is_some();
-    status.kept = origins.map_or(0, |origins| origins.values().filter(is_kept).count());
-    // Like the counts, the span includes messages that answers leave out.
-    let span = source.whole_reader(&in_time).span(&in_time).ok().flatten();
-    let iso = |end: Option<Instant>| end.and_then(date::to_iso);
-    status.first = iso(span.map(|(first, _)| first));
-    status.last = iso(span.map(|(_, last)| last));
+    if let Some((first, last)) = reader.span(&in_time).ok().flatten() {
+        status.first = date::to_iso(first);
+        status.last = date::to_iso(last);
+    }
+}
+
+/// Returns what helps if a database cannot be read.
+pub(super) fn mend_of(error: &db::Error, kind: SourceKind, path: &Path) -> &'static str {
+    match error {
+        db::Error::NotADatabase { .. } | db::Error::NotCanonical { .. }
+            if kind == SourceKind::Threads =>
+        {
+            "restore it from a backup, or move it away to begin a new one"
+        }
+        db::Error::NotADatabase { .. } if !db::is_whole(path) => {
+            "wait until it is copied, or copy it again"
+        }
+        db::Error::NotADatabase { .. } | db::Error::NotCanonical { .. } => {
+            "verbatim import EXPORT, or name another database with --db"
+        }
+        db::Error::Io { .. } => "let your user read the file and its folder",
+        db::Error::Busy { .. } | db::Error::Unsteady { .. } => "try again later",
+        _ => "restore it from a backup, or import your exports into a new database",
+    }
 }
 
 fn described(
@@ -322,18 +363,20 @@ fn described(
     current: bool,
 ) -> SnapshotStatus {
     let segments = snapshot.segments();
-    let has_terms = |segment: &SegmentRef<'_>| {
-        TermIndex::open(segment.folder, segment.doc_ids.len() as u32).is_ok()
-    };
-    let has_vectors = |segment: &SegmentRef<'_>| {
-        Vectors::open(segment.folder, model, segment.doc_ids.len() as u32).is_some()
-    };
     let mut derived = Vec::new();
-    if !segments.is_empty() && segments.iter().all(has_terms) {
-        derived.push("words".to_owned());
-    }
-    if !segments.is_empty() && segments.iter().all(has_vectors) {
-        derived.push("vectors".to_owned());
+    if !segments.is_empty() {
+        if segments
+            .iter()
+            .all(|part| TermIndex::open(part.folder, part.doc_ids.len() as u32).is_ok())
+        {
+            derived.push("words".to_owned());
+        }
+        if segments
+            .iter()
+            .all(|part| Vectors::open(part.folder, model, part.doc_ids.len() as u32).is_some())
+        {
+            derived.push("vectors".to_owned());
+        }
     }
     SnapshotStatus {
         name: snapshot.name().to_owned(),
@@ -357,10 +400,4 @@ pub fn indexed(source: &Source, call: &Call) -> (u64, u64) {
 /// that have a vector of this model. A message of which the model knows no word has none.
 pub fn embedded<'a>(source: &'a Source, call: &Call) -> (&'a str, u64) {
     (source.model().name(), source.store().embedded(source, call))
-}
-
-/// Returns the time since `moment`, which is in seconds since 1970.
-pub fn ago(moment: u64) -> Duration {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    now.saturating_sub(Duration::from_secs(moment))
 }

@@ -2,6 +2,7 @@
 
 use std::{collections::HashSet, ops::ControlFlow};
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{
@@ -19,13 +20,13 @@ use verbatim_text::matcher::Matchers;
 
 /// The number of messages that match, and of conversations whose title alone matches
 /// ([`Matchers::has_only_title`]).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Count {
-    /// The number of messages that match.
+    /// Messages whose text matches.
     pub messages: usize,
-    /// The number of conversations of these messages.
+    /// Conversations that they are in.
     pub conversations: usize,
-    /// The number of other conversations, whose title matches.
+    /// Conversations of which only the title matches.
     pub titles: usize,
 }
 

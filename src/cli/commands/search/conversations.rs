@@ -2,6 +2,7 @@
 
 use std::io::Write;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::cli::{
@@ -29,12 +30,15 @@ pub(super) struct ListForm {
     pub(super) null: bool,
 }
 
-#[derive(Serialize)]
-struct JsonMatchingConversation<'a> {
+#[derive(Serialize, JsonSchema)]
+pub(in crate::cli::commands) struct JsonMatchingConversation<'a> {
+    /// The conversation's id.
     id: &'a str,
+    /// Its title; may be empty.
     title: &'a str,
-    /// The number of messages that match.
+    /// How many of its messages match; 0 if only the title does.
     matches: usize,
+    /// The time of the first match.
     time: Option<String>,
     #[serde(flatten)]
     origin: ConversationJson<'a>,
