@@ -2,17 +2,11 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::{
-    attachment::Attachment,
-    attachment_writer::{AttachmentWriter, LeftOut},
-    store::AttachmentStore,
-};
+use super::attachment_writer::{AttachmentWriter, LeftOut};
+use super::{attachment::Attachment, store::AttachmentStore};
 use crate::error::Result;
-use verbatim_base::{
-    call::Call,
-    failpoint,
-    model::{AttachedContent, Conversation},
-};
+use verbatim_base::model::{AttachedContent, Conversation};
+use verbatim_base::{call::Call, failpoint};
 use verbatim_chats::{db::writer::message_keys, import::Export};
 
 /// Number of skipped files that are listed by name.

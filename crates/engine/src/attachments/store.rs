@@ -1,25 +1,19 @@
 //! The attachment store. `files/` holds each content once, named by its SHA-256. `chats/` holds a list
 //! for each conversation, which says which message has which file.
 
-use std::{
-    collections::HashSet,
-    fs::{self, File},
-    io::{self, Write},
-    path::{Path, PathBuf},
-};
+use std::collections::HashSet;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 use tempfile::NamedTempFile;
 
 use super::attachment::Attachment;
-use crate::{
-    config::Config,
-    error::{Error, Result},
-};
-use verbatim_base::{
-    failpoint,
-    private::{self, FileLock},
-};
+use crate::config::Config;
+use crate::error::{Error, Result};
+use verbatim_base::failpoint;
+use verbatim_base::private::{self, FileLock};
 use verbatim_chats::db;
 
 /// The names of the attachment stores in the home folder, and of the files and folders in a store.

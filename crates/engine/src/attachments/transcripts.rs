@@ -2,11 +2,8 @@
 
 use std::collections::HashMap;
 
-use super::{
-    attachment::Attachment,
-    attachment_writer::{AttachmentWriter, LeftOut, MAX_ALL, MAX_FILE},
-    store::AttachmentStore,
-};
+use super::attachment_writer::{AttachmentWriter, LeftOut, MAX_ALL, MAX_FILE};
+use super::{attachment::Attachment, store::AttachmentStore};
 use crate::error::Result;
 use verbatim_base::call::Call;
 

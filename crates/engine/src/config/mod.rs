@@ -2,12 +2,9 @@
 
 mod store_address;
 
-use std::{
-    fs,
-    io::{self, ErrorKind},
-    path::{Path, PathBuf},
-    time::SystemTime,
-};
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+use std::{fs, time::SystemTime};
 
 use crate::error::{Error, Result};
 use verbatim_base::call::Call;

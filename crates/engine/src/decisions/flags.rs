@@ -1,19 +1,14 @@
 //! Flags that a person sets for conversations on the page: starred, or hidden from results. A file in the
 //! home folder stores them, never an export.
 
-use std::{
-    collections::{HashMap, HashSet},
-    sync::Arc,
-};
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use super::list::{self, Decision};
-use crate::{
-    config::Config,
-    error::Result,
-    source::{ConversationIds, SourceKind},
-};
+use crate::source::{ConversationIds, SourceKind};
+use crate::{config::Config, error::Result};
 
 /// A flag that a person can set for a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,21 +1,12 @@
 //! An import with all that follows it, up to indexes that searches can use.
 
-use std::{
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use crate::{
-    config::Config,
-    conversation::forget::Forgetter,
-    decisions::Decisions,
-    import::{Error, ImportProgress, Report, Target, import_until},
-    source::Sources,
-    upkeep::{
-        Upkeep,
-        index_all::{IndexReport, IndexStep},
-    },
-};
+use crate::conversation::forget::Forgetter;
+use crate::import::{Error, ImportProgress, Report, Target, import_until};
+use crate::upkeep::index_all::{IndexReport, IndexStep};
+use crate::{config::Config, decisions::Decisions, source::Sources, upkeep::Upkeep};
 use verbatim_base::call::Call;
 use verbatim_chats::import::Branches;
 use verbatim_index::Resources;

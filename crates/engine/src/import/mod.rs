@@ -3,38 +3,27 @@
 pub(crate) mod import_and_index;
 mod known_import;
 
-use std::{
-    cell::Cell,
-    io,
-    path::{Path, PathBuf},
-    sync::Arc,
-    time::{Duration, Instant, UNIX_EPOCH},
-};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, UNIX_EPOCH};
+use std::{cell::Cell, io, sync::Arc};
 
+use crate::attachments::{AttachmentCounts, AttachmentImport, AttachmentStore};
+use crate::config::{Config, StoreAddress};
+use crate::decisions::Decisions;
 use crate::error::Error as EngineError;
-use crate::{
-    attachments::{AttachmentCounts, AttachmentImport, AttachmentStore},
-    config::{Config, StoreAddress},
-    decisions::Decisions,
-    source::{Store, store_at},
-};
+use crate::source::{Store, store_at};
 use verbatim_base::{call::Call, model};
-use verbatim_chats::{
-    db::{
-        self,
-        writer::{self, Changes, EarlierImport, SourceCounts, Writer},
-    },
-    import::{self, Branches, Export, ImportTally},
-};
+use verbatim_chats::db;
+use verbatim_chats::db::writer::{self, Changes, EarlierImport, SourceCounts, Writer};
+use verbatim_chats::import::{self, Branches, Export, ImportTally};
 #[cfg(feature = "cluster")]
 use verbatim_cluster as cluster;
 
 use known_import::KnownImports;
 
 pub use crate::config::may_write;
-pub use verbatim_chats::import::{
-    FORMATS, FoundExport, OTHER_BRANCHES, compressed::is_named_as_transcript,
-};
+pub use verbatim_chats::import::compressed::is_named_as_transcript;
+pub use verbatim_chats::import::{FORMATS, FoundExport, OTHER_BRANCHES};
 
 /// An error of an import.
 #[derive(Debug, thiserror::Error)]
@@ -442,10 +431,8 @@ pub fn newest_titles(target: &Path, most: usize) -> Vec<String> {
 
 #[cfg(feature = "cluster")]
 mod clustered {
-    use std::{
-        path::{Path, PathBuf},
-        time::Instant,
-    };
+    use std::path::{Path, PathBuf};
+    use std::time::Instant;
 
     use super::{Error, ImportProgress, Report, SourceProgress, Target, import_until};
     use crate::decisions::Decisions;

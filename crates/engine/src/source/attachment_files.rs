@@ -3,11 +3,8 @@
 use std::fs::File;
 
 use super::kind::SourceKind;
-use crate::{
-    attachments::{Attachment, AttachmentStore},
-    config::Config,
-    error::Result,
-};
+use crate::attachments::{Attachment, AttachmentStore};
+use crate::{config::Config, error::Result};
 
 /// The files of messages that imports and transcripts kept.
 pub struct AttachmentFiles {

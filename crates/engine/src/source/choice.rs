@@ -3,23 +3,14 @@
 
 use std::{ops::ControlFlow, sync::Arc};
 
-use super::{
-    kind::SourceKind,
-    listing::session::Session,
-    reader::{
-        Reader, SearchPlan, request,
-        sink::{Rendered, Sink},
-    },
-    scope::{About, Scope},
-    sources::Sources,
-    store::Source,
-};
+use super::listing::session::Session;
+use super::reader::sink::{Rendered, Sink};
+use super::reader::{Reader, SearchPlan, request};
+use super::scope::{About, Scope};
+use super::{kind::SourceKind, sources::Sources, store::Source};
 use crate::error::Result;
-use verbatim_base::{
-    call::Call,
-    map_faults,
-    model::{Hit, Request},
-};
+use verbatim_base::model::{Hit, Request};
+use verbatim_base::{call::Call, map_faults};
 use verbatim_index::{Snapshot, TextMatch};
 
 /// The results of aggregating the messages of a snapshot, each with the number of its segment.

@@ -1,10 +1,7 @@
 //! The scope of a search, and the description of a conversation.
 
-use std::{
-    collections::{HashMap, HashSet},
-    path::PathBuf,
-    sync::Arc,
-};
+use std::collections::{HashMap, HashSet};
+use std::{path::PathBuf, sync::Arc};
 
 use super::kind::SourceKind;
 use crate::decisions::exclusions::projects;

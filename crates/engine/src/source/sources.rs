@@ -4,16 +4,14 @@ use std::sync::Arc;
 
 #[cfg(feature = "cluster")]
 use super::store::cluster::ClusterStore;
-use super::{
-    kind::SourceKind,
-    note::Note,
-    store::{SharedState, Source, Store, database::DatabaseStore, work::UpkeepState},
-};
-use crate::{
-    config::{Config, StoreAddress},
-    decisions::{exclusions::CurrentExclusions, superseded::SupersededIds},
-    error::{Error, Result},
-};
+use super::store::database::DatabaseStore;
+use super::store::work::UpkeepState;
+use super::store::{SharedState, Source, Store};
+use super::{kind::SourceKind, note::Note};
+use crate::config::{Config, StoreAddress};
+use crate::decisions::exclusions::CurrentExclusions;
+use crate::decisions::superseded::SupersededIds;
+use crate::error::{Error, Result};
 use verbatim_base::call::Call;
 use verbatim_chats::db;
 use verbatim_embed::Model;

@@ -3,20 +3,13 @@
 
 use std::{borrow::Cow, cmp::Reverse, sync::Arc};
 
-use crate::{
-    error::Result,
-    source::{
-        About, SourceKind,
-        catalogue::{Catalogue, Origins, TitleTerms},
-    },
-};
+use crate::error::Result;
+use crate::source::catalogue::{Catalogue, Origins, TitleTerms};
+use crate::source::{About, SourceKind};
 use verbatim_base::{call::Stop, lock::lock};
 use verbatim_chats::db::{self, Outline};
-use verbatim_text::{
-    snippet,
-    summary::{self, Summary, term_hashes},
-    words::Tokenizer,
-};
+use verbatim_text::summary::{self, Summary, term_hashes};
+use verbatim_text::{snippet, words::Tokenizer};
 
 /// The role of a thread's first message if this message is the summary that a client saved.
 pub const SAVED: &str = "system";

@@ -6,21 +6,14 @@
 
 use std::{collections::HashSet, ops::ControlFlow, path::Path, sync::Arc};
 
-use super::{
-    kind::SourceKind,
-    reader::{Counts, Listing, Messages, Reader, SearchPlan, sink::Sink},
-    scope::{ConversationIds, Scope},
-    store::Source,
-};
-use crate::{
-    decisions::superseded::{Ids, Superseded},
-    error::Result,
-    scoring::Scorer,
-};
-use verbatim_base::{
-    call::Call,
-    model::{Hit, Instant, Request},
-};
+use super::reader::sink::Sink;
+use super::reader::{Counts, Listing, Messages, Reader, SearchPlan};
+use super::scope::{ConversationIds, Scope};
+use super::{kind::SourceKind, store::Source};
+use crate::decisions::superseded::{Ids, Superseded};
+use crate::{error::Result, scoring::Scorer};
+use verbatim_base::call::Call;
+use verbatim_base::model::{Hit, Instant, Request};
 
 impl Source {
     /// Returns whether the user's exclusions may concern the source.

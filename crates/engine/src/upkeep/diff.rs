@@ -3,18 +3,11 @@
 //! Every row is compared with the document store, byte for byte. Nothing else would show all changes,
 //! because other programs write the database, and it has no change log. Rows are scanned by rowid.
 
-use std::{
-    cmp::Reverse,
-    collections::HashMap,
-    ops::ControlFlow,
-    path::Path,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
+use std::{cmp::Reverse, collections::HashMap, ops::ControlFlow, path::Path};
 
-use crate::{
-    error::{Error, Result},
-    source::is_same,
-};
+use crate::error::{Error, Result};
+use crate::source::is_same;
 use verbatim_base::{call::Call, model};
 use verbatim_chats::db::{self, Database, RowReader};
 use verbatim_index::Snapshot;

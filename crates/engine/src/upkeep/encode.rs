@@ -6,20 +6,13 @@
 //!
 //! Invariant: one thread or process at a time makes the parts of a segment.
 
-use std::{
-    ops::Range,
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicBool, AtomicU32, Ordering},
-    },
-    thread,
-    time::{Duration, Instant},
-};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use std::{ops::Range, thread};
 
-use crate::{
-    error::{Error, Result},
-    source::{Source, Sources},
-};
+use crate::error::{Error, Result};
+use crate::source::{Source, Sources};
 use verbatim_base::{call::Call, lock::lock, private::FileLock};
 use verbatim_embed::SentenceEncoder;
 use verbatim_index::{

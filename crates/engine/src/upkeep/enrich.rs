@@ -5,19 +5,13 @@
 //! Invariant: one thread at a time builds the files of a segment. A second thread, or another process, waits,
 //! and then finds the files.
 
-use std::{
-    path::Path,
-    time::{Duration, Instant},
-};
+use std::path::Path;
+use std::time::{Duration, Instant};
 
-use crate::{
-    error::{Error, Result},
-    source::Source,
-};
-use verbatim_base::{
-    call::{Call, Stop},
-    private::FileLock,
-};
+use crate::error::{Error, Result};
+use crate::source::Source;
+use verbatim_base::call::{Call, Stop};
+use verbatim_base::private::FileLock;
 use verbatim_embed::{self as embed, Model, Texts};
 use verbatim_index::{
     self as index, Resources, SegmentRef, Snapshot, TermIndex, VectorBuilder, VectorOptions,

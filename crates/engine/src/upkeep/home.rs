@@ -1,10 +1,8 @@
 //! The home folder at the start of a command. Files that other users can read are made private, and files
 //! that a killed process left are removed.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+use std::fs;
+use std::path::{Path, PathBuf};
 
 use crate::{
     attachments::{ATTACHMENTS, TRANSCRIPT_FILES, is_in_store},

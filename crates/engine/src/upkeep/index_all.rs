@@ -1,21 +1,14 @@
 //! Indexes all sources, one after the other, as `reindex` and the end of an import do.
 
-use std::{
-    thread,
-    time::{Duration, Instant},
-};
+use std::thread;
+use std::time::{Duration, Instant};
 
-use super::{
-    encode::Encoded,
-    enrich::{self, EnrichOptions, EnrichProgress, Enriched},
-    maintainer::INDEX_SHARE,
-    refresh::{Progress, Reindex, Reindexed},
-    transcripts::{self, ArchiveProgress, ArchiveReport},
-};
-use crate::{
-    error::{Error, Result},
-    source::{Source, SourceKind, Sources},
-};
+use super::enrich::{self, EnrichOptions, EnrichProgress, Enriched};
+use super::refresh::{Progress, Reindex, Reindexed};
+use super::transcripts::{self, ArchiveProgress, ArchiveReport};
+use super::{encode::Encoded, maintainer::INDEX_SHARE};
+use crate::error::{Error, Result};
+use crate::source::{Source, SourceKind, Sources};
 use verbatim_base::call::Call;
 
 /// How long an import waits for another process that builds the same index, and the pause between two tries.

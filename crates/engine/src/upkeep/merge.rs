@@ -5,14 +5,10 @@
 use std::{collections::HashMap, path::Path};
 
 use super::refresh::{Progress, Sample, lock, within};
-use crate::{
-    error::{Error, Result},
-    source::Source,
-};
-use verbatim_base::{
-    call::{Call, Stop},
-    map_faults,
-};
+use crate::error::{Error, Result};
+use crate::source::Source;
+use verbatim_base::call::{Call, Stop};
+use verbatim_base::map_faults;
 use verbatim_chats::db;
 use verbatim_index::{
     self as index, Build, BuildPlan, Document, Resources, Size, Snapshot, SnapshotBuilder,

@@ -12,25 +12,16 @@ pub(crate) mod merge;
 pub(crate) mod refresh;
 pub(crate) mod transcripts;
 
-use std::{
-    fs,
-    path::PathBuf,
-    sync::Arc,
-    thread,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
+use std::{fs, path::PathBuf, sync::Arc, thread};
 
-use self::{
-    enrich::{EnrichOptions, EnrichProgress},
-    index_all::{Completing, IndexReport, IndexStep, IndexWork},
-    maintainer::Maintainer,
-    refresh::{Progress, Reindex, Reindexed},
-    transcripts::{ArchiveProgress, ArchiveReport},
-};
-use super::{
-    error::{Error, Result},
-    source::{FallbackReason, Source, SourceKind, Sources},
-};
+use self::enrich::{EnrichOptions, EnrichProgress};
+use self::index_all::{Completing, IndexReport, IndexStep, IndexWork};
+use self::maintainer::Maintainer;
+use self::refresh::{Progress, Reindex, Reindexed};
+use self::transcripts::{ArchiveProgress, ArchiveReport};
+use super::error::{Error, Result};
+use super::source::{FallbackReason, Source, SourceKind, Sources};
 use verbatim_base::call::Call;
 use verbatim_index::Resources;
 

@@ -1,28 +1,16 @@
 //! Refreshes an index: adds the changes of the database, or builds the whole index.
 
-use std::{
-    collections::HashMap,
-    fs,
-    panic::resume_unwind,
-    path::{Path, PathBuf},
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-        mpsc::{self, RecvTimeoutError},
-    },
-    thread,
-    time::{Duration, Instant},
-};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::{Duration, Instant};
+use std::{collections::HashMap, fs, panic::resume_unwind, sync::Arc, thread};
 
 use super::diff::{self, Compared, Difference, SLICE, row_reader};
-use crate::{
-    error::{Error, Result},
-    source::Source,
-};
-use verbatim_base::{
-    call::{Call, Stop},
-    map_faults,
-};
+use crate::error::{Error, Result};
+use crate::source::Source;
+use verbatim_base::call::{Call, Stop};
+use verbatim_base::map_faults;
 use verbatim_chats::db::{self, Layout, Row, State};
 #[cfg(feature = "cluster")]
 use verbatim_cluster::{self as cluster, Cluster};

@@ -3,18 +3,13 @@
 use std::collections::HashMap;
 
 use super::session::line_number;
-use crate::{
-    error::Result,
-    source::{
-        reader::{Listing, Messages, turns::TurnFinder},
-        scope::{About, Scope},
-        store::Source,
-    },
-};
-use verbatim_base::{
-    call::Call,
-    model::{Hit, Instant, Origin},
-};
+use crate::error::Result;
+use crate::source::reader::turns::TurnFinder;
+use crate::source::reader::{Listing, Messages};
+use crate::source::scope::{About, Scope};
+use crate::source::store::Source;
+use verbatim_base::call::Call;
+use verbatim_base::model::{Hit, Instant, Origin};
 use verbatim_chats::db::{self, Outline, Skeleton};
 
 /// A conversation of an answer.

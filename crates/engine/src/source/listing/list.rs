@@ -2,16 +2,12 @@
 
 use std::{cmp::Reverse, ops::Range};
 
-use crate::{
-    error::Result,
-    source::{
-        note::Note,
-        reader::Listing,
-        scope::{About, Scope},
-        sources::Sources,
-        store::Source,
-    },
-};
+use crate::error::Result;
+use crate::source::note::Note;
+use crate::source::reader::Listing;
+use crate::source::scope::{About, Scope};
+use crate::source::sources::Sources;
+use crate::source::store::Source;
 use verbatim_base::call::Call;
 
 /// Which conversations a list includes, and how it describes them.

@@ -1,28 +1,19 @@
 //! Restricts a scope to the conversations that the filters by name accept.
 
-use std::{
-    collections::{BTreeSet, HashMap, HashSet},
-    ops::ControlFlow,
-    sync::Arc,
-};
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::{ops::ControlFlow, sync::Arc};
 
 use super::resolve::nearest;
-use crate::{
-    error::Result,
-    filters::{FilterBy, NameFilter, NamedFacts, Narrowing},
-    source::{
-        kind::SourceKind,
-        note::Note,
-        reader::sink::Rendered,
-        scope::{ConversationIds, Scope},
-        sources::Sources,
-        store::Source,
-    },
-};
-use verbatim_base::{
-    call::Call,
-    model::{Hit, Matching, Origin, Request},
-};
+use crate::error::Result;
+use crate::filters::{FilterBy, NameFilter, NamedFacts, Narrowing};
+use crate::source::kind::SourceKind;
+use crate::source::note::Note;
+use crate::source::reader::sink::Rendered;
+use crate::source::scope::{ConversationIds, Scope};
+use crate::source::sources::Sources;
+use crate::source::store::Source;
+use verbatim_base::call::Call;
+use verbatim_base::model::{Hit, Matching, Origin, Request};
 
 /// A filter with the names that are given to it, and all names that conversations have for it.
 struct GivenFilter<'a> {

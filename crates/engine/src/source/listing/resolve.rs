@@ -2,16 +2,12 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use crate::{
-    error::Result,
-    source::{
-        SourceKind,
-        note::{MAX_KNOWN, Note},
-        scope::{ConversationIds, Scope, is_part, same_name, shown_project},
-        sources::Sources,
-        store::Source,
-    },
-};
+use crate::error::Result;
+use crate::source::SourceKind;
+use crate::source::note::{MAX_KNOWN, Note};
+use crate::source::scope::{ConversationIds, Scope, is_part, same_name, shown_project};
+use crate::source::sources::Sources;
+use crate::source::store::Source;
 use verbatim_base::{call::Call, model::Instant};
 use verbatim_text::snippet;
 

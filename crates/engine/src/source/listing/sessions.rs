@@ -3,20 +3,13 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use crate::{
-    error::Result,
-    source::{
-        kind::SourceKind,
-        reader::Listing,
-        scope::{About, Scope, shared_start},
-        store::{Source, Timeless},
-    },
-};
-use verbatim_base::{
-    call::Call,
-    lock::lock,
-    model::{Instant, Origin},
-};
+use crate::error::Result;
+use crate::source::kind::SourceKind;
+use crate::source::reader::Listing;
+use crate::source::scope::{About, Scope, shared_start};
+use crate::source::store::{Source, Timeless};
+use verbatim_base::model::{Instant, Origin};
+use verbatim_base::{call::Call, lock::lock};
 use verbatim_chats::db::{self, Outline};
 
 impl Source {

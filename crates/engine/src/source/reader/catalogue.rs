@@ -3,17 +3,13 @@
 //! The conversations are in a table that is kept beside the snapshot. Reading order depends on positions,
 //! which are stored with the texts, so the messages of a conversation are sorted when it is first read.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex},
-};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
 
 use super::{catalogue_table::CatalogueTable, slots::Slots};
 use crate::source::{kind::SourceKind, scope::Scope};
-use verbatim_base::{
-    lock::lock,
-    model::{Instant, Origin},
-};
+use verbatim_base::lock::lock;
+use verbatim_base::model::{Instant, Origin};
 use verbatim_chats::db;
 use verbatim_index::Snapshot;
 use verbatim_text::summary::Summary;

@@ -17,10 +17,8 @@
 
 use std::{borrow::Cow, collections::HashMap, ops::Deref, sync::Arc};
 
-use super::{
-    slots::Slots,
-    sorted_ids::{SortedIds, sorted},
-};
+use super::slots::Slots;
+use super::sorted_ids::{SortedIds, sorted};
 use crate::source::store::snapshot_cache::cache_file;
 use verbatim_base::model::Instant;
 use verbatim_index::{KeptFile, Snapshot};

@@ -1,10 +1,8 @@
 //! Reads descriptions from the list of conversations in a cluster.
 
 use super::catalogue::Origins;
-use crate::source::{
-    kind::SourceKind,
-    scope::{About, Scope},
-};
+use crate::source::kind::SourceKind;
+use crate::source::scope::{About, Scope};
 use verbatim_base::model::Origin;
 use verbatim_chats::db::Outline;
 #[cfg(feature = "cluster")]

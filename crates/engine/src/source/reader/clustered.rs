@@ -1,29 +1,17 @@
 //! The reader of an index in a cluster.
 
-use std::{
-    collections::BTreeMap,
-    ops::ControlFlow,
-    sync::{Arc, Mutex},
-};
+use std::sync::{Arc, Mutex};
+use std::{collections::BTreeMap, ops::ControlFlow};
 
-use super::{
-    Counts, Listing, Messages, Reader, SearchPlan,
-    catalogue::Origins,
-    cluster_about::{KIND, about, origins, within},
-    counter::Counter,
-    read_messages::ReadMessages,
-    sink::Sink,
-};
-use crate::{
-    error::Result,
-    scoring::{ClusterScorer, Scorer},
-    source::scope::{About, Scope},
-};
-use verbatim_base::{
-    call::{Call, Stop},
-    lock::lock,
-    model::{Instant, Origin, Request},
-};
+use super::cluster_about::{KIND, about, origins, within};
+use super::{Counts, Listing, Messages, Reader, SearchPlan};
+use super::{catalogue::Origins, counter::Counter, read_messages::ReadMessages, sink::Sink};
+use crate::error::Result;
+use crate::scoring::{ClusterScorer, Scorer};
+use crate::source::scope::{About, Scope};
+use verbatim_base::call::{Call, Stop};
+use verbatim_base::lock::lock;
+use verbatim_base::model::{Instant, Origin, Request};
 use verbatim_chats::db::{self, tally::MessageFacts};
 use verbatim_cluster::{Cluster, ClusterConversation, Taken, View};
 use verbatim_embed::Model;

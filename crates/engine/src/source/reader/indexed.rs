@@ -1,32 +1,18 @@
 //! The reader that answers from the index of a source.
 
-use std::{
-    collections::HashSet,
-    ops::ControlFlow,
-    sync::{Arc, OnceLock},
-};
+use std::sync::{Arc, OnceLock};
+use std::{collections::HashSet, ops::ControlFlow};
 
-use super::{
-    Counts, Listing, Messages, Reader, SearchPlan,
-    catalogue::{Catalogue, Origins},
-    counter::Counter,
-    live::LiveReader,
-    sink::Sink,
-    turns::TurnFinder,
-};
-use crate::{
-    error::{Error, Result},
-    scoring::{IndexedScorer, Scorer},
-    source::{
-        scope::{About, Scope},
-        store::{Source, handle::FallbackReason},
-    },
-};
-use verbatim_base::{
-    call::Call,
-    map_faults,
-    model::{Hit, Instant, Origin, Request},
-};
+use super::catalogue::{Catalogue, Origins};
+use super::{Counts, Listing, Messages, Reader, SearchPlan};
+use super::{counter::Counter, live::LiveReader, sink::Sink, turns::TurnFinder};
+use crate::error::{Error, Result};
+use crate::scoring::{IndexedScorer, Scorer};
+use crate::source::scope::{About, Scope};
+use crate::source::store::Source;
+use crate::source::store::handle::FallbackReason;
+use verbatim_base::model::{Hit, Instant, Origin, Request};
+use verbatim_base::{call::Call, map_faults};
 use verbatim_chats::db::{self, tally::MessageFacts};
 use verbatim_index::{self as index, Found, Snapshot};
 

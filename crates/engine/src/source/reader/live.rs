@@ -1,33 +1,19 @@
 //! The reader without an index: SQLite compares every message. It is slow, but works in every state.
 
-use std::{
-    collections::{HashMap, HashSet},
-    panic::resume_unwind,
-    sync::OnceLock,
-    thread,
-    time::Instant as Clock,
-};
+use std::collections::{HashMap, HashSet};
+use std::{panic::resume_unwind, sync::OnceLock, thread, time::Instant as Clock};
 
-use super::{
-    Counts, Listing, Messages, Reader, SearchPlan,
-    counter::Counter,
-    read_messages::ReadMessages,
-    sink::Sink,
-    sorted_ids::{SortedIds, sorted},
-};
-use crate::{
-    error::{Error, Result},
-    scoring::Scorer,
-    source::{
-        kind::SourceKind,
-        scope::{About, Scope, has},
-        store::{Source, handle::FallbackReason},
-    },
-};
-use verbatim_base::{
-    call::Call,
-    model::{Instant, Matching, Origin, Request},
-};
+use super::sorted_ids::{SortedIds, sorted};
+use super::{Counts, Listing, Messages, Reader, SearchPlan};
+use super::{counter::Counter, read_messages::ReadMessages, sink::Sink};
+use crate::error::{Error, Result};
+use crate::scoring::Scorer;
+use crate::source::kind::SourceKind;
+use crate::source::scope::{About, Scope, has};
+use crate::source::store::Source;
+use crate::source::store::handle::FallbackReason;
+use verbatim_base::call::Call;
+use verbatim_base::model::{Instant, Matching, Origin, Request};
 use verbatim_chats::db::{self, Database, Outline, State};
 use verbatim_text::matcher::texts;
 

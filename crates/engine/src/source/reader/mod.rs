@@ -16,25 +16,15 @@ mod slots;
 mod sorted_ids;
 pub(super) mod turns;
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    sync::Arc,
-    time::Duration,
-};
+use std::collections::{BTreeMap, HashMap};
+use std::{sync::Arc, time::Duration};
 
-use crate::{
-    error::Result,
-    scoring::Scorer,
-    source::{
-        reader::sink::Sink,
-        scope::{About, Scope, shared_start},
-        store::handle::FallbackReason,
-    },
-};
-use verbatim_base::{
-    call::Call,
-    model::{Hit, Instant, Origin, Request},
-};
+use crate::source::reader::sink::Sink;
+use crate::source::scope::{About, Scope, shared_start};
+use crate::source::store::handle::FallbackReason;
+use crate::{error::Result, scoring::Scorer};
+use verbatim_base::call::Call;
+use verbatim_base::model::{Hit, Instant, Origin, Request};
 use verbatim_index::{Snapshot, Trace};
 
 /// Interface for reading a source. All readers of one state of a source give the same answers.

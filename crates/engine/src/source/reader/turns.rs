@@ -1,8 +1,5 @@
-use std::{
-    collections::HashMap,
-    hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hash},
-    sync::OnceLock,
-};
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hash};
+use std::{collections::HashMap, sync::OnceLock};
 
 /// Number of messages up to which a search compares all of them.
 const FEW: usize = 64;

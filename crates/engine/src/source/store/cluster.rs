@@ -1,21 +1,16 @@
 //! Sources in an index of a cluster, which the cluster keeps current.
 
-use std::{
-    collections::{HashMap, HashSet},
-    sync::Arc,
-};
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use super::{Source, Store};
-use crate::{
-    config::StoreAddress,
-    decisions::exclusions::Exclusions,
-    error::Result,
-    source::reader::{OrderedIds, Reader, cluster_about::origins, clustered::ClusterReader},
-};
-use verbatim_base::{
-    call::Call,
-    model::{Hit, Provenance},
-};
+use crate::decisions::exclusions::Exclusions;
+use crate::source::reader::cluster_about::origins;
+use crate::source::reader::clustered::ClusterReader;
+use crate::source::reader::{OrderedIds, Reader};
+use crate::{config::StoreAddress, error::Result};
+use verbatim_base::call::Call;
+use verbatim_base::model::{Hit, Provenance};
 use verbatim_cluster::{Cluster, ClusterConversation, MessageInOrder};
 
 #[derive(Debug)]

@@ -1,23 +1,17 @@
 //! Sources in a canonical SQLite database, with an index on this computer.
 
-use std::{
-    collections::{HashMap, HashSet},
-    fs,
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::{fs, sync::Arc};
 
 use super::{Source, Store};
-use crate::{
-    config::StoreAddress,
-    decisions::exclusions::Exclusions,
-    error::Result,
-    source::reader::{Reader, indexed::IndexedReader, live::LiveReader},
-};
-use verbatim_base::{
-    call::Call,
-    model::{Hit, Provenance},
-};
+use crate::decisions::exclusions::Exclusions;
+use crate::source::reader::Reader;
+use crate::source::reader::indexed::IndexedReader;
+use crate::source::reader::live::LiveReader;
+use crate::{config::StoreAddress, error::Result};
+use verbatim_base::call::Call;
+use verbatim_base::model::{Hit, Provenance};
 use verbatim_chats::{db, import::transcript::TranscriptReader};
 use verbatim_index::Vectors;
 

@@ -1,33 +1,22 @@
 //! A source of conversations, and the trait [`Store`] of the places where sources are stored.
 
-use std::{
-    collections::{HashMap, HashSet},
-    fmt,
-    path::{Path, PathBuf},
-    sync::{Arc, Mutex, TryLockError},
-    thread,
-    time::{Duration, Instant},
-};
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, TryLockError};
+use std::time::{Duration, Instant};
+use std::{fmt, thread};
 
-use super::{
-    kind::SourceKind,
-    reader::{OrderedIds, Reader, catalogue::Catalogue},
-};
-use crate::{
-    config::{Config, StoreAddress},
-    decisions::{
-        exclusions::{CurrentExclusions, Exclusions},
-        superseded::SupersededIds,
-    },
-    error::Result,
-    scoring::Searcher,
-};
+use super::kind::SourceKind;
+use super::reader::catalogue::Catalogue;
+use super::reader::{OrderedIds, Reader};
+use crate::config::{Config, StoreAddress};
+use crate::decisions::exclusions::{CurrentExclusions, Exclusions};
+use crate::decisions::superseded::SupersededIds;
+use crate::{error::Result, scoring::Searcher};
 use handle::{FallbackReason, IndexHandle};
-use verbatim_base::{
-    call::{Call, Freshness},
-    lock::lock,
-    model::{Hit, Provenance},
-};
+use verbatim_base::call::{Call, Freshness};
+use verbatim_base::lock::lock;
+use verbatim_base::model::{Hit, Provenance};
 use verbatim_chats::db::{self, Database, Outline, Probe, State};
 #[cfg(feature = "cluster")]
 use verbatim_cluster::Cluster;

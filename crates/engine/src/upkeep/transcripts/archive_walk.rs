@@ -1,21 +1,14 @@
 //! Walks the archives for transcripts. Links are not followed.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fs, io,
-    path::{Path, PathBuf},
-    time::SystemTime,
-};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::{fs, io, time::SystemTime};
 
 use super::report::ArchiveReport;
 use crate::config::{Config, without_links};
-use verbatim_chats::{
-    db::header::Stamp,
-    import::{
-        beside,
-        compressed::{self, is_named_as_transcript},
-    },
-};
+use verbatim_chats::db::header::Stamp;
+use verbatim_chats::import::beside;
+use verbatim_chats::import::compressed::{self, is_named_as_transcript};
 
 const MAX_FOLDER_DEPTH: usize = 12;
 

@@ -1,17 +1,12 @@
 //! Files that were cut or rewritten. If such a file lacks some of the text that was read from it,
 //! the stored messages are kept under another name.
 
-use std::{
-    collections::{HashMap, HashSet},
-    fs::File,
-    io,
-};
+use std::collections::{HashMap, HashSet};
+use std::{fs::File, io};
 
 use super::archive_walk::TranscriptPath;
-use verbatim_chats::import::{
-    compressed,
-    transcript::{TranscriptEvent, TranscriptReader},
-};
+use verbatim_chats::import::compressed;
+use verbatim_chats::import::transcript::{TranscriptEvent, TranscriptReader};
 use verbatim_text::hash::{Fnv1a, fnv1a};
 
 /// The character between a file's name and the number of an earlier state of the file. Names of transcripts

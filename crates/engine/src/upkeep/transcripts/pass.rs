@@ -1,28 +1,19 @@
 //! Reads new text in transcripts into the transcript store.
 
-use std::{
-    collections::{BTreeSet, HashMap, HashSet},
-    fs::File,
-    io::{self, Read, Seek, SeekFrom},
-    path::Path,
-    time::SystemTime,
-};
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::{fs::File, path::Path, time::SystemTime};
 
-use super::{
-    archive_walk::{ArchiveWalk, TranscriptPath},
-    earlier_states,
-    report::{ArchiveProgress, ArchiveReport, SyncError},
-    sink::StoreSink,
-};
+use super::archive_walk::{ArchiveWalk, TranscriptPath};
+use super::report::{ArchiveProgress, ArchiveReport, SyncError};
+use super::{earlier_states, sink::StoreSink};
 use crate::{attachments::TranscriptFiles, decisions::Decisions};
 use verbatim_base::{call::Call, model};
-use verbatim_chats::{
-    db::{
-        header::Stamp,
-        transcripts::{ConversationData, TranscriptFile, TranscriptStore},
-    },
-    import::{Format, beside, compressed, repeats::ReadingOrder, transcript::TranscriptReader},
-};
+use verbatim_chats::db::header::Stamp;
+use verbatim_chats::db::transcripts::{ConversationData, TranscriptFile, TranscriptStore};
+use verbatim_chats::import::repeats::ReadingOrder;
+use verbatim_chats::import::transcript::TranscriptReader;
+use verbatim_chats::import::{Format, beside, compressed};
 use verbatim_text::hash::fnv1a;
 
 /// Number of bytes that are read between two commits.

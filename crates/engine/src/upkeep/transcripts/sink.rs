@@ -5,14 +5,12 @@ use std::path::Path;
 use super::report::SyncError;
 use crate::{attachments::TranscriptFiles, decisions::Decisions};
 use verbatim_base::model::{self, Message};
-use verbatim_chats::{
-    db::transcripts::{ConversationData, TranscriptFile, TranscriptStore, whole_id},
-    import::{
-        Format,
-        repeats::{History, conversation_id, is_repeat},
-        transcript::{TranscriptEvent, TranscriptReader},
-    },
+use verbatim_chats::db::transcripts::{
+    ConversationData, TranscriptFile, TranscriptStore, whole_id,
 };
+use verbatim_chats::import::Format;
+use verbatim_chats::import::repeats::{History, conversation_id, is_repeat};
+use verbatim_chats::import::transcript::{TranscriptEvent, TranscriptReader};
 
 /// The receiver of one transcript's messages, which adds them to the store.
 pub(super) struct StoreSink<'a, 's> {

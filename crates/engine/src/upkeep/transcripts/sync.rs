@@ -1,30 +1,19 @@
 //! Updates the transcript store. Only one process does so at a time.
 
-use std::{
-    path::Path,
-    thread,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
+use std::{path::Path, thread};
 
-use super::{
-    archive_walk::{ArchiveWalk, walk_archives},
-    pass::Pass,
-    report::{ArchiveProgress, ArchiveReport, SyncError},
-};
-use crate::{
-    attachments::{AttachmentStore, TranscriptFiles},
-    config::Config,
-    decisions::{Decisions, forgotten::ForgottenId},
-    source::wipe_indexes,
-};
-use verbatim_base::{
-    call::Call,
-    private::{self, FileLock},
-};
-use verbatim_chats::db::{
-    self, State,
-    transcripts::{self, TranscriptStore},
-};
+use super::archive_walk::{ArchiveWalk, walk_archives};
+use super::pass::Pass;
+use super::report::{ArchiveProgress, ArchiveReport, SyncError};
+use crate::attachments::{AttachmentStore, TranscriptFiles};
+use crate::decisions::Decisions;
+use crate::decisions::forgotten::ForgottenId;
+use crate::{config::Config, source::wipe_indexes};
+use verbatim_base::call::Call;
+use verbatim_base::private::{self, FileLock};
+use verbatim_chats::db::transcripts::{self, TranscriptStore};
+use verbatim_chats::db::{self, State};
 
 /// Wait between two checks whether another process has finished its build.
 const ELSEWHERE: Duration = Duration::from_millis(50);

@@ -1,11 +1,7 @@
 //! Reports which parts of the transcripts could not be read.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fs::File,
-    io,
-    path::Path,
-};
+use std::collections::{BTreeMap, BTreeSet};
+use std::{fs::File, io, path::Path};
 
 use super::{archive_walk::walk_archives, pass::FOREIGN, report::ArchiveReport};
 use crate::{config::Config, error::Result};
