@@ -28,11 +28,6 @@ impl Source {
         self.store().reader(self, call)
     }
 
-    /// Fails if the source cannot be read.
-    pub(crate) fn check(&self, call: &Call) -> Result<()> {
-        self.store().check(self, call)
-    }
-
     /// Returns whether an index can answer, either in the cluster or a current index on this computer.
     pub fn is_indexed(&self, call: &Call) -> bool {
         self.store().is_indexed(self, call)
@@ -78,9 +73,7 @@ impl Source {
     ) -> Result<SearchPlan> {
         self.search(request, call, &mut Rendered::new(|hit: Hit<'_>| Some(hit.into_owned()), show))
     }
-}
 
-impl Source {
     /// Returns the description of a conversation; `None` if no conversation with this id has messages.
     pub(crate) fn about(&self, id: &str, call: &Call) -> Result<Option<About>> {
         about(&*self.reader(call), id, call)

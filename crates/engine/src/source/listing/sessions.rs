@@ -88,7 +88,7 @@ impl Source {
         }
         let known = self.on_database(|path| {
             let state = db::state(path)?;
-            let known = lock(self.timeless_cache());
+            let known = lock(&self.state.timeless);
             let known = known.as_ref().filter(|it| it.path == path && it.state == state);
             Ok(known.map(|it| Arc::clone(&it.outlines)).ok_or((path.to_owned(), state)))
         })?;
@@ -98,7 +98,7 @@ impl Source {
         };
         let outlines = Arc::new(self.fact("timeless", call, || self.read_timeless(call))?);
         let known = Timeless { path, state, outlines: Arc::clone(&outlines) };
-        *lock(self.timeless_cache()) = Some(known);
+        *lock(&self.state.timeless) = Some(known);
         Ok(outlines)
     }
 
