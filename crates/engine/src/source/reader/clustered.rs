@@ -31,10 +31,10 @@ impl ClusterReader {
 
     fn view(&self, stop: &Stop) -> Result<Arc<View>> {
         let mut view = lock(&self.view);
-        match &*view {
-            Some(view) => Ok(Arc::clone(view)),
-            None => Ok(Arc::clone(view.insert(self.cluster.view(stop)?))),
+        if let Some(view) = &*view {
+            return Ok(Arc::clone(view));
         }
+        Ok(Arc::clone(view.insert(self.cluster.view(stop)?)))
     }
 }
 
@@ -71,10 +71,7 @@ impl Reader for ClusterReader {
     fn read(&self, id: &str, raw_content: bool, call: &Call) -> Result<Option<Box<dyn Messages>>> {
         let messages =
             self.view(&call.stop)?.read(self.cluster.client()?, id, raw_content, &call.stop)?;
-        Ok(match messages.is_empty() {
-            true => None,
-            false => Some(Box::new(ReadMessages::new(messages))),
-        })
+        Ok(ReadMessages::opened(messages))
     }
 
     fn count(&self, scope: &Scope, day: &dyn Fn(Instant) -> i64, call: &Call) -> Result<Counts> {
@@ -145,7 +142,7 @@ impl Listing for ClusterListing {
         None
     }
 
-    fn about(&self, place: usize) -> About {
+    fn describe(&self, place: usize, _: bool) -> About {
         about(self.at(place))
     }
 }
