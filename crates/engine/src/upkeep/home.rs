@@ -72,7 +72,8 @@ fn tighten_home(config: &Config, sample: Option<&PathBuf>) -> bool {
 /// Makes the entries of a folder private that `is_ours` accepts. If it accepts all entries, makes the folder
 /// private too and returns true.
 fn tighten(folder: &Path, is_ours: impl Fn(&Path) -> bool) -> bool {
-    let (mut any, mut all) = (false, true);
+    let mut any = false;
+    let mut all = true;
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();
         if is_ours(&path) {

@@ -14,7 +14,7 @@ use std::{collections::HashSet, fs, sync::Arc};
 
 use super::enrich::{self, EnrichOptions, EnrichProgress};
 use super::follow::{self, Follower};
-use super::refresh::{Progress, Reindex, Reindexed};
+use super::refresh::{Reindex, Reindexed};
 use super::{encode::EncoderThread, events::UpkeepEvent, merge};
 use crate::source::{Source, SourceKind, Sources, Task};
 use crate::{config::Config, error::Error};
@@ -360,8 +360,11 @@ impl SourceState {
         let options = Reindex { resources: RESOURCES, full: false };
         let task = Task::begun_at(0.0);
         source.set_task(task);
-        let mut note = |step: Progress| source.set_task(task.at(INDEX_SHARE * step.share()));
-        let work = AssertUnwindSafe(|| source.reindex(options, call, &mut note));
+        let work = AssertUnwindSafe(|| {
+            source.reindex(options, call, &mut |step| {
+                source.set_task(task.at(INDEX_SHARE * step.share()));
+            })
+        });
         let Ok(result) = catch_unwind(work) else {
             let reason = "indexing it failed; please report this".to_owned();
             return Some(self.fail(reason, poll));

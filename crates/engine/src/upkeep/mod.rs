@@ -15,7 +15,7 @@ pub(crate) mod transcripts;
 use std::time::{Duration, Instant};
 use std::{fs, path::PathBuf, sync::Arc, thread};
 
-use self::enrich::{EnrichOptions, EnrichProgress};
+use self::enrich::EnrichOptions;
 use self::index_all::{Completing, IndexReport, IndexStep, IndexWork};
 use self::maintainer::Maintainer;
 use self::refresh::{Progress, Reindex, Reindexed};
@@ -127,14 +127,13 @@ impl Upkeep<'_> {
             return Ok(());
         }
         let options = Reindex { resources, full: false };
-        let mut indexed = |step: Progress| progress(Completing::Index(step));
         let begun = Instant::now();
-        while let Err(error) = source.reindex(options, call, &mut indexed) {
-            match error {
-                Error::Indexing { .. } => {}
-                error if !error.is_contention() => return Err(error),
-                _ if begun.elapsed() < PATIENCE && !call.stop.requested() => {}
-                error => return Err(error),
+        while let Err(error) =
+            source.reindex(options, call, &mut |step| progress(Completing::Index(step)))
+        {
+            let may_end = begun.elapsed() < PATIENCE && !call.stop.requested();
+            if !matches!(error, Error::Indexing { .. }) && !(error.is_contention() && may_end) {
+                return Err(error);
             }
             thread::sleep(ELSEWHERE);
         }
@@ -144,10 +143,11 @@ impl Upkeep<'_> {
                 thread::sleep(ELSEWHERE);
                 continue;
             };
-            let mut ranking = |step: EnrichProgress| progress(Completing::Ranking(step));
             let options =
                 EnrichOptions { with_vectors: is_built_in, ..EnrichOptions::all(resources) };
-            enrich::enrich(source, options, call, &mut ranking)?;
+            enrich::enrich(source, options, call, &mut |step| {
+                progress(Completing::Ranking(step));
+            })?;
             break;
         }
         Ok(())
