@@ -70,7 +70,9 @@ impl<'a> AttachmentWriter<'a> {
         self.begin().map_err(LeftOut::Failed)?;
         let mut file = store.begun_file().map_err(io_failed)?;
         let mut block = vec![0; BLOCK];
-        let (mut hash, mut bytes, mut media_type) = (Sha256::new(), 0, None);
+        let mut hash = Sha256::new();
+        let mut bytes = 0;
+        let mut media_type = None;
         loop {
             let read = match input.read(&mut block) {
                 Ok(read) => &block[..read],

@@ -58,8 +58,9 @@ pub(crate) fn import_and_index(
     let target = config.import_store();
     let decisions = Decisions::of(&config)?;
     let into = Target::new(&config, &target, &decisions, options.on_wait);
-    let reading = |now| progress(ImportStep::Reading(now));
-    let report = import_until(exports, &into, options.branches, call, &reading)?;
+    let report = import_until(exports, &into, options.branches, call, &|now| {
+        progress(ImportStep::Reading(now));
+    })?;
     let is_here = target.path().is_some_and(Path::is_file);
     let searched = Sources::new(Config { db: Some(target), ..Config::clone(&config) });
     let mut imported = ImportOutcome { report, index: None, sources: Arc::new(searched) };
@@ -71,8 +72,9 @@ pub(crate) fn import_and_index(
     Forgetter::new(&imported.sources).forget_imported_again(&decisions, options.resources, call)?;
     if is_here && !config.leave_indexes {
         let upkeep = Upkeep { sources: &imported.sources };
-        let indexing = |step: IndexStep<'_>| progress(ImportStep::Indexing(step));
-        let mut index = upkeep.index_after_import(options.resources, call, &indexing);
+        let mut index = upkeep.index_after_import(options.resources, call, &|step| {
+            progress(ImportStep::Indexing(step));
+        });
         if let Some(left) = &mut index.left {
             // The maintainer of a server makes them.
             left.is_under_way |= sources.upkeep_state().is_running();

@@ -56,11 +56,12 @@ impl KnownImports {
         database: &Path,
         exports: &[(PathBuf, Stamp)],
     ) -> Result<(), writer::Error> {
-        let is_same = |(path, stamp): &&(PathBuf, Stamp)| {
-            Stamp::from_path(path).is_ok_and(|now| now == *stamp)
-        };
-        let same = exports.iter().filter(is_same);
-        let known: Vec<KnownExport> = same.map(|(path, stamp)| self.export(path, stamp)).collect();
+        let mut known = Vec::new();
+        for (path, stamp) in exports {
+            if Stamp::from_path(path).is_ok_and(|now| now == *stamp) {
+                known.push(self.export(path, stamp));
+            }
+        }
         if known.is_empty() { Ok(()) } else { writer::remember(database, &known) }
     }
 }

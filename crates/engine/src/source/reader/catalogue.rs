@@ -95,18 +95,19 @@ impl Catalogue {
         if !scope.is_open() {
             let has_names = scope.conversation.is_some() || scope.has_names();
             all.retain(|number| {
-                scope.covers(self.begun(*number), self.last(*number))
-                    && (!has_names || scope.accepts_id(self.kind, self.id(*number)))
-                    && (!scope.has_origin()
-                        || scope.accepts_origin(
-                            self.kind,
-                            origins.and_then(|origins| origins.get(self.id(*number))),
-                        ))
-                    && (scope.roles.is_empty()
-                        || self
-                            .doc_ids(*number)
-                            .iter()
-                            .any(|doc_id| scope.accepts_role(self.snapshot().role(*doc_id))))
+                if !scope.covers(self.begun(*number), self.last(*number))
+                    || has_names && !scope.accepts_id(self.kind, self.id(*number))
+                {
+                    return false;
+                }
+                if scope.has_origin() {
+                    let origin = origins.and_then(|origins| origins.get(self.id(*number)));
+                    if !scope.accepts_origin(self.kind, origin) {
+                        return false;
+                    }
+                }
+                let has_role = |doc_id: &u32| scope.accepts_role(self.snapshot().role(*doc_id));
+                scope.roles.is_empty() || self.doc_ids(*number).iter().any(has_role)
             });
         }
         all
