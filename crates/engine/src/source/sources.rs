@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::store::cluster::ClusterStore;
 use super::store::database::DatabaseStore;
 use super::store::work::UpkeepState;
-use super::store::{SharedState, Source, SourceState, Store};
+use super::store::{KindState, SharedState, Source, Store};
 use super::{kind::SourceKind, note::Note};
 use crate::config::{Config, StoreAddress};
 use crate::decisions::exclusions::CurrentExclusions;
@@ -19,7 +19,7 @@ use verbatim_embed::Model;
 #[derive(Debug)]
 pub struct Sources {
     shared: Arc<SharedState>,
-    states: [Arc<SourceState>; SourceKind::ALL.len()],
+    states: [Arc<KindState>; SourceKind::ALL.len()],
     /// The store that the user named. A cluster stays open as long as the sources.
     named: Option<Arc<dyn Store>>,
 }

@@ -147,7 +147,7 @@ pub struct Source {
     /// Then answers leave out only transcripts that another configuration of the home follows.
     pub(crate) is_alone: bool,
     pub(super) shared: Arc<SharedState>,
-    pub(super) state: Arc<SourceState>,
+    pub(super) state: Arc<KindState>,
 }
 
 /// The state that all sources share.
@@ -163,7 +163,7 @@ pub(crate) struct SharedState {
 
 /// The state that all questions to one kind of source share.
 #[derive(Debug, Default)]
-pub(crate) struct SourceState {
+pub(crate) struct KindState {
     index: Mutex<Option<IndexHandle>>,
     /// Lock that is held while an index is opened. Opening checks every byte of new files, which is slow.
     opening: Mutex<()>,
@@ -195,7 +195,7 @@ pub(crate) struct Timeless {
     pub(crate) outlines: Arc<HashMap<String, Outline>>,
 }
 
-impl SourceState {
+impl KindState {
     pub(crate) fn close(&self) {
         *lock(&self.index) = None;
         *lock(&self.catalogue) = None;
