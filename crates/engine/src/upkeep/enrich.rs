@@ -247,7 +247,7 @@ pub(crate) fn enrich_small(snapshot: &Snapshot, model: &Model, resources: Resour
         if segment.doc_ids.len() > MAX_IN_A_QUESTION as usize || stop.requested() {
             continue;
         }
-        if !lacks_words(segment) && !(with_vectors && lacks_vectors(segment, model)) {
+        if !(lacks_words(segment) || with_vectors && lacks_vectors(segment, model)) {
             continue;
         }
         let Ok(Some(_lock)) = lock(segment.folder, QUESTION_WAIT, stop) else { continue };

@@ -131,8 +131,9 @@ impl Upkeep<'_> {
         while let Err(error) =
             source.reindex(options, call, &mut |step| progress(Completing::Index(step)))
         {
-            let may_end = begun.elapsed() < PATIENCE && !call.stop.requested();
-            if !matches!(error, Error::Indexing { .. }) && !(error.is_contention() && may_end) {
+            let is_elsewhere = matches!(error, Error::Indexing { .. });
+            let may_wait = begun.elapsed() < PATIENCE && !call.stop.requested();
+            if !(is_elsewhere || error.is_contention() && may_wait) {
                 return Err(error);
             }
             thread::sleep(ELSEWHERE);

@@ -147,7 +147,7 @@ fn follow(
         }
         let done =
             cluster::rebuild(cluster.client()?, options.full, &call.stop, &mut |done, total| {
-                progress(Progress::Reading { done, total, bytes: 0 })
+                progress(Progress::Reading { done, total, bytes: 0 });
             })?;
         let messages = u32::try_from(done.messages).unwrap_or(u32::MAX);
         if !done.is_written {
