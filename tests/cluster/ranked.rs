@@ -92,7 +92,7 @@ fn indexed(home: &Path, database: &Path) -> Engine {
     let options = Reindex { resources, full: false };
     engine.upkeep().reindex(options, &Call::default(), &mut |_| {}).expect("an index");
     for source in engine.sources() {
-        let done = source.enrich(resources, &Call::default(), &mut |_, _| {});
+        let done = source.enrich(resources, &Call::default(), &mut |_| {});
         done.expect("words and vectors");
     }
     engine

@@ -83,7 +83,7 @@ pub(crate) fn reindex(place: &Place, full: bool) -> Reindexed {
     let done = engine.upkeep().reindex(options, &Call::default(), &mut |_| {});
     // The command answers the same.
     for source in engine.sources() {
-        let made = source.enrich(RESOURCES, &Call::default(), &mut |_, _| {});
+        let made = source.enrich(RESOURCES, &Call::default(), &mut |_| {});
         made.expect("words and vectors can be made");
     }
     done.expect("the database can be indexed")

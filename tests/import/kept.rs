@@ -64,7 +64,7 @@ fn index(engine: &Engine) {
     for source in engine.sources() {
         let options = Reindex { resources: RESOURCES, full: false };
         source.reindex(options, &Call::default(), &mut |_| ()).unwrap();
-        source.enrich(RESOURCES, &Call::default(), &mut |_, _| ()).unwrap();
+        source.enrich(RESOURCES, &Call::default(), &mut |_| ()).unwrap();
     }
 }
 

@@ -609,7 +609,7 @@ mod tests {
             fn origin(&self, _: usize) -> Option<&verbatim_base::model::Origin> {
                 None
             }
-            fn about(&self, place: usize) -> About {
+            fn describe(&self, place: usize, _: bool) -> About {
                 self.1.set(self.1.get() + 1);
                 about(&self.0[place], "")
             }

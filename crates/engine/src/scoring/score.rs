@@ -154,7 +154,7 @@ impl Scorer for IndexedScorer {
     }
 
     fn about(&self, conversation: u32) -> About {
-        self.searcher.catalogue.about(conversation, self.origins.as_deref())
+        self.searcher.catalogue.about(conversation, self.origins.as_deref(), true)
     }
 
     fn hit(&self, doc_id: u32) -> Hit<'_> {

@@ -559,7 +559,7 @@ fn reindex(engine: &Engine) {
     for source in engine.sources() {
         let options = Reindex { resources, full: false };
         source.reindex(options, &never, &mut |_| ()).unwrap();
-        source.enrich(resources, &never, &mut |_, _| ()).unwrap();
+        source.enrich(resources, &never, &mut |_| ()).unwrap();
     }
 }
 
