@@ -8,7 +8,7 @@ use std::{
 
 use super::{
     distance,
-    find::ScoredMessages,
+    find::{FoundBy, ScoredMessages},
     fuse::{ConversationPlace, Scored},
     notes::Notes,
     passages::Passages,
@@ -44,7 +44,11 @@ const TITLE_WEIGHT: f32 = 0.5;
 const MAX_SPACE: usize = 64;
 
 /// Returns the messages that answer best. Messages with the same text are returned once, with their number.
-pub(super) fn messages(found: ScoredMessages<'_>) -> Result<Ranking<Match>> {
+pub(super) fn messages(found: FoundBy<'_>) -> Result<Ranking<Match>> {
+    let found = match found {
+        FoundBy::Score(scored) => scored,
+        FoundBy::Text(search, notes) => return search.messages(notes),
+    };
     let scoped = &found.opened.scoped;
     let limit = scoped.ranker.question.limit;
     let mut passages = Passages::new(scoped.ranker.sources.model(), &found.concepts);
@@ -57,7 +61,7 @@ pub(super) fn messages(found: ScoredMessages<'_>) -> Result<Ranking<Match>> {
     if unranked.is_empty() {
         distance::mark(&mut ranking.items, &found.concepts);
     } else {
-        let by_words = by_words(scoped, &unranked, |search| search.messages())?;
+        let by_words = by_words(scoped, &unranked, |search, notes| search.messages(notes))?;
         ranking = merged(ranking, by_words, limit, |item| &mut item.score);
         notes.extend(std::mem::take(&mut ranking.notes));
     }
@@ -66,26 +70,26 @@ pub(super) fn messages(found: ScoredMessages<'_>) -> Result<Ranking<Match>> {
 }
 
 /// Returns the ids of the messages that answer best, and the notes. Messages with the same text all count.
-pub(super) fn message_ids(found: ScoredMessages<'_>) -> Result<(Vec<String>, Vec<Note>)> {
-    if !found.opened.unranked.is_empty() {
-        return Ok(ids_of(messages(found)?));
+pub(super) fn message_ids(found: FoundBy<'_>) -> Result<(Vec<String>, Vec<Note>)> {
+    if let FoundBy::Score(found) = &found
+        && found.opened.unranked.is_empty()
+    {
+        let best = found.messages.iter().take(found.opened.scoped.ranker.question.limit);
+        let ids = best
+            .map(|it| found.opened.ranked[it.source].scorer.hit(it.doc_id).message_id.into_owned());
+        return Ok((ids.collect(), found.notes.0.clone()));
     }
-    let best = found.messages.iter().take(found.opened.scoped.ranker.question.limit);
-    let id = |scored: &Scored| {
-        let scorer = &found.opened.ranked[scored.source].scorer;
-        scorer.hit(scored.doc_id).message_id.into_owned()
-    };
-    Ok((best.map(id).collect(), found.notes.into_iter().collect()))
-}
-
-/// Returns the ids of the messages of an answer, and its notes.
-pub(super) fn ids_of(ranking: Ranking<Match>) -> (Vec<String>, Vec<Note>) {
+    let ranking = messages(found)?;
     let ids = ranking.items.into_iter().map(|item| item.hit.message_id.into_owned());
-    (ids.collect(), ranking.notes)
+    Ok((ids.collect(), ranking.notes))
 }
 
 /// Returns the conversations that answer best.
-pub(super) fn conversations(mut found: ScoredMessages<'_>) -> Result<Ranking<ConversationMatch>> {
+pub(super) fn conversations(found: FoundBy<'_>) -> Result<Ranking<ConversationMatch>> {
+    let mut found = match found {
+        FoundBy::Score(scored) => scored,
+        FoundBy::Text(search, notes) => return search.conversations(notes),
+    };
     let limit = found.opened.scoped.ranker.question.limit;
     let mut notes = std::mem::take(&mut found.notes);
     let titles = match found.opened.scoped.ranker.question.fields {
@@ -96,7 +100,7 @@ pub(super) fn conversations(mut found: ScoredMessages<'_>) -> Result<Ranking<Con
     let scoped = &found.opened.scoped;
     let unranked = unranked(&found, &notes, ranking.items.is_empty());
     if !unranked.is_empty() {
-        let by_words = by_words(scoped, &unranked, |search| search.conversations())?;
+        let by_words = by_words(scoped, &unranked, |search, notes| search.conversations(notes))?;
         ranking = merged(ranking, by_words, limit, |item| &mut item.score);
         notes.extend(std::mem::take(&mut ranking.notes));
     }
@@ -156,9 +160,9 @@ fn finished<T>(
     ranking: Ranking<T>,
     mut notes: Notes,
 ) -> Result<Ranking<T>> {
-    let Scoped { ranker, scope, .. } = &opened.scoped;
     let is_empty = ranking.items.is_empty();
     if is_empty {
+        let Scoped { ranker, scope, .. } = &opened.scoped;
         notes.extend(ranker.sources.unknown_role(scope, ranker.call)?);
     }
     Ok(Ranking { notes: notes.of_answer(is_empty), ..ranking })
@@ -185,15 +189,14 @@ fn completed(
         ids.retain(|id| !ranked.contains(id.as_str()));
     }
     let others = Scoped { common: Some(Arc::new(common)), ..opened.scoped.clone() };
-    let others = TextSearch::new(others, opened.all(), TextReading::Literal)?.conversations()?;
+    let others = TextSearch::new(others, opened.all(), TextReading::Literal)?;
+    let others = others.conversations(Notes(ranking.notes))?;
     let least = ranking.items.last().map_or(1.0, |item| item.score);
     for item in others.items {
         ranking.items.push(ConversationMatch { score: least * item.score, ..item });
     }
     ranking.items.truncate(limit);
-    let mut notes = Notes::default();
-    notes.extend(ranking.notes.into_iter().chain(others.notes));
-    Ok(Ranking { notes: notes.into_iter().collect(), ..ranking })
+    Ok(Ranking { notes: others.notes, ..ranking })
 }
 
 fn ranked_conversations(
@@ -204,20 +207,29 @@ fn ranked_conversations(
     let ranked = &found.opened.ranked;
     let mut messages: HashMap<ConversationPlace, Vec<Scored>> = HashMap::new();
     for scored in &found.messages {
-        if let Some(conversation) = ranked[scored.source].scorer.conversation(scored.doc_id) {
-            messages.entry((scored.source, conversation)).or_default().push(*scored);
+        if let Some(conversation) = scored.conversation(ranked) {
+            messages.entry(conversation).or_default().push(*scored);
         }
     }
     let mut scores: HashMap<ConversationPlace, f32> = HashMap::new();
     for (conversation, scored) in &messages {
-        scores.insert(*conversation, joined(scored.iter().map(|scored| scored.score)));
+        // They are sorted, the best first.
+        let shares = [1.0].into_iter().chain(FURTHER_SHARES);
+        let scored = scored.iter().zip(shares).map(|(scored, share)| share * scored.score);
+        scores.insert(*conversation, scored.sum());
     }
     for (conversation, covered) in &found.covered {
         if let Some(score) = scores.get_mut(conversation) {
             *score += COVERAGE_WEIGHT * covered;
         }
     }
-    let (title_weight, mut max_score) = weights(question.fields);
+    let of_messages = 1.0 + FURTHER_SHARES.iter().sum::<f32>();
+    // The weight of title scores, and the highest possible score of a conversation.
+    let (title_weight, mut max_score) = match question.fields {
+        Fields::Messages | Fields::Turns => (0.0, of_messages),
+        Fields::Summaries => (1.0, 1.0),
+        Fields::Both => (TITLE_WEIGHT, of_messages + TITLE_WEIGHT),
+    };
     if !found.covered.is_empty() {
         max_score += COVERAGE_WEIGHT;
     }
@@ -256,21 +268,17 @@ fn matches(
         let scorer = &source.scorer;
         let next = matches.len();
         // Beyond the limit, only copies are counted. It would be expensive to read all texts for this.
-        let length = scorer.content_length(scored.doc_id);
-        let may_be_copy =
-            |other: &Match| other.hit.content.len().abs_diff(length.min(MOST_KEPT)) <= MAX_SPACE;
-        if next == limit && !matches.iter().any(may_be_copy) {
+        let length = scorer.content_length(scored.doc_id).min(MOST_KEPT);
+        if next == limit
+            && matches.iter().all(|it| it.hit.content.len().abs_diff(length) > MAX_SPACE)
+        {
             continue;
         }
         let content = scorer.content(scored.doc_id);
         let mut hasher = DefaultHasher::new();
         (snippet::trim(&content), scorer.role(scored.doc_id)).hash(&mut hasher);
         match known.entry(hasher.finish()) {
-            Entry::Occupied(first) => {
-                if let Some(first) = matches.get_mut(*first.get()) {
-                    first.copies += 1;
-                }
-            }
+            Entry::Occupied(first) => matches[*first.get()].copies += 1,
             Entry::Vacant(entry) if next < limit => {
                 entry.insert(next);
                 // Of a conversation, the best message is shown first or alone.
@@ -293,22 +301,6 @@ fn matches(
         }
     }
     matches
-}
-
-/// Returns the score of a conversation from the scores of its messages, which are sorted, best first.
-fn joined(scores: impl Iterator<Item = f32>) -> f32 {
-    let shares = [1.0].into_iter().chain(FURTHER_SHARES);
-    scores.zip(shares).map(|(score, share)| share * score).sum()
-}
-
-/// Returns the weight of title scores, and the highest possible score of a conversation.
-fn weights(fields: Fields) -> (f32, f32) {
-    let of_messages = 1.0 + FURTHER_SHARES.iter().sum::<f32>();
-    match fields {
-        Fields::Messages | Fields::Turns => (0.0, of_messages),
-        Fields::Summaries => (1.0, 1.0),
-        Fields::Both => (TITLE_WEIGHT, of_messages + TITLE_WEIGHT),
-    }
 }
 
 #[cfg(test)]

@@ -30,12 +30,10 @@ pub(super) struct Scoped<'a> {
 impl Scoped<'_> {
     /// Returns the scope, restricted to the conversations that contain every concept.
     pub(super) fn narrowed_scope(&self) -> Cow<'_, Scope> {
-        match &self.common {
-            None => Cow::Borrowed(&self.scope),
-            Some(common) => {
-                Cow::Owned(Scope { conversations: Some(Arc::clone(common)), ..self.scope.clone() })
-            }
+        if self.common.is_none() {
+            return Cow::Borrowed(&self.scope);
         }
+        Cow::Owned(Scope { conversations: self.common.clone(), ..self.scope.clone() })
     }
 
     /// Returns the roles to find in a source; empty for all. The summary that a conversation was saved

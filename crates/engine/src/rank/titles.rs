@@ -35,8 +35,8 @@ pub(super) fn scored(found: &ScoredMessages<'_>) -> Result<HashMap<ConversationP
 fn title_query(concept: &Concept) -> TitleQuery {
     // A term that occurs in no message may occur in a title, and then it is rare.
     let rarest = concept.terms.iter().map(|term| term.weight).fold(1.0, f32::max);
-    let mut terms: TitleQuery =
-        concept.terms.iter().map(|term| (term_hash(&term.term), term.weight)).collect();
+    let terms = concept.terms.iter().map(|term| (term_hash(&term.term), term.weight));
+    let mut terms: TitleQuery = terms.collect();
     for term in Tokenizer::default().question(&concept.query.text) {
         let hash = term_hash(&term);
         if terms.iter().all(|(known, _)| *known != hash) {

@@ -49,8 +49,12 @@ impl WordRequest {
             texts.into_iter().chain(phrases.iter().filter_map(|phrase| longest_part(phrase)));
         request.text = texts.next().unwrap_or_default();
         request.and = texts.collect();
-        let (excluded, excluded_phrases) = (query.excluded, query.excluded_phrases);
-        let required = Query { phrases, excluded, excluded_phrases, ..Query::default() };
+        let required = Query {
+            phrases,
+            excluded: query.excluded,
+            excluded_phrases: query.excluded_phrases,
+            ..Query::default()
+        };
         WordRequest {
             request: (!request.text.is_empty()).then_some(request),
             required: (!required.phrases.is_empty() || required.excludes()).then_some(required),
