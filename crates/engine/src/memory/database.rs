@@ -1,9 +1,6 @@
 //! The database of recorded threads, opened when it is first needed.
 
-use std::{
-    path::Path,
-    sync::{Arc, Mutex},
-};
+use std::sync::{Arc, Mutex};
 
 use crate::{
     error::{Error, Result},
@@ -32,7 +29,7 @@ impl Memory {
         &self,
         work: impl FnOnce(&mut Threads) -> Result<T, ThreadsError>,
     ) -> Result<Option<T>> {
-        self.with_threads(Threads::open, work)
+        self.with_threads(false, work)
     }
 
     /// Runs `work` on the database of threads. Creates the database if it does not exist.
@@ -40,46 +37,45 @@ impl Memory {
         &self,
         work: impl FnOnce(&mut Threads) -> Result<T, ThreadsError>,
     ) -> Result<T> {
-        let made = |path: &Path| Threads::open_or_make(path).map(Some);
-        let done = self.with_threads(made, work)?;
+        let done = self.with_threads(true, work)?;
         Ok(done.expect("a database is made where there is none"))
     }
 
     /// Runs work that reads indexes. If an index file was damaged or truncated during the work, reopens
     /// the indexes and runs the work a second time.
     pub(super) fn on_indexes<T>(&self, work: impl Fn() -> Result<T>) -> Result<T> {
-        let attempt = || {
+        let mut reason = String::new();
+        for _ in 0..2 {
             let before = map_faults::count();
-            match map_faults::caught(&work) {
+            reason = match map_faults::caught(&work) {
                 Ok(Err(Error::Index(error))) if !matches!(error, index::Error::Stopped) => {
-                    Err(error.to_string())
+                    error.to_string()
                 }
-                Ok(done) if map_faults::count() == before => Ok(done),
-                Ok(_) => Err("its files were cut while they were read".to_owned()),
-                Err(panic) => Err(panic),
-            }
-        };
-        let again = |_| {
+                Ok(done) if map_faults::count() == before => return done,
+                Ok(_) => "its files were cut while they were read".to_owned(),
+                Err(panic) => panic,
+            };
             self.sources.close();
-            attempt()
-        };
-        attempt().or_else(again).unwrap_or_else(|reason| {
-            self.sources.close();
-            let path = self.sources.config().index_folder();
-            Err(index::Error::Damaged { path, reason }.into())
-        })
+        }
+        let path = self.sources.config().index_folder();
+        Err(index::Error::Damaged { path, reason }.into())
     }
 
     fn with_threads<T>(
         &self,
-        open: impl FnOnce(&Path) -> Result<Option<Threads>, ThreadsError>,
+        makes_database: bool,
         work: impl FnOnce(&mut Threads) -> Result<T, ThreadsError>,
     ) -> Result<Option<T>> {
         let mut held = lock(&self.threads);
         // A turn that is written to a deleted or replaced file would be lost.
         if !held.as_ref().is_some_and(Threads::is_there) {
             *held = None;
-            *held = open(&self.sources.config().threads_database())?;
+            let path = self.sources.config().threads_database();
+            *held = if makes_database {
+                Some(Threads::open_or_make(&path)?)
+            } else {
+                Threads::open(&path)?
+            };
         }
         let Some(threads) = &mut *held else { return Ok(None) };
         let done = work(threads);
