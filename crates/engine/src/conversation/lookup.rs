@@ -118,16 +118,11 @@ impl Lookup<'_> {
     fn exactly(&self, handle: &str, failed: &mut Option<Error>) -> Result<Candidates> {
         let mut found = Candidates::default();
         found.add_one(readable(self.by_path(handle), failed)?.flatten());
-        if found.total == 0 {
-            let id = id_at(handle);
-            found = self.with_id(id.as_deref().unwrap_or(handle), failed)?;
+        if found.total > 0 {
+            return Ok(found);
         }
-        Ok(found)
-    }
-
-    /// Returns the conversations with an id, of all sources.
-    fn with_id(&self, id: &str, failed: &mut Option<Error>) -> Result<Candidates> {
-        let mut found = Candidates::default();
+        let id = id_at(handle);
+        let id = id.as_deref().unwrap_or(handle);
         for source in self.sources.all() {
             let Some(source) = readable(source, failed)? else { continue };
             found.add_one(readable(source.session_about(id, self.call), failed)?.flatten());

@@ -16,7 +16,7 @@ use super::{
     ranker::SMALL,
     scoped::Scoped,
     sources::OpenedSources,
-    substring::{FoundByWords, TextReading, TextSearch, by_words},
+    substring::{TextReading, TextSearch},
     titles,
     word_request::WantedWords,
 };
@@ -61,8 +61,8 @@ pub(super) fn messages(found: FoundBy<'_>) -> Result<Ranking<Match>> {
     if unranked.is_empty() {
         distance::mark(&mut ranking.items, &found.concepts);
     } else {
-        let by_words = by_words(scoped, &unranked, |search, notes| search.messages(notes))?;
-        ranking = merged(ranking, by_words, limit, |item| &mut item.score);
+        let answer = |search: &TextSearch<'_>| search.messages(Notes::default());
+        ranking = with_words(scoped, unranked, ranking, answer, |item| &mut item.score)?;
         notes.extend(std::mem::take(&mut ranking.notes));
     }
     ranking.total = ranking.total.max(ranking.items.len());
@@ -90,7 +90,6 @@ pub(super) fn conversations(found: FoundBy<'_>) -> Result<Ranking<ConversationMa
         FoundBy::Score(scored) => scored,
         FoundBy::Text(search, notes) => return search.conversations(notes),
     };
-    let limit = found.opened.scoped.ranker.question.limit;
     let mut notes = std::mem::take(&mut found.notes);
     let titles = match found.opened.scoped.ranker.question.fields {
         Fields::Messages | Fields::Turns => HashMap::new(),
@@ -100,8 +99,8 @@ pub(super) fn conversations(found: FoundBy<'_>) -> Result<Ranking<ConversationMa
     let scoped = &found.opened.scoped;
     let unranked = unranked(&found, &notes, ranking.items.is_empty());
     if !unranked.is_empty() {
-        let by_words = by_words(scoped, &unranked, |search, notes| search.conversations(notes))?;
-        ranking = merged(ranking, by_words, limit, |item| &mut item.score);
+        let answer = |search: &TextSearch<'_>| search.conversations(Notes::default());
+        ranking = with_words(scoped, unranked, ranking, answer, |item| &mut item.score)?;
         notes.extend(std::mem::take(&mut ranking.notes));
     }
     let ranking = finished(&found.opened, ranking, notes)?;
@@ -120,15 +119,24 @@ fn unranked(found: &ScoredMessages<'_>, notes: &Notes, is_empty: bool) -> Vec<So
     unranked
 }
 
-/// Merges what is ranked with what was found by words: the first of both, then the second of both, and so on. Of
-/// two with the same place, the one that has all words comes first.
-fn merged<T>(
+/// Merges what is ranked with what some sources have with all words of each concept or, if this is nothing, with
+/// any of them: the first of both, then the second of both, and so on. Of two with the same place, the one that
+/// has all words comes first.
+fn with_words<T>(
+    scoped: &Scoped<'_>,
+    sources: Vec<Source>,
     ranked: Ranking<T>,
-    found: FoundByWords<T>,
-    limit: usize,
+    answer: fn(&TextSearch<'_>) -> Result<Ranking<T>>,
     score: fn(&mut T) -> &mut f64,
-) -> Ranking<T> {
-    let by_words = found.ranking;
+) -> Result<Ranking<T>> {
+    let limit = scoped.ranker.question.limit;
+    let reading = TextReading::Words(WantedWords::All);
+    let mut by_words = answer(&TextSearch::new(scoped.clone(), sources.clone(), reading)?)?;
+    let has_all = !by_words.items.is_empty();
+    if !has_all {
+        let reading = TextReading::Words(WantedWords::Any);
+        by_words = answer(&TextSearch::new(scoped.clone(), sources, reading)?)?;
+    }
     let mut own = ranked.items.into_iter();
     let mut others = by_words.items.into_iter();
     let mut items = Vec::new();
@@ -143,7 +151,7 @@ fn merged<T>(
         if let [_, Some(item)] = &mut both {
             last = *score(item);
         }
-        if found.words == WantedWords::Any {
+        if !has_all {
             both.reverse();
         }
         items.extend(both.into_iter().flatten());
@@ -151,7 +159,7 @@ fn merged<T>(
     items.truncate(limit);
     let total = ranked.total + by_words.total;
     let is_total_exact = ranked.is_total_exact && by_words.is_total_exact && total <= limit;
-    Ranking { items, total, is_total_exact, notes: by_words.notes }
+    Ok(Ranking { items, total, is_total_exact, notes: by_words.notes })
 }
 
 /// Returns an answer with its notes. If nothing was found, adds a note about a role that no message has.
@@ -287,9 +295,9 @@ fn matches(
                 let hit = scorer.hit(scored.doc_id).into_owned_at(place, MOST_KEPT);
                 let turn = scorer.turn(scored.doc_id).unwrap_or(0) as usize;
                 matches.push(Match {
-                    source: source.kind,
+                    source: source.source.kind,
                     score: f64::from(scored.score),
-                    line: line_number(source.kind, hit.position, turn),
+                    line: line_number(source.source.kind, hit.position, turn),
                     passage,
                     is_far: false,
                     is_title_only: false,

@@ -96,7 +96,7 @@ impl ConceptParser<'_> {
             let share = (known - LEAST_KNOWN) / (WELL_KNOWN - LEAST_KNOWN);
             concept.known = share.clamp(0.0, 1.0) as f32;
         }
-        concept.is_encoded = self.sources.iter().any(|source| source.scorer.is_encoded());
+        concept.is_encoded = self.sources.iter().any(|source| source.scorer.encoded().0 > 0);
         let mut is_known = known >= LEAST_KNOWN || !is_of_language(text);
         if let Some(encoder) = model.sentence_encoder().filter(|_| concept.is_encoded) {
             let known = encoder.known_share(text);

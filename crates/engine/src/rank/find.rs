@@ -60,7 +60,7 @@ pub(super) fn find<'a>(ranker: &'a Ranker<'a>) -> Result<FoundBy<'a>> {
         if is_single && may_be_within_words(&opened, &concept, text, &notes) {
             let search = literal_search(&opened)?;
             if search.finds_one(&mut notes)? {
-                notes.drop_if(|note| matches!(note, Note::NoWord { .. }));
+                notes.0.retain(|note| !matches!(note, Note::NoWord { .. }));
                 let within = Note::WithinWords { text: text.to_owned() };
                 notes.add(if has_words(text) { within } else { without_words(text) });
                 return Ok(FoundBy::Text(search, notes));

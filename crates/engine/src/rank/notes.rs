@@ -12,11 +12,10 @@ impl Notes {
         if self.0.contains(&note) {
             return;
         }
-        let place = if is_of_absent(&note) {
-            self.0.iter().take_while(|known| is_of_absent(known)).count()
-        } else {
-            self.0.len()
-        };
+        let mut place = self.0.len();
+        if !note.absent_words().is_empty() {
+            place = self.0.iter().take_while(|known| !known.absent_words().is_empty()).count();
+        }
         self.0.insert(place, note);
     }
 
@@ -26,10 +25,6 @@ impl Notes {
 
     pub(super) fn has(&self, is_wanted: fn(&Note) -> bool) -> bool {
         self.0.iter().any(is_wanted)
-    }
-
-    pub(super) fn drop_if(&mut self, is_unwanted: fn(&Note) -> bool) {
-        self.0.retain(|note| !is_unwanted(note));
     }
 
     /// Returns the notes of an answer. If it is empty, none of them says that something is shown.
@@ -42,8 +37,4 @@ impl Notes {
         }
         self.0
     }
-}
-
-fn is_of_absent(note: &Note) -> bool {
-    !note.absent_words().is_empty()
 }

@@ -46,7 +46,6 @@ pub(super) struct ReadableSources<'a> {
 
 /// A source with an index.
 pub(super) struct RankedSource {
-    pub(super) kind: SourceKind,
     pub(super) scorer: Box<dyn Scorer>,
     pub(super) source: Source,
 }
@@ -92,7 +91,7 @@ pub(super) fn open<'a>(
     let mut unranked = Vec::new();
     for source in sources {
         match open_one(&scoped, &source, notes)? {
-            Some(scorer) => ranked.push(RankedSource { kind: source.kind, scorer, source }),
+            Some(scorer) => ranked.push(RankedSource { scorer, source }),
             None => unranked.push(source),
         }
     }

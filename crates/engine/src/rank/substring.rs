@@ -120,31 +120,6 @@ struct TextHits {
     is_whole: bool,
 }
 
-/// What was found with the words of a question.
-pub(super) struct FoundByWords<T> {
-    pub(super) ranking: Ranking<T>,
-    pub(super) words: WantedWords,
-}
-
-/// Returns what `answer` finds in some sources with all words of each concept or, if this is nothing, with any
-/// of them.
-pub(super) fn by_words<T>(
-    scoped: &Scoped<'_>,
-    sources: &[Source],
-    answer: fn(&TextSearch<'_>, Notes) -> Result<Ranking<T>>,
-) -> Result<FoundByWords<T>> {
-    let mut words = WantedWords::All;
-    loop {
-        let reading = TextReading::Words(words);
-        let search = TextSearch::new(scoped.clone(), sources.to_vec(), reading)?;
-        let ranking = answer(&search, Notes::default())?;
-        if words == WantedWords::Any || !ranking.items.is_empty() {
-            return Ok(FoundByWords { ranking, words });
-        }
-        words = WantedWords::Any;
-    }
-}
-
 impl<'a> TextSearch<'a> {
     pub(super) fn new(
         scoped: Scoped<'a>,

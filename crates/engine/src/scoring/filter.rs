@@ -148,6 +148,7 @@ impl<'a> ConceptFilter<'a> {
         concept: &'a Concept,
         call: &Call,
     ) -> Result<ConceptFilter<'a>> {
+        let query = &concept.query;
         let mut filter = ConceptFilter {
             searcher,
             scope,
@@ -158,8 +159,38 @@ impl<'a> ConceptFilter<'a> {
             query: None,
             exact: RefCell::default(),
         };
-        filter.require(&concept.query, call)?;
-        filter.exclude(&concept.query, call)?;
+        for phrase in &query.phrases {
+            let phrased = filter.quoted(phrase, call)?;
+            let mut ascending = phrased.clone();
+            ascending.sort_unstable();
+            match (&mut filter.doc_ids, &mut filter.phrased) {
+                (Some(doc_ids), Some(phrased)) => {
+                    doc_ids.retain(|doc_id| ascending.binary_search(doc_id).is_ok());
+                    phrased.retain(|doc_id| ascending.binary_search(doc_id).is_ok());
+                }
+                _ => {
+                    filter.doc_ids = Some(ascending);
+                    filter.phrased = Some(phrased);
+                }
+            }
+        }
+        for phrase in &query.excluded_phrases {
+            let excluded = filter.quoted(phrase, call)?;
+            filter.excluded.extend(excluded);
+        }
+        let has_all_terms = searcher.segments.iter().all(|segment| segment.terms.is_some());
+        let tokenizer = Tokenizer::default();
+        for phrase in &query.excluded {
+            let required = tokenizer.required(phrase);
+            if required.is_empty() || !has_all_terms {
+                filter.query.get_or_insert_default().excluded.push(phrase.clone());
+                continue;
+            }
+            let phrase = Query { excluded: vec![phrase.clone()], ..Query::default() };
+            let mut doc_ids = holding(&filter.terms, &required, &call.stop)?;
+            doc_ids.retain(|doc_id| !phrase.allows(&searcher.snapshot().content(*doc_id)));
+            filter.excluded.extend(doc_ids);
+        }
         Ok(filter)
     }
 
@@ -168,48 +199,9 @@ impl<'a> ConceptFilter<'a> {
         containing(self.searcher, self.scope, &PhraseSearch::quoted(phrase), usize::MAX, call)
     }
 
-    /// Restricts the doc ids to messages with the quoted phrases.
-    fn require(&mut self, query: &Query, call: &Call) -> Result<()> {
-        for phrase in &query.phrases {
-            let found = self.quoted(phrase, call)?;
-            let mut ascending = found.clone();
-            ascending.sort_unstable();
-            match (&mut self.doc_ids, &mut self.phrased) {
-                (Some(doc_ids), Some(phrased)) => {
-                    doc_ids.retain(|doc_id| ascending.binary_search(doc_id).is_ok());
-                    phrased.retain(|doc_id| ascending.binary_search(doc_id).is_ok());
-                }
-                _ => (self.doc_ids, self.phrased) = (Some(ascending), Some(found)),
-            }
-        }
-        Ok(())
-    }
-
     pub(super) fn is_phrased(&self, doc_id: u32) -> bool {
         let doc_ids = self.doc_ids.as_ref().filter(|_| self.phrased.is_some());
         doc_ids.is_none_or(|doc_ids| doc_ids.binary_search(&doc_id).is_ok())
-    }
-
-    /// Collects the messages that contain excluded phrases and words.
-    fn exclude(&mut self, query: &Query, call: &Call) -> Result<()> {
-        for phrase in &query.excluded_phrases {
-            self.excluded.extend(self.quoted(phrase, call)?);
-        }
-        let has_all_terms = self.searcher.segments.iter().all(|segment| segment.terms.is_some());
-        let tokenizer = Tokenizer::default();
-        for phrase in &query.excluded {
-            let required = tokenizer.required(phrase);
-            if required.is_empty() || !has_all_terms {
-                self.query.get_or_insert_default().excluded.push(phrase.clone());
-                continue;
-            }
-            let snapshot = self.searcher.snapshot();
-            let phrase = Query { excluded: vec![phrase.clone()], ..Query::default() };
-            let mut doc_ids = holding(&self.terms, &required, &call.stop)?;
-            doc_ids.retain(|doc_id| !phrase.allows(&snapshot.content(*doc_id)));
-            self.excluded.extend(doc_ids);
-        }
-        Ok(())
     }
 
     pub(super) fn accepts(&self, doc_id: u32) -> bool {

@@ -185,11 +185,6 @@ pub trait Scorer: Send + Sync {
         (0, 0)
     }
 
-    /// Returns whether the encoder has made vectors of messages.
-    fn is_encoded(&self) -> bool {
-        self.encoded().0 > 0
-    }
-
     /// Returns the names of the people who wrote messages, if roles are names.
     fn authors(&self) -> Vec<&str>;
 
