@@ -4,22 +4,15 @@
 //! So an import or a synchronisation that runs at the same time does not bring it back.
 //! Invariant: databases of other programs are not written to.
 
-use std::{
-    path::{Path, PathBuf},
-    sync::Arc,
-    thread,
-    time::Duration,
-};
+use std::path::{Path, PathBuf};
+use std::{sync::Arc, thread, time::Duration};
 
-use crate::{
-    attachments::AttachmentStore,
-    config::{StoreAddress, may_write},
-    conversation::lookup::SHORT_ID,
-    decisions::{Decisions, flags::Flags, forgotten::ForgottenId, list},
-    error::{Error, Result},
-    source::{SourceKind, Sources, wipe_indexes},
-    upkeep::{Upkeep, enrich, transcripts},
-};
+use crate::config::{StoreAddress, may_write};
+use crate::decisions::{Decisions, flags::Flags, forgotten::ForgottenId, list};
+use crate::error::{Error, Result};
+use crate::source::{SourceKind, Sources, wipe_indexes};
+use crate::upkeep::{Upkeep, enrich, transcripts};
+use crate::{attachments::AttachmentStore, conversation::lookup::SHORT_ID};
 use verbatim_base::call::{Call, Stop};
 use verbatim_chats::db::{self, threads::Threads, transcripts::TranscriptStore, writer::Writer};
 #[cfg(feature = "cluster")]

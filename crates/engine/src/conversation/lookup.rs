@@ -6,11 +6,9 @@ use std::{collections::HashMap, path::Path};
 
 use percent_encoding::percent_decode_str;
 
-use crate::{
-    error::{Error, Result},
-    memory::database::Memory,
-    source::{About, Listing, Scope, Session, Source, SourceKind, Sources, shared_start},
-};
+use crate::error::{Error, Result};
+use crate::memory::database::Memory;
+use crate::source::{About, Listing, Scope, Session, Source, SourceKind, Sources, shared_start};
 use verbatim_base::call::Call;
 use verbatim_chats::db::{self, Heading};
 use verbatim_text::{address::encoded, snippet};

@@ -2,10 +2,8 @@
 
 use std::sync::{Arc, Mutex};
 
-use crate::{
-    error::{Error, Result},
-    source::Sources,
-};
+use crate::error::{Error, Result};
+use crate::source::Sources;
 use verbatim_base::{lock::lock, map_faults};
 use verbatim_chats::db::threads::{Error as ThreadsError, Threads};
 use verbatim_index as index;

@@ -7,15 +7,11 @@
 use std::{collections::HashSet, time::Duration};
 
 use super::database::Memory;
-use crate::{
-    error::Result,
-    rank::{Fields, Mode, Question, Ranker},
-    source::{Scope, SourceKind},
-};
-use verbatim_base::{
-    call::{Call, Stop},
-    model::Instant,
-};
+use crate::error::Result;
+use crate::rank::{Fields, Mode, Question, Ranker};
+use crate::source::{Scope, SourceKind};
+use verbatim_base::call::{Call, Stop};
+use verbatim_base::model::Instant;
 use verbatim_embed::{Model, dot};
 use verbatim_text::{snippet, words::Tokenizer};
 

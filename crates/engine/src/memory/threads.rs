@@ -1,20 +1,15 @@
 //! Threads: recorded turn by turn in their own database. Each turn is answered with recalled passages.
 
-use std::{
-    thread,
-    time::{Duration, SystemTime, UNIX_EPOCH},
-};
+use std::thread;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::{database::Memory, recall::Recalled};
-use crate::{
-    error::{Error, Result},
-    source::wipe_indexes,
-};
+use crate::error::{Error, Result};
+use crate::source::wipe_indexes;
 use verbatim_base::{call::Call, model::Instant};
-use verbatim_chats::db::{
-    self,
-    threads::{Analytics, Error as ThreadsError, Save, Saved, Start, Thread, Turn},
-};
+use verbatim_chats::db::threads::Turn;
+use verbatim_chats::db::threads::{Analytics, Error as ThreadsError, Save, Saved, Start, Thread};
+use verbatim_chats::db::{self};
 
 /// Maximum number of passages that are recalled for a turn.
 const PASSAGES: usize = 3;

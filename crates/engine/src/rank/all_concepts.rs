@@ -2,15 +2,10 @@
 
 use std::{collections::HashSet, ops::ControlFlow, sync::Arc};
 
-use super::{
-    notes::Notes,
-    question::Mode,
-    scoped::{InCommon, Scoped},
-};
-use crate::{
-    error::Result,
-    source::{Note, Source, sink::Rendered},
-};
+use super::scoped::{InCommon, Scoped};
+use super::{notes::Notes, question::Mode};
+use crate::error::Result;
+use crate::source::{Note, Source, sink::Rendered};
 use verbatim_base::model::{Hit, Request};
 use verbatim_text::query::{PhraseSearch, Query};
 

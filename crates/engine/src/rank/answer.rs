@@ -1,29 +1,17 @@
 //! Builds the ranked answer: messages with passages, and conversations with their messages.
 
-use std::{
-    collections::{HashMap, HashSet, hash_map::Entry},
-    hash::{DefaultHasher, Hash, Hasher},
-    sync::Arc,
-};
+use std::collections::{HashMap, HashSet, hash_map::Entry};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
 
-use super::{
-    distance,
-    find::{FoundBy, ScoredMessages},
-    fuse::{ConversationPlace, Scored},
-    notes::Notes,
-    passages::Passages,
-    question::{ConversationMatch, Fields, MAX_MATCHES, Match, Ranking},
-    ranker::SMALL,
-    scoped::Scoped,
-    sources::OpenedSources,
-    substring::{TextReading, TextSearch},
-    titles,
-    word_request::WantedWords,
-};
-use crate::{
-    error::Result,
-    source::{Note, Source, line_number},
-};
+use super::find::{FoundBy, ScoredMessages};
+use super::fuse::{ConversationPlace, Scored};
+use super::question::{ConversationMatch, Fields, MAX_MATCHES, Match, Ranking};
+use super::substring::{TextReading, TextSearch};
+use super::{distance, notes::Notes, passages::Passages, ranker::SMALL, scoped::Scoped};
+use super::{sources::OpenedSources, titles, word_request::WantedWords};
+use crate::error::Result;
+use crate::source::{Note, Source, line_number};
 use verbatim_base::model::MOST_KEPT;
 use verbatim_text::snippet;
 

@@ -3,19 +3,14 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::{notes::Notes, question::Mode, ranker::Ranker, sources::RankedSource};
-use crate::{
-    error::Result,
-    scoring::{Concept, Statistics, idf},
-    source::Note,
-};
+use crate::scoring::{Concept, Statistics, idf};
+use crate::{error::Result, source::Note};
 use verbatim_chats::db;
 use verbatim_embed as embed;
 use verbatim_index::WeightedTerm;
-use verbatim_text::{
-    query::Query,
-    spelling::{base_forms, variants},
-    words::{Token, Tokenizer, is_character, is_unspaced, tokens},
-};
+use verbatim_text::query::Query;
+use verbatim_text::spelling::{base_forms, variants};
+use verbatim_text::words::{Token, Tokenizer, is_character, is_unspaced, tokens};
 
 /// If the model knows a smaller share of a query's letters than the first, the query's vector is
 /// not used. From the second share on, the vector has its full weight. Nearly all English queries

@@ -2,15 +2,11 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::{
-    concept,
-    fuse::{self, ConceptScores, ConversationPlace, Scored},
-    notes::Notes,
-    question::{Fields, Mode},
-    ranker::Ranker,
-    sources::{self, OpenedSources, ReadableSources},
-    substring::{TextReading, TextSearch},
-};
+use super::fuse::{self, ConceptScores, ConversationPlace, Scored};
+use super::question::{Fields, Mode};
+use super::sources::{self, OpenedSources, ReadableSources};
+use super::substring::{TextReading, TextSearch};
+use super::{concept, notes::Notes, ranker::Ranker};
 use crate::{error::Result, scoring::Concept, source::Note};
 use verbatim_text::words::Tokenizer;
 

@@ -1,26 +1,14 @@
 //! Scores the messages of all sources for one concept, on a common scale.
 
-use std::{
-    cmp::Ordering,
-    collections::{HashMap, HashSet},
-};
+use std::cmp::Ordering;
+use std::collections::{HashMap, HashSet};
 
-use super::{
-    notes::Notes,
-    question::Mode,
-    ranker::Ranker,
-    sources::{OpenedSources, RankedSource},
-};
-use crate::{
-    error::Result,
-    scoring::{Concept, ConceptScorer, Nearness, Scale, VectorWeights},
-    source::Note,
-};
-use verbatim_text::{
-    query::{PhraseSearch, Query, normalise_phrase},
-    snippet,
-    words::is_unspaced,
-};
+use super::sources::{OpenedSources, RankedSource};
+use super::{notes::Notes, question::Mode, ranker::Ranker};
+use crate::scoring::{Concept, ConceptScorer, Nearness, Scale, VectorWeights};
+use crate::{error::Result, source::Note};
+use verbatim_text::query::{PhraseSearch, Query, normalise_phrase};
+use verbatim_text::{snippet, words::is_unspaced};
 
 /// Number of candidates by terms, and by vectors, if the scope is one conversation.
 const DEPTH_IN_CONVERSATION: usize = 100;

@@ -2,12 +2,9 @@
 
 use std::ops::Range;
 
-use verbatim_text::{
-    excerpt::{self, Room, characters},
-    matcher::Matchers,
-    snippet, up_to,
-    words::{Token, Tokenizer, grams, tokens},
-};
+use verbatim_text::excerpt::{self, Room, characters};
+use verbatim_text::words::{Token, Tokenizer, grams, tokens};
+use verbatim_text::{matcher::Matchers, snippet, up_to};
 
 /// Number of characters in a passage.
 pub(crate) const LENGTH: usize = 300;

@@ -1,17 +1,11 @@
 //! A question with the messages that it concerns.
 
-use std::{
-    borrow::Cow,
-    collections::{HashMap, HashSet},
-    sync::Arc,
-};
+use std::collections::{HashMap, HashSet};
+use std::{borrow::Cow, sync::Arc};
 
 use super::{question::Fields, ranker::Ranker};
-use crate::{
-    error::Result,
-    source::summary::SAVED,
-    source::{Scope, Source, SourceKind},
-};
+use crate::source::{Scope, Source, SourceKind};
+use crate::{error::Result, source::summary::SAVED};
 
 /// The ids of the conversations that contain every concept, by source.
 pub(super) type InCommon = HashMap<SourceKind, HashSet<String>>;

@@ -8,23 +8,13 @@
 
 use std::{borrow::Cow, thread, time::Duration};
 
-use super::{
-    all_concepts,
-    notes::Notes,
-    question::Mode,
-    ranker::{MAX_WAIT, Ranker, SMALL},
-    scoped::Scoped,
-};
-use crate::{
-    error::{Error, Result},
-    scoring::Scorer,
-    source::{IndexState, Note, Source, SourceKind, Task},
-    upkeep::{
-        encode::MAX_IN_PASSING,
-        enrich,
-        refresh::{self, Reindex},
-    },
-};
+use super::ranker::{MAX_WAIT, Ranker, SMALL};
+use super::{all_concepts, notes::Notes, question::Mode, scoped::Scoped};
+use crate::error::{Error, Result};
+use crate::scoring::Scorer;
+use crate::source::{IndexState, Note, Source, SourceKind, Task};
+use crate::upkeep::refresh::{self, Reindex};
+use crate::upkeep::{encode::MAX_IN_PASSING, enrich};
 use verbatim_base::call::{Call, Stop};
 use verbatim_index::Resources;
 

@@ -1,27 +1,16 @@
 //! Finds by text: the messages that contain a question's text or its words, newest first.
 
-use std::{
-    cell::{Cell, RefCell},
-    cmp::Reverse,
-    collections::{BTreeMap, HashMap, HashSet},
-    ops::ControlFlow,
-};
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::{cmp::Reverse, ops::ControlFlow};
 
-use super::{
-    notes::Notes,
-    passage::{self, span_of},
-    question::{ConversationMatch, MAX_MATCHES, Match, Question, Ranking},
-    scoped::Scoped,
-    word_request::{WantedWords, WordRequest},
-};
-use crate::{
-    error::Result,
-    source::{
-        Description, Note, Source, SourceKind,
-        request::{checked, trimmed},
-        sink::Rendered,
-    },
-};
+use super::passage::{self, span_of};
+use super::question::{ConversationMatch, MAX_MATCHES, Match, Question, Ranking};
+use super::word_request::{WantedWords, WordRequest};
+use super::{notes::Notes, scoped::Scoped};
+use crate::error::Result;
+use crate::source::request::{checked, trimmed};
+use crate::source::{Description, Note, Source, SourceKind, sink::Rendered};
 use verbatim_base::model::{Hit, MOST_KEPT, Matching, Request};
 use verbatim_index as index;
 use verbatim_text::{matcher::Matchers, query::Query};

@@ -5,10 +5,8 @@
 use std::collections::HashMap;
 
 use super::{find::ScoredMessages, fuse::ConversationPlace};
-use crate::{
-    error::Result,
-    scoring::{Concept, TitleQuery},
-};
+use crate::error::Result;
+use crate::scoring::{Concept, TitleQuery};
 use verbatim_text::{summary::term_hash, words::Tokenizer};
 
 /// Returns the scores, between 0 and 1, of the conversations whose titles and summaries answer every concept.

@@ -3,10 +3,8 @@
 use std::cmp::Reverse;
 
 use verbatim_base::model::{Matching, Request};
-use verbatim_text::{
-    query::Query,
-    words::{Token, Tokenizer, is_character, tokens},
-};
+use verbatim_text::query::Query;
+use verbatim_text::words::{Token, Tokenizer, is_character, tokens};
 
 /// Maximum number of words that are searched for: the longest, because they are the rarest.
 const MOST_WORDS: usize = 16;

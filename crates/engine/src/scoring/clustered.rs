@@ -3,46 +3,29 @@
 //! The cluster proposes messages by its own BM25, and by words that stand for vectors. Their texts are
 //! fetched, and scored in the same way as messages of an index.
 
-use std::{
-    borrow::Cow,
-    cell::RefCell,
-    cmp::Reverse,
-    collections::{BTreeMap, HashMap, HashSet},
-    sync::{Arc, Mutex},
-};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::{Arc, Mutex};
+use std::{borrow::Cow, cell::RefCell, cmp::Reverse};
 
-use super::{
-    formula::{self, Formula, Scores, Surroundings, keep_best},
-    scorer::{
-        Concept, ConceptScorer, Scale, Scorer, Statistics, TermCandidates, TitleQuery, TitleScores,
-        VectorCandidates, VectorWeights,
-    },
-    searcher::people,
+use super::formula::{self, Formula, Scores, Surroundings, keep_best};
+use super::scorer::{
+    Concept, ConceptScorer, Scale, Scorer, Statistics, TermCandidates, TitleQuery,
 };
-use crate::{
-    error::Result,
-    source::{
-        About, Scope,
-        reader::cluster_about::{KIND, about, within},
-    },
-};
-use verbatim_base::{
-    call::{Call, Stop},
-    lock::lock,
-    model::{Hit, Request},
-};
+use super::scorer::{TitleScores, VectorCandidates, VectorWeights};
+use super::searcher::people;
+use crate::error::Result;
+use crate::source::reader::cluster_about::{KIND, about, within};
+use crate::source::{About, Scope};
+use verbatim_base::call::{Call, Stop};
+use verbatim_base::lock::lock;
+use verbatim_base::model::{Hit, Request};
 use verbatim_chats::db;
-use verbatim_cluster::{
-    Cluster, ClusterConversation, MessagePlace, RankFilter, RankReader, RankedMessage, RankedSize,
-    View,
-};
+use verbatim_cluster::{Cluster, ClusterConversation, MessagePlace, RankFilter, RankReader};
+use verbatim_cluster::{RankedMessage, RankedSize, View};
 use verbatim_embed::{self as embed, Model, dot};
 use verbatim_index::{self as index, Norms, PackedQuery, WeightedTerm};
-use verbatim_text::{
-    matcher::Matchers,
-    query::{PhraseSearch, Query},
-    words::Tokenizer,
-};
+use verbatim_text::query::{PhraseSearch, Query};
+use verbatim_text::{matcher::Matchers, words::Tokenizer};
 
 /// Minimum length in letters of a term that is corrected, as for an index.
 const SHORTEST_SLIP: usize = 4;

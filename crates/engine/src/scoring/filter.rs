@@ -1,27 +1,19 @@
 //! The filters for the messages that a concept ranks: the scope, and the concept's phrases.
 
-use std::{
-    cell::RefCell,
-    collections::{HashMap, HashSet},
-    ops::{ControlFlow, Range},
-};
+use std::cell::RefCell;
+use std::collections::{HashMap, HashSet};
+use std::ops::{ControlFlow, Range};
 
-use super::{
-    formula::keep_best,
-    scorer::{Concept, Similarity, VectorCandidates, VectorWeights},
-    searcher::{Searcher, SegmentSearcher},
-};
-use crate::{
-    error::Result,
-    source::{Scope, catalogue::Origins},
-};
+use super::formula::keep_best;
+use super::scorer::{Concept, Similarity, VectorCandidates, VectorWeights};
+use super::searcher::{Searcher, SegmentSearcher};
+use crate::error::Result;
+use crate::source::{Scope, catalogue::Origins};
 use verbatim_base::call::{Call, Stop};
 use verbatim_embed::dot;
 use verbatim_index::{self as index, DocSet, TermIndex, Vectors, holding};
-use verbatim_text::{
-    query::{PhraseSearch, Query},
-    words::Tokenizer,
-};
+use verbatim_text::query::{PhraseSearch, Query};
+use verbatim_text::words::Tokenizer;
 
 #[derive(Debug)]
 pub(super) struct ScopeFilter {

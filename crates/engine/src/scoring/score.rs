@@ -1,31 +1,18 @@
 //! Scores of the messages of an index, by the formula of [`super::formula`].
 
-use std::{
-    borrow::Cow,
-    collections::{BTreeMap, HashMap, HashSet},
-    sync::Arc,
-};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::{borrow::Cow, sync::Arc};
 
-use super::{
-    filter::{ConceptFilter, ScopeFilter, containing},
-    formula::{self, Formula, Scores, Surroundings, keep_best},
-    scorer::{
-        Concept, ConceptScorer, Coverage, Scale, Scorer, Statistics, TermCandidates, TitleQuery,
-        TitleScores, VectorCandidates, VectorWeights,
-    },
-    searcher::Searcher,
-};
-use crate::{
-    error::Result,
-    source::{
-        About, Scope,
-        catalogue::{Origins, TitleTerms},
-    },
-};
-use verbatim_base::{
-    call::{Call, Stop},
-    model::Hit,
-};
+use super::filter::{ConceptFilter, ScopeFilter, containing};
+use super::formula::{self, Formula, Scores, Surroundings, keep_best};
+use super::scorer::{Concept, ConceptScorer, Coverage, Scale, Scorer, Statistics, TermCandidates};
+use super::scorer::{TitleQuery, TitleScores, VectorCandidates, VectorWeights};
+use super::searcher::Searcher;
+use crate::error::Result;
+use crate::source::catalogue::{Origins, TitleTerms};
+use crate::source::{About, Scope};
+use verbatim_base::call::{Call, Stop};
+use verbatim_base::model::Hit;
 use verbatim_chats::db;
 use verbatim_index::{self as index, Bm25, DocSet, Norms, TermIndex, WeightedTerm, holding};
 use verbatim_text::{query::PhraseSearch, summary::SUMMARY_WEIGHT, words::Tokenizer};

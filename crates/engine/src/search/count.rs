@@ -4,11 +4,8 @@ use std::{collections::HashSet, ops::ControlFlow};
 
 use serde::Serialize;
 
-use crate::{
-    error::Result,
-    search::exact::Make,
-    source::{Note, Scope, Sources},
-};
+use crate::source::{Note, Scope, Sources};
+use crate::{error::Result, search::exact::Make};
 use verbatim_base::{call::Call, model::Request};
 use verbatim_index::Error as IndexError;
 use verbatim_text::matcher::Matchers;

@@ -1,25 +1,14 @@
 //! Exact search in all sources at the same time.
 
-use std::{
-    mem,
-    ops::ControlFlow,
-    panic::resume_unwind,
-    sync::mpsc::{Receiver, SyncSender, sync_channel},
-    thread::{self, ScopedJoinHandle},
-    vec,
-};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::{self, ScopedJoinHandle};
+use std::{mem, ops::ControlFlow, panic::resume_unwind, vec};
 
-use crate::{
-    error::Result,
-    source::{
-        Note, Scope, SearchPlan, SourceKind, Sources,
-        sink::{Rendered, Show},
-    },
-};
-use verbatim_base::{
-    call::Call,
-    model::{Hit, Instant, Request},
-};
+use crate::error::Result;
+use crate::source::sink::{Rendered, Show};
+use crate::source::{Note, Scope, SearchPlan, SourceKind, Sources};
+use verbatim_base::call::Call;
+use verbatim_base::model::{Hit, Instant, Request};
 
 /// Number of batches of hits that a source may send before the receiver takes them.
 const MOST_WAITING: usize = 2;

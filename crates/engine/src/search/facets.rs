@@ -1,24 +1,15 @@
 //! Counts the messages that match, by service, project, model, role and month.
 
-use std::{
-    borrow::Cow,
-    collections::{BTreeMap, HashMap, HashSet},
-    ops::ControlFlow,
-    sync::Arc,
-};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::{borrow::Cow, ops::ControlFlow, sync::Arc};
 
-use crate::{
-    decisions::superseded::Ids,
-    error::Result,
-    source::{
-        ChosenIds, Note, Place, Places, Source, SourceKind, Sources, request::checked,
-        sink::Rendered,
-    },
+use crate::source::sink::Rendered;
+use crate::source::{
+    ChosenIds, Note, Place, Places, Source, SourceKind, Sources, request::checked,
 };
-use verbatim_base::{
-    call::Call,
-    model::{Hit, Instant, Request},
-};
+use crate::{decisions::superseded::Ids, error::Result};
+use verbatim_base::call::Call;
+use verbatim_base::model::{Hit, Instant, Request};
 use verbatim_index::{self as index, Snapshot, TextMatch};
 use verbatim_text::matcher::Matchers;
 

@@ -2,16 +2,11 @@
 
 use std::time::Duration;
 
-use crate::{
-    Engine,
-    rank::{Match, Mode, Question, Ranking},
-    search::count::Count,
-    source::{Note, Scope},
-};
-use verbatim_base::{
-    call::Call,
-    model::{Matching, Request},
-};
+use crate::rank::{Match, Mode, Question, Ranking};
+use crate::source::{Note, Scope};
+use crate::{Engine, search::count::Count};
+use verbatim_base::call::Call;
+use verbatim_base::model::{Matching, Request};
 use verbatim_text::expression::is_expression;
 
 /// The time limit of trying readings, all together. Those that take longer are left out.
