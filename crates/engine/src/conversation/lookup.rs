@@ -443,7 +443,6 @@ fn readable<T>(read: Result<T>, failed: &mut Option<Error>) -> Result<Option<T>>
     }
 }
 
-/// Returns whether two texts are equal except for the case of their letters.
 fn is_same_folded(one: &str, other: &str) -> bool {
     let one = one.chars().flat_map(char::to_lowercase);
     one.eq(other.chars().flat_map(char::to_lowercase))

@@ -7,9 +7,9 @@ use super::{database::Memory, recall::Recalled};
 use crate::error::{Error, Result};
 use crate::source::wipe_indexes;
 use verbatim_base::{call::Call, model::Instant};
+use verbatim_chats::db;
 use verbatim_chats::db::threads::Turn;
 use verbatim_chats::db::threads::{Analytics, Error as ThreadsError, Save, Saved, Start, Thread};
-use verbatim_chats::db::{self};
 
 /// Maximum number of passages that are recalled for a turn.
 const PASSAGES: usize = 3;

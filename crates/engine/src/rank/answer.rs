@@ -49,9 +49,14 @@ pub(super) fn messages(found: FoundBy<'_>) -> Result<Ranking<Match>> {
     if unranked.is_empty() {
         distance::mark(&mut ranking.items, &found.concepts);
     } else {
-        let answer = |search: &TextSearch<'_>| search.messages(Notes::default());
-        ranking = with_words(scoped, unranked, ranking, answer, |item| &mut item.score)?;
-        notes.extend(std::mem::take(&mut ranking.notes));
+        ranking = with_words(
+            scoped,
+            unranked,
+            ranking,
+            &mut notes,
+            |it| it.messages(Notes::default()),
+            |it| &mut it.score,
+        )?;
     }
     ranking.total = ranking.total.max(ranking.items.len());
     finished(&found.opened, ranking, notes)
@@ -87,9 +92,14 @@ pub(super) fn conversations(found: FoundBy<'_>) -> Result<Ranking<ConversationMa
     let scoped = &found.opened.scoped;
     let unranked = unranked(&found, &notes, ranking.items.is_empty());
     if !unranked.is_empty() {
-        let answer = |search: &TextSearch<'_>| search.conversations(Notes::default());
-        ranking = with_words(scoped, unranked, ranking, answer, |item| &mut item.score)?;
-        notes.extend(std::mem::take(&mut ranking.notes));
+        ranking = with_words(
+            scoped,
+            unranked,
+            ranking,
+            &mut notes,
+            |it| it.conversations(Notes::default()),
+            |it| &mut it.score,
+        )?;
     }
     let ranking = finished(&found.opened, ranking, notes)?;
     if scoped.common.is_some() { completed(&found.opened, ranking) } else { Ok(ranking) }
@@ -109,11 +119,12 @@ fn unranked(found: &ScoredMessages<'_>, notes: &Notes, is_empty: bool) -> Vec<So
 
 /// Merges what is ranked with what some sources have with all words of each concept or, if this is nothing, with
 /// any of them: the first of both, then the second of both, and so on. Of two with the same place, the one that
-/// has all words comes first.
+/// has all words comes first. Adds the notes of the latter.
 fn with_words<T>(
     scoped: &Scoped<'_>,
     sources: Vec<Source>,
     ranked: Ranking<T>,
+    notes: &mut Notes,
     answer: fn(&TextSearch<'_>) -> Result<Ranking<T>>,
     score: fn(&mut T) -> &mut f64,
 ) -> Result<Ranking<T>> {
@@ -147,7 +158,8 @@ fn with_words<T>(
     items.truncate(limit);
     let total = ranked.total + by_words.total;
     let is_total_exact = ranked.is_total_exact && by_words.is_total_exact && total <= limit;
-    Ok(Ranking { items, total, is_total_exact, notes: by_words.notes })
+    notes.extend(by_words.notes);
+    Ok(Ranking { items, total, is_total_exact, notes: Vec::new() })
 }
 
 /// Returns an answer with its notes. If nothing was found, adds a note about a role that no message has.

@@ -213,7 +213,6 @@ fn is_of_language(text: &str) -> bool {
         || text.contains(|c: char| c.is_alphabetic() && !c.is_ascii())
 }
 
-/// A word of a question.
 struct TypedWord {
     /// The word as it was typed or, for a part of a name, its term.
     text: String,

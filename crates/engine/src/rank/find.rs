@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::fuse::{self, ConceptScores, ConversationPlace, Scored};
+use super::fuse::{self, ConversationPlace, Scored};
 use super::question::{Fields, Mode};
 use super::sources::{self, OpenedSources, ReadableSources};
 use super::substring::{TextReading, TextSearch};
@@ -47,7 +47,7 @@ pub(super) fn find<'a>(ranker: &'a Ranker<'a>) -> Result<FoundBy<'a>> {
     let mut concepts = Vec::new();
     let mut by_concept: Vec<Vec<Scored>> = Vec::new();
     let mut covered = HashMap::new();
-    let mut is_any_cut = false;
+    let mut is_cut = false;
     for text in texts.into_iter().filter(|_| !is_without_index) {
         let mut concept = concept::parse(ranker, &opened.ranked, text, &mut notes)?;
         if is_single && is_without_words(&concept) {
@@ -63,11 +63,10 @@ pub(super) fn find<'a>(ranker: &'a Ranker<'a>) -> Result<FoundBy<'a>> {
             }
         }
         if ranker.question.fields != Fields::Summaries {
-            let ConceptScores { messages, covered: of_concept, is_cut } =
-                fuse::scored(&opened, &mut concept, text, &mut notes)?;
-            by_concept.push(messages);
-            covered = of_concept;
-            is_any_cut |= is_cut;
+            let scores = fuse::scored(&opened, &mut concept, text, &mut notes)?;
+            by_concept.push(scores.messages);
+            covered = scores.covered;
+            is_cut |= scores.is_cut;
         }
         concepts.push(concept);
     }
@@ -76,14 +75,7 @@ pub(super) fn find<'a>(ranker: &'a Ranker<'a>) -> Result<FoundBy<'a>> {
         1 => by_concept.remove(0),
         _ => in_common_conversations(&opened, by_concept),
     };
-    Ok(FoundBy::Score(ScoredMessages {
-        opened,
-        concepts,
-        messages,
-        covered,
-        is_cut: is_any_cut,
-        notes,
-    }))
+    Ok(FoundBy::Score(ScoredMessages { opened, concepts, messages, covered, is_cut, notes }))
 }
 
 fn literal_search<'a>(opened: &OpenedSources<'a>) -> Result<TextSearch<'a>> {

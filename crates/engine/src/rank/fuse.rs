@@ -391,7 +391,6 @@ fn put_first(
     all.sort_unstable_by(Scored::order);
 }
 
-/// Returns the scores of a source's messages.
 fn of_source(source: usize, found: Vec<(u32, f32)>) -> impl Iterator<Item = Scored> {
     found.into_iter().map(move |(doc_id, score)| Scored { source, doc_id, score })
 }

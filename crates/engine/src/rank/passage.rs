@@ -6,7 +6,6 @@ use verbatim_text::excerpt::{self, Room, characters};
 use verbatim_text::words::{Token, Tokenizer, grams, tokens};
 use verbatim_text::{matcher::Matchers, snippet, up_to};
 
-/// Number of characters in a passage.
 pub(crate) const LENGTH: usize = 300;
 
 /// Number of bytes of a text that are searched for terms in one step.

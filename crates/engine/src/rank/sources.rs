@@ -34,7 +34,6 @@ pub(super) struct ReadableSources<'a> {
     pub(super) notes: Notes,
 }
 
-/// A source with an index.
 pub(super) struct RankedSource {
     pub(super) scorer: Box<dyn Scorer>,
     pub(super) source: Source,

@@ -283,7 +283,7 @@ impl<'a> TextSearch<'a> {
                 match self.hits_in(source, concept, count, conversations) {
                     Ok(here) => {
                         is_whole &= here.is_whole;
-                        found.extend(here.hits.into_iter().map(|hit| (source.kind, hit)));
+                        found.extend(here.hits);
                     }
                     Err(error) if error.is_of_source() && self.sources.len() > 1 => {
                         let reason = error.reason();
@@ -315,7 +315,7 @@ impl<'a> TextSearch<'a> {
         concept: &ConceptText,
         count: usize,
         conversations: usize,
-    ) -> Result<SourceHits> {
+    ) -> Result<TextHits> {
         let ids = self.scoped.conversations_of_origin(source)?;
         let mut collector = HitCollector {
             search: self,
@@ -329,7 +329,7 @@ impl<'a> TextSearch<'a> {
             texts: RefCell::default(),
         };
         let first = collector.run()?;
-        let ids: HashSet<_> = first.hits.iter().map(|hit| &hit.conversation_id).collect();
+        let ids: HashSet<_> = first.hits.iter().map(|(_, hit)| &hit.conversation_id).collect();
         if first.is_whole || ids.len() > conversations {
             return Ok(first);
         }
@@ -339,12 +339,6 @@ impl<'a> TextSearch<'a> {
         collector.room = Cell::new(MAX_CONTENTS);
         collector.run()
     }
-}
-
-/// The messages of one source, newest first.
-struct SourceHits {
-    hits: Vec<Hit<'static>>,
-    is_whole: bool,
 }
 
 /// A collector of the messages of a source that contain a concept.
@@ -369,16 +363,12 @@ struct HitCollector<'a> {
 }
 
 impl HitCollector<'_> {
-    fn run(&self) -> Result<SourceHits> {
+    fn run(&self) -> Result<TextHits> {
         let Scoped { ranker, scope, .. } = &self.search.scoped;
+        let takes_all =
+            self.ids.is_none() && scope.conversation.is_none() && self.concept.required.is_none();
         let limit = match self.most {
-            Most::Messages(count)
-                if self.ids.is_none()
-                    && scope.conversation.is_none()
-                    && self.concept.required.is_none() =>
-            {
-                Some(count)
-            }
+            Most::Messages(count) if takes_all => Some(count),
             _ => None,
         };
         let request = Request {
@@ -388,14 +378,17 @@ impl HitCollector<'_> {
             limit,
             ..self.concept.request.clone()
         };
-        let mut found = SourceHits { hits: Vec::new(), is_whole: true };
+        let mut found = TextHits { hits: Vec::new(), is_whole: true };
         let mut seen = 0;
         let reads = |id: &str| self.reads(id);
         let mut sink = Rendered::new(
             |hit: Hit<'_>| self.rendered(hit),
             |hit: Option<Hit<'static>>| {
                 seen += 1;
-                found.hits.extend(hit.inspect(|hit| self.count(hit)));
+                if let Some(hit) = hit {
+                    self.count(&hit);
+                    found.hits.push((self.source.kind, hit));
+                }
                 found.is_whole = match self.most {
                     Most::Messages(count) => seen < count,
                     Most::Conversations(count) => self.by_text.borrow().len() <= count,

@@ -8,10 +8,8 @@ use std::sync::{Arc, Mutex};
 use std::{borrow::Cow, cell::RefCell, cmp::Reverse};
 
 use super::formula::{self, Formula, Scores, Surroundings, keep_best};
-use super::scorer::{
-    Concept, ConceptScorer, Scale, Scorer, Statistics, TermCandidates, TitleQuery,
-};
-use super::scorer::{TitleScores, VectorCandidates, VectorWeights};
+use super::scorer::{Concept, ConceptScorer, Scale, Scorer, Statistics, TermCandidates};
+use super::scorer::{TitleQuery, TitleScores, VectorCandidates, VectorWeights};
 use super::searcher::people;
 use crate::error::Result;
 use crate::source::reader::cluster_about::{KIND, about, within};

@@ -152,8 +152,8 @@ impl<'a> ConceptFilter<'a> {
             exact: RefCell::default(),
         };
         for phrase in &query.phrases {
-            let phrased = filter.quoted(phrase, call)?;
-            let mut ascending = phrased.clone();
+            let with_phrase = filter.quoted(phrase, call)?;
+            let mut ascending = with_phrase.clone();
             ascending.sort_unstable();
             match (&mut filter.doc_ids, &mut filter.phrased) {
                 (Some(doc_ids), Some(phrased)) => {
@@ -162,7 +162,7 @@ impl<'a> ConceptFilter<'a> {
                 }
                 _ => {
                     filter.doc_ids = Some(ascending);
-                    filter.phrased = Some(phrased);
+                    filter.phrased = Some(with_phrase);
                 }
             }
         }

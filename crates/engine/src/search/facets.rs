@@ -128,7 +128,6 @@ struct Counting<'a> {
     choice: &'a Choice,
     places: &'a Places,
     month: MonthOf<'a>,
-    /// The conversations that answers leave out.
     left_out: Ids,
 }
 

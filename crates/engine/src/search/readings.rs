@@ -320,7 +320,6 @@ fn words_of(text: &str) -> Vec<String> {
     words
 }
 
-/// Returns the request for messages that have all of these words.
 fn all_of(words: &[String], request: &Request) -> Request {
     let and = words[1..].iter().chain(&request.and).cloned().collect();
     Request { text: words[0].clone(), and, ..request.clone() }
