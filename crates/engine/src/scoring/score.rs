@@ -98,7 +98,8 @@ impl Scorer for IndexedScorer {
                 if !self.scope.is_open() {
                     // The terms in the index include those of excluded conversations.
                     let segment = [(doc_ids.clone(), index)];
-                    let mut with_term = holding(&segment, &[other.clone()], &Stop::never())?;
+                    let mut with_term =
+                        holding(&segment, std::slice::from_ref(&other), &Stop::never())?;
                     with_term.retain(|doc_id| self.filter.has(&self.searcher, *doc_id));
                     frequency = with_term.len() as u32;
                 }

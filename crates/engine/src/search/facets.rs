@@ -325,9 +325,8 @@ fn count(
         call,
         &|| ClassCounter::new(counting),
         &|counter: &mut ClassCounter<'_>, it: TextMatch<'_>| {
-            let conversation = it.conversation();
             counter.add(
-                conversation,
+                it.conversation(),
                 || it.conversation_id(),
                 it.role(),
                 || it.role_name(),
