@@ -103,7 +103,7 @@ impl Lookup<'_> {
     }
 
     /// Returns the error that a word fits several conversations, with ids or keys to choose from.
-    fn several(&self, found: Candidates, word: &str) -> Result<Error> {
+    fn several(&self, found: NameMatches, word: &str) -> Result<Error> {
         let id = found.first.first().map(|about| about.id.clone()).unwrap_or_default();
         if found.total > found.first.len() || found.first.iter().any(|about| about.id != id) {
             return Ok(found.ambiguous(word));
@@ -113,8 +113,8 @@ impl Lookup<'_> {
     }
 
     /// Returns the conversation at a path, else the conversations with an id or an address.
-    fn exactly(&self, handle: &str, failed: &mut Option<Error>) -> Result<Candidates> {
-        let mut found = Candidates::default();
+    fn exactly(&self, handle: &str, failed: &mut Option<Error>) -> Result<NameMatches> {
+        let mut found = NameMatches::default();
         found.add_one(readable(self.by_path(handle), failed)?.flatten());
         if found.total > 0 {
             return Ok(found);
@@ -135,13 +135,13 @@ impl Lookup<'_> {
         word: &str,
         shortest: usize,
         failed: &mut Option<Error>,
-    ) -> Result<Candidates> {
+    ) -> Result<NameMatches> {
         if let Some(begun) = self.surely_begun(word, shortest)? {
             return Ok(begun);
         }
         let is_long = word.chars().count() >= shortest;
         // The id in another case, the same title, the title in another case, and the beginning of an id.
-        let mut found: [Candidates; 4] = Default::default();
+        let mut found: [NameMatches; 4] = Default::default();
         for source in self.sources.all() {
             let Some(source) = readable(source, failed)? else { continue };
             let listing = source.sessions(&Scope::default(), self.call);
@@ -174,11 +174,11 @@ impl Lookup<'_> {
 
     /// Returns the only conversation whose id begins with a word, if the word is so long that it takes
     /// precedence over titles. `None` if this takes a look at all conversations.
-    fn surely_begun(&self, word: &str, shortest: usize) -> Result<Option<Candidates>> {
+    fn surely_begun(&self, word: &str, shortest: usize) -> Result<Option<NameMatches>> {
         if word.chars().count() < shortest.max(SURE_START) {
             return Ok(None);
         }
-        let mut found = Candidates::default();
+        let mut found = NameMatches::default();
         for source in self.sources.all() {
             let Ok(source) = source else { return Ok(None) };
             let Ok(listing) = source.sessions(&Scope::default(), self.call) else {
@@ -201,7 +201,7 @@ impl Lookup<'_> {
             return Ok(about);
         }
         let trimmed = snippet::trim(word);
-        let mut found = Candidates::default();
+        let mut found = NameMatches::default();
         if !trimmed.is_empty() {
             let part = trimmed.to_lowercase();
             found = self.matching(&|_, _, title| title.to_lowercase().contains(&part))?;
@@ -308,8 +308,8 @@ impl Lookup<'_> {
         }
     }
 
-    fn matching(&self, test: &dyn Fn(SourceKind, &str, &str) -> bool) -> Result<Candidates> {
-        let mut found = Candidates::default();
+    fn matching(&self, test: &dyn Fn(SourceKind, &str, &str) -> bool) -> Result<NameMatches> {
+        let mut found = NameMatches::default();
         for source in self.readable()? {
             let listing = source.sessions(&Scope::default(), self.call)?;
             let mut places: Vec<usize> = (0..listing.len()).collect();
@@ -376,7 +376,7 @@ impl Lookup<'_> {
 
 /// The conversations that the user may mean by a word.
 #[derive(Default)]
-struct Candidates {
+struct NameMatches {
     /// The conversations that an error message lists: from each source, the first ones in the order of
     /// their ids.
     first: Vec<About>,
@@ -384,7 +384,7 @@ struct Candidates {
     total: usize,
 }
 
-impl Candidates {
+impl NameMatches {
     fn add_one(&mut self, about: Option<About>) {
         self.total += usize::from(about.is_some());
         self.first.extend(about);
@@ -603,7 +603,7 @@ mod tests {
         }
 
         let many = Many((0..500).rev().map(|it| format!("{it:03}")).collect(), Default::default());
-        let mut found = Candidates::default();
+        let mut found = NameMatches::default();
         found.add(&many, (0..500).collect());
         assert_eq!(many.1.get(), MAX_CANDIDATES);
         let Error::Ambiguous { candidates, total, .. } = found.ambiguous("x") else { panic!() };

@@ -48,9 +48,9 @@ type Timed<T> = (Option<Instant>, T);
 
 /// Sends the values made from hits to the thread that merges the sources. Sends all hits that are confirmed at
 /// once, because waking a thread for each hit takes longer than finding the hit.
-struct Batches<T>(SyncSender<Vec<T>>);
+struct BatchSender<T>(SyncSender<Vec<T>>);
 
-impl<T> Show<T> for Batches<T> {
+impl<T> Show<T> for BatchSender<T> {
     fn show(&mut self, values: &mut Vec<T>, call: &Call) -> ControlFlow<()> {
         let batch = mem::take(values);
         if batch.is_empty() || !call.stop.requested() && self.0.send(batch).is_ok() {
@@ -126,7 +126,7 @@ impl Sources {
                 let search = threads.spawn(move || {
                     let timed = |hit: Hit<'_>| Some((hit.time, kept(kind, hit)?));
                     let reads = |id: &str| (render.reads)(kind, id);
-                    let mut sink = Rendered::new(timed, Batches(sender));
+                    let mut sink = Rendered::new(timed, BatchSender(sender));
                     sink.reads = &reads;
                     sink.only = only;
                     source.search(bounded, call, &mut sink)
