@@ -346,8 +346,7 @@ fn a_call_that_was_ended_records_nothing() {
     let start = data(&engine, &json!({"action": "start"}));
     let call = Call::default();
     call.stop.request();
-    let turn =
-        engine.memory().continue_thread(text(&start["continuation_id"]), ("user", "x"), &call);
+    let turn = engine.memory().continue_thread(text(&start["continuation_id"]), "user", "x", &call);
     assert!(turn.unwrap_err().is_stopped());
     let resume = data(&engine, &json!({"action": "resume", "thread_id": start["thread_id"]}));
     assert_eq!(

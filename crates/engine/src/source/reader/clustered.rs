@@ -106,8 +106,9 @@ impl Reader for ClusterReader {
     }
 
     fn scorer(&self, scope: &Scope, call: &Call) -> Result<Option<Box<dyn Scorer>>> {
-        let state = (Arc::clone(&self.cluster), self.view(&call.stop)?);
-        Ok(Some(Box::new(ClusterScorer::new(state, &self.model, scope, call)?)))
+        let cluster = Arc::clone(&self.cluster);
+        let view = self.view(&call.stop)?;
+        Ok(Some(Box::new(ClusterScorer::new(cluster, view, &self.model, scope, call)?)))
     }
 }
 
