@@ -45,18 +45,14 @@ mod suite;
 mod upkeep;
 mod writers;
 
-use std::{
-    path::Path,
-    sync::{
-        Arc,
-        atomic::{AtomicU32, Ordering},
-    },
+use std::path::Path;
+use std::sync::{
+    Arc,
+    atomic::{AtomicU32, Ordering},
 };
 
-use verbatim_base::{
-    call::Call,
-    model::{Instant, Request},
-};
+use verbatim_base::call::Call;
+use verbatim_base::model::{Instant, Request};
 use verbatim_engine::{
     Config, Counts, Engine, Error, Listing, Messages, Reader, Scope, SearchPlan, Sink, SourceKind,
     scoring::Scorer,

@@ -1,11 +1,9 @@
 //! Transcripts of coding agents, and the store that they are synchronised into.
 
-use std::{
-    fs::{self, File},
-    path::Path,
-    process::Command,
-    time::Duration,
-};
+use std::fs::{self, File};
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
 
 use proptest::prelude::*;
 use rusqlite::Connection;
@@ -14,12 +12,10 @@ use verbatim_chats::import::Branches;
 use verbatim_engine::{Config, Engine, Question, Reindex, Resources, Scope, import};
 use verbatim_search::cli::{self, Environment};
 
-use crate::{
-    cases::config,
-    corpus::folder,
-    golden::golden,
-    transcripts::{Home, copy, engine, goldens, line, rollout},
-};
+use crate::cases::config;
+use crate::corpus::folder;
+use crate::golden::golden;
+use crate::transcripts::{Home, copy, engine, goldens, line, rollout};
 
 #[test]
 fn golden_transcripts() {

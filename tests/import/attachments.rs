@@ -1,19 +1,15 @@
 //! The files of messages: kept by an import, shown, written out by an export, and forgotten.
 
-use std::{
-    fs,
-    io::{BufRead, BufReader},
-    os::unix::fs::PermissionsExt,
-    path::{Path, PathBuf},
-    process::{Command, Stdio},
-};
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::{
-    corpus::folder,
-    exports::{chat_with_files, zip_of},
-};
+use crate::corpus::folder;
+use crate::exports::{chat_with_files, zip_of};
 
 /// The smallest pictures: their first bytes are enough.
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n picture";

@@ -8,10 +8,8 @@ use tempfile::TempDir;
 use verbatim_chats::import::{Branches, Export};
 use verbatim_engine::import::{self, Report};
 
-use crate::{
-    exports::{chat, zip_of},
-    transcripts::{Home, line},
-};
+use crate::exports::{chat, zip_of};
+use crate::transcripts::{Home, line};
 
 /// Imports a folder of files; returns the role and the text of every message, and the report.
 #[track_caller]

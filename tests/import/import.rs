@@ -1,13 +1,11 @@
 //! Imports: exports in, rows out.
 
-use std::{
-    fs::{self, File},
-    io::{Cursor, Read, Write},
-    path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
-    thread,
-    time::{Duration, Instant},
-};
+use std::fs::{self, File};
+use std::io::{Cursor, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, types::Value};
 use serde_json::json;

@@ -4,10 +4,8 @@ use std::fs;
 
 use ruzstd::encoding::{CompressionLevel, compress_to_vec};
 use serde_json::{Value, json};
-use verbatim_base::{
-    call::Call,
-    model::{Instant, Request},
-};
+use verbatim_base::call::Call;
+use verbatim_base::model::{Instant, Request};
 use verbatim_chats::import::Branches;
 use verbatim_engine::{
     Config, Engine, Mode, Question, Reindex, Resources, Scope, SourceKind, import,
@@ -15,11 +13,9 @@ use verbatim_engine::{
 use verbatim_search::cli::{self, Environment};
 use verbatim_server::tools::Options;
 
-use crate::{
-    calls::call_with,
-    corpus::folder,
-    transcripts::{Home, line, rollout},
-};
+use crate::calls::call_with;
+use crate::corpus::folder;
+use crate::transcripts::{Home, line, rollout};
 
 const RESOURCES: Resources = Resources { memory: 64 << 20, threads: 1 };
 

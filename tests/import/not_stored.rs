@@ -1,11 +1,9 @@
 //! Excluded and forgotten conversations.
 
-use std::{
-    fs,
-    io::{self, ErrorKind, Write},
-    path::{Path, PathBuf},
-    process::{Command, Output},
-};
+use std::fs;
+use std::io::{self, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
 
 use rusqlite::Connection;
 use serde_json::{Value, json};

@@ -1,11 +1,9 @@
 //! The pictures and files in transcripts: kept, shown, written out, and removed with their conversations.
 
-use std::{
-    fs::{self, OpenOptions},
-    io::Write,
-    path::Path,
-    process::Command,
-};
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::path::Path;
+use std::process::Command;
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use serde_json::{Value, json};

@@ -1,15 +1,12 @@
 //! The server over HTTP, driven and attacked over raw sockets: who is let in, what a client can take
 //! of the server's time and memory, and whether the answers are those of SQLite.
 
-use std::{
-    fs,
-    io::{BufRead, BufReader, Read, Write},
-    net::{Shutdown, TcpStream},
-    path::Path,
-    process::{Command, Stdio},
-    thread,
-    time::{Duration, Instant},
-};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+use std::{fs, thread};
 
 use rusqlite::Connection;
 use serde_json::{Value, json};

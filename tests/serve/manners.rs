@@ -2,26 +2,22 @@
 
 use std::path::Path;
 
-use rmcp::{
-    ClientHandler, RoleClient, ServiceExt,
-    model::{
-        CallToolRequestParams, GetPromptRequestParams, PaginatedRequestParams,
-        ProgressNotificationParam, ReadResourceRequestParams, ResourceContents,
-    },
-    service::{NotificationContext, RunningService},
+use rmcp::model::{
+    CallToolRequestParams, GetPromptRequestParams, PaginatedRequestParams,
+    ProgressNotificationParam, ReadResourceRequestParams, ResourceContents,
 };
+use rmcp::service::{NotificationContext, RunningService};
+use rmcp::{ClientHandler, RoleClient, ServiceExt};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use verbatim_base::call::Call;
 use verbatim_engine::{Config, Engine};
 use verbatim_server::tools::{self, Options};
 
-use crate::{
-    calls::sampled,
-    corpus::{SCHEMA, folder, folder_with},
-    mcp::spawned,
-    schema,
-};
+use crate::calls::sampled;
+use crate::corpus::{SCHEMA, folder, folder_with};
+use crate::mcp::spawned;
+use crate::schema;
 
 /// A client that stores the server's notifications.
 struct Listener(mpsc::UnboundedSender<(&'static str, Value)>);
@@ -272,10 +268,8 @@ fn clients_hear_what_they_want_to_hear() {
 
 #[test]
 fn long_work_gives_signs_of_life() {
-    use rmcp::{
-        model::{ClientRequest, Request},
-        service::PeerRequestOptions,
-    };
+    use rmcp::model::{ClientRequest, Request};
+    use rmcp::service::PeerRequestOptions;
 
     let (_home, db) = folder_with("a.db");
     crate::mcp::large(&db);

@@ -1,17 +1,13 @@
 //! The server over standard input and output: driven by rmcp's client, and by raw lines.
 
-use std::{
-    io::{BufRead, BufReader, Write},
-    path::{Path, PathBuf},
-    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
-    time::{Duration, Instant},
-};
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
 
-use rmcp::{
-    ServiceExt,
-    model::{CallToolRequestParams, ClientRequest, Request},
-    service::PeerRequestOptions,
-};
+use rmcp::ServiceExt;
+use rmcp::model::{CallToolRequestParams, ClientRequest, Request};
+use rmcp::service::PeerRequestOptions;
 use serde_json::{Value, json};
 use verbatim_server::tools;
 

@@ -5,17 +5,13 @@ use std::{fmt::Write, ops::ControlFlow, path::Path};
 use proptest::{collection::vec, option, prelude::*, sample::select};
 use rusqlite::{Connection, params, types::Value};
 use serde_json::{Map, json};
-use verbatim_base::{
-    call::Call,
-    model::{Hit, Instant, Request},
-};
+use verbatim_base::call::Call;
+use verbatim_base::model::{Hit, Instant, Request};
 use verbatim_engine::{Config, Engine};
 use verbatim_server::tools::{Options, conversation_search::TOOL};
 
-use crate::{
-    cases::config,
-    corpus::{folder, folder_with},
-};
+use crate::cases::config;
+use crate::corpus::{folder, folder_with};
 
 /// The characters of texts and queries: scripts, cases, wildcards, quotes, escapes, emoji.
 const PIECES: &[&str] = &[

@@ -1,12 +1,9 @@
 //! The workspace: each scenario of the contract, and which files are searched, as in ripgrep.
 
-use std::{
-    fs,
-    path::Path,
-    sync::atomic::{AtomicBool, Ordering},
-    thread,
-    time::{Duration, Instant},
-};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+use std::{fs, thread};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -14,10 +11,8 @@ use verbatim_base::call::Call;
 use verbatim_engine::{Config, Engine};
 use verbatim_server::tools::{self, Answer, Options};
 
-use crate::{
-    corpus::folder,
-    program::{Place, Server},
-};
+use crate::corpus::folder;
+use crate::program::{Place, Server};
 
 /// Writes the files of a workspace.
 fn workspace(files: &[(&str, &str)]) -> TempDir {

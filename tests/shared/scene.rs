@@ -1,22 +1,18 @@
 //! A user's folder with everything that the documents name: exports among the downloads, the
 //! transcripts of agents, clients, and programs that do nothing.
 
-use std::{
-    fs,
-    os::unix::fs::{PermissionsExt, symlink},
-    path::{Path, PathBuf},
-    process::{Command, Output, Stdio},
-    time::{SystemTime, UNIX_EPOCH},
-};
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::{
-    corpus::folder,
-    exports::zip_of,
-    transcripts::{copy, goldens},
-};
+use crate::corpus::folder;
+use crate::exports::zip_of;
+use crate::transcripts::{copy, goldens};
 
 /// The id of the conversation that the documents show.
 pub(crate) const CHAT: &str = "6a41cf0e-0000-4000-8000-000000000001";

@@ -7,12 +7,10 @@ use unicode_width::UnicodeWidthStr;
 use verbatim_engine::Config;
 use verbatim_search::cli::{self, Environment};
 
-use crate::{
-    corpus::{folder, folder_with},
-    golden::golden,
-    program::Place,
-    terminal::{output, run, sample},
-};
+use crate::corpus::{folder, folder_with};
+use crate::golden::golden;
+use crate::program::Place;
+use crate::terminal::{output, run, sample};
 
 #[test]
 fn every_help() {

@@ -1,10 +1,8 @@
 //! `verbatim connect`, and what `verbatim doctor` finds in the configurations of AI clients.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-    process::{Command, Output},
-};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;

@@ -1,20 +1,16 @@
 //! The configuration file, and what `verbatim status` says of the settings.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-    process::{Command, Output, Stdio},
-    time::{Duration, Instant},
-};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::{
-    corpus::{database, folder},
-    program::Server,
-};
+use crate::corpus::{database, folder};
+use crate::program::Server;
 
 /// A user with a configuration folder and a home.
 struct User(TempDir);

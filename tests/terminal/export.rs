@@ -1,11 +1,9 @@
 //! `verbatim export`: conversations as Markdown files.
 
-use std::{
-    fs,
-    io::{BufRead, BufReader},
-    path::Path,
-    process::{Command, Stdio},
-};
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
 
 use crate::corpus::{files, folder};
 

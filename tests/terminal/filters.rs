@@ -6,13 +6,11 @@ use serde_json::{Value, json};
 use verbatim_answer::filters;
 use verbatim_engine::filters::ALL;
 
-use crate::{
-    corpus::files,
-    http_server::HttpServer,
-    program::Place,
-    scene::{CHAT, Scene},
-    terminal::sample,
-};
+use crate::corpus::files;
+use crate::http_server::HttpServer;
+use crate::program::Place;
+use crate::scene::{CHAT, Scene};
+use crate::terminal::sample;
 
 /// The output of a command.
 struct Answer {

@@ -1,22 +1,18 @@
 //! The first steps of a new user: one home, exports that are found, and an import that indexes.
 
-use std::{
-    collections::BTreeMap,
-    ffi::OsString,
-    fs,
-    path::{Path, PathBuf},
-    process::{Command, Stdio},
-};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use rusqlite::Connection;
 use serde_json::Value;
 use tempfile::TempDir;
 use verbatim_search::cli::{self, Environment};
 
-use crate::{
-    corpus::{database, files, folder},
-    exports::{chat, zip_of},
-};
+use crate::corpus::{database, files, folder};
+use crate::exports::{chat, zip_of};
 
 /// The user's folder, with a working folder in it.
 struct User(TempDir);

@@ -4,11 +4,9 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::{
-    corpus::folder_with,
-    golden::golden,
-    terminal::{output, run, sample},
-};
+use crate::corpus::folder_with;
+use crate::golden::golden;
+use crate::terminal::{output, run, sample};
 
 #[test]
 fn listing() {

@@ -1,12 +1,9 @@
 //! The vectors of the sentence model, which come after everything else: who makes them, and what is said of it.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-    process::{Command, Output, Stdio},
-    thread,
-    time::{Duration, Instant},
-};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+use std::{fs, thread};
 
 use pty_process::blocking::Command as PtyCommand;
 use serde_json::{Value, json};

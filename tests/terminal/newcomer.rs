@@ -5,12 +5,10 @@ use std::process::Command;
 use pty_process::blocking::Command as PtyCommand;
 use verbatim_search::cli;
 
-use crate::{
-    corpus::{database, folder},
-    pty::OnTerminal,
-    scene::{CHAT, Scene},
-    threads,
-};
+use crate::corpus::{database, folder};
+use crate::pty::OnTerminal;
+use crate::scene::{CHAT, Scene};
+use crate::threads;
 
 /// Runs a command; returns its exit code, its output and its errors.
 fn told(command: &mut Command) -> (Option<i32>, String, String) {

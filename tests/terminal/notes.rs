@@ -7,12 +7,10 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use verbatim_engine::{Config, Engine, Mode, Question};
 
-use crate::{
-    calls::{call, found, refused},
-    corpus::{SCHEMA, folder_with},
-    ranked::converse,
-    transcripts::line,
-};
+use crate::calls::{call, found, refused};
+use crate::corpus::{SCHEMA, folder_with};
+use crate::ranked::converse;
+use crate::transcripts::line;
 
 /// A home with an export, and with a transcript of an agent.
 struct Home {
@@ -386,11 +384,9 @@ fn how_many_answer_is_counted() {
 
 #[cfg(unix)]
 mod program {
-    use std::{
-        path::Path,
-        process::{Command, Stdio},
-        time::Instant,
-    };
+    use std::path::Path;
+    use std::process::{Command, Stdio};
+    use std::time::Instant;
 
     use super::*;
     use crate::program::Server;

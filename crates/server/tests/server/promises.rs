@@ -6,10 +6,8 @@ use rusqlite::{Connection, params};
 use serde_json::{Value, json};
 use verbatim_engine::Engine;
 
-use crate::{
-    calls::{call, engines, found, refused},
-    corpus::{SCHEMA, folder_with},
-};
+use crate::calls::{call, engines, found, refused};
+use crate::corpus::{SCHEMA, folder_with};
 
 /// A conversation: its id, its title, its own time, and its messages' texts and times.
 type Talk<'a> = (&'a str, Option<&'a str>, i64, &'a [(&'a str, Option<i64>)]);

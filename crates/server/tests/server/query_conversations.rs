@@ -6,11 +6,9 @@ use verbatim_base::call::Call;
 use verbatim_engine::{Engine, SourceKind};
 use verbatim_server::tools::{self, Options};
 
-use crate::{
-    calls::{call_with, engines, sampled},
-    corpus::{SCHEMA, engine, folder, folder_with},
-    schema,
-};
+use crate::calls::{call_with, engines, sampled};
+use crate::corpus::{SCHEMA, engine, folder, folder_with};
+use crate::schema;
 
 const NAME: &str = "query_conversations";
 

@@ -2,10 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::{
-    calls::{call, engines, found, path_of, refused, sampled},
-    corpus::{folder, folder_with},
-};
+use crate::calls::{call, engines, found, path_of, refused, sampled};
+use crate::corpus::{folder, folder_with};
 
 #[test]
 fn reading_as_the_contract_prints_it() {

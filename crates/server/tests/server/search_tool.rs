@@ -7,10 +7,8 @@ use serde_json::{Value, json};
 use verbatim_base::call::Call;
 use verbatim_engine::{Engine, Reindex, Resources};
 
-use crate::{
-    calls::{engines, found, path_of, refused, sampled},
-    corpus::{SCHEMA, database, engine, folder_with},
-};
+use crate::calls::{engines, found, path_of, refused, sampled};
+use crate::corpus::{SCHEMA, database, engine, folder_with};
 
 #[test]
 fn the_error_table_of_search() {
