@@ -248,10 +248,9 @@ fn clients_hear_what_they_want_to_hear() {
         client.set_level(SetLevelRequestParams::new(LoggingLevel::Warning)).await.unwrap();
         call().await.unwrap();
         let (kind, note) = heard.recv().await.unwrap();
-        assert_eq!(
-            (kind, &note["level"], &note["logger"]),
-            ("log", &json!("error"), &json!("verbatim"))
-        );
+        assert_eq!(kind, "log");
+        assert_eq!(note["level"], "error");
+        assert_eq!(note["logger"], "verbatim");
         assert!(note["data"].as_str().unwrap().contains("not an SQLite database"), "{note}");
         client.set_level(SetLevelRequestParams::new(LoggingLevel::Emergency)).await.unwrap();
         call().await.unwrap();

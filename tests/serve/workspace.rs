@@ -101,16 +101,14 @@ fn filter_by_month_backward_compatibility() {
 fn no_date_filter_specified() {
     let home = workspace(FORMATS);
     let text = found(home.path(), json!({"query": "feature"}));
-    assert_eq!(
-        conversations(&text),
-        [
-            "001-later",
-            "002-another-new",
-            "001-new-conversation",
-            "001-old-conversation",
-            "001-earlier"
-        ]
-    );
+    let expected = [
+        "001-later",
+        "002-another-new",
+        "001-new-conversation",
+        "001-old-conversation",
+        "001-earlier",
+    ];
+    assert_eq!(conversations(&text), expected);
 }
 
 #[test]

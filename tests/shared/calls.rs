@@ -1,4 +1,5 @@
 //! Calls of tools in this process, and a database of a few conversations for them.
+#![allow(dead_code, reason = "not every binary needs it")]
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,5 @@
 //! Small databases for the tests, and the files in their folders.
+#![allow(dead_code, reason = "not every binary needs it")]
 
 use std::collections::BTreeMap;
 use std::fs;

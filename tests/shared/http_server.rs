@@ -1,4 +1,5 @@
 //! A server over HTTP as a process, and what it answers over raw sockets.
+#![allow(dead_code, reason = "not every binary needs it")]
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};

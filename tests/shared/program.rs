@@ -1,4 +1,5 @@
 //! The program as a process: commands, and a server driven by lines.
+#![allow(dead_code, reason = "not every binary needs it")]
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};

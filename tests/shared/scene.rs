@@ -13,6 +13,7 @@ use tempfile::TempDir;
 use crate::corpus::folder;
 use crate::exports::zip_of;
 use crate::transcripts::{copy, goldens};
+use crate::user::Said;
 
 /// The id of the conversation that the documents show.
 pub(crate) const CHAT: &str = "6a41cf0e-0000-4000-8000-000000000001";
@@ -61,8 +62,7 @@ impl Scene {
     /// Makes the folder and imports what is in the downloads.
     pub(crate) fn imported() -> Scene {
         let scene = Scene::new();
-        let output = scene.command(&["import", "--yes"]).output().unwrap();
-        assert!(output.status.success(), "{output:?}");
+        scene.run(&["import", "--yes"]).ends(0);
         scene
     }
 
@@ -82,6 +82,10 @@ impl Scene {
         let mut command = self.prepared(env!("CARGO_BIN_EXE_verbatim").as_ref());
         command.args(arguments);
         command
+    }
+
+    pub(crate) fn run(&self, arguments: &[&str]) -> Said {
+        Said::of(&mut self.command(arguments))
     }
 
     /// Runs a line as a shell does.

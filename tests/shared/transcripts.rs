@@ -1,4 +1,5 @@
 //! Transcripts of coding agents, and homes with an archive of them.
+#![allow(dead_code, reason = "not every binary needs it")]
 
 use std::fs::{self, File};
 use std::io::Write;

@@ -187,16 +187,12 @@ fn every_source_is_searched_and_filters_choose() {
         let from = |source: &str| all.iter().filter(|hit| hit["source"] == source).count();
         assert!(from("export") == 3 && from("archive") > 3, "{all:?}");
         let chatgpt = all.iter().find(|hit| hit["conversation_id"] == "6650a1b2-0001").unwrap();
-        assert_eq!(
-            (&chatgpt["number"], chatgpt["url"].as_str()),
-            (&serde_json::json!(4), Some("https://chatgpt.com/c/6650a1b2-0001"))
-        );
+        assert_eq!(chatgpt["number"], serde_json::json!(4));
+        assert_eq!(chatgpt["url"].as_str(), Some("https://chatgpt.com/c/6650a1b2-0001"));
         let count = |arguments: &[&str]| search(arguments).1.len();
         let (claude, codex) = (count(&["--source", "claude-code"]), count(&["--source", "codex"]));
-        assert_eq!(
-            (claude + codex, count(&["--source", "archive"])),
-            (from("archive"), from("archive"))
-        );
+        assert_eq!(claude + codex, from("archive"));
+        assert_eq!(count(&["--source", "archive"]), from("archive"));
         assert!(claude > 0 && codex > 0);
         assert_eq!(count(&["--source", "chatgpt"]), 3);
         assert_eq!(count(&["--source", "chatgpt", "--source", "codex"]), 3 + codex);
@@ -215,10 +211,8 @@ fn every_source_is_searched_and_filters_choose() {
         assert!(text.contains("\u{1b}[31mrounding\u{1b}[0m"), "{text}");
         let stats = run_on_all(home.path(), &["stats", "--json"], &environment).1;
         let stats: serde_json::Value = serde_json::from_str(&stats).unwrap();
-        assert_eq!(
-            (&stats["services"]["chatgpt"], &stats["services"]["export"]),
-            (&4.into(), &3.into())
-        );
+        assert_eq!(stats["services"]["chatgpt"], 4);
+        assert_eq!(stats["services"]["export"], 3);
         let list =
             run_on_all(home.path(), &["list", "--project", "pars", "--json"], &environment).1;
         let is_of_parser = |line: &str| line.contains(r#""project":"parser""#);

@@ -2,12 +2,13 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Command;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::corpus::{database, folder};
+use crate::user::Said;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_verbatim");
 
@@ -32,40 +33,28 @@ impl User {
         fs::write(path, text).unwrap();
     }
 
-    fn run(&self, arguments: &[&str]) -> Output {
-        self.command(arguments).output().unwrap()
-    }
-
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(PROGRAM);
         command.args(arguments).current_dir(self.0.path());
-        for name in
-            ["CONVERSATION_DB", "ORIGIN_CONVERSATION_DB", "VERBATIM_HOME", "CLAUDE_CONFIG_DIR"]
-        {
-            command.env_remove(name);
+        command.env_clear().env("HOME", self.0.path());
+        if let Some(path) = std::env::var_os("PATH") {
+            command.env("PATH", path);
         }
-        command
-            .env_remove("VERBATIM_CONFIG")
-            .env("HOME", self.0.path())
-            .env("XDG_CONFIG_HOME", self.path("config"));
-        command.env("XDG_DATA_HOME", self.path("share")).env_remove("CODEX_HOME");
-        command.env_remove("VERBATIM_TOKEN");
+        command.env("XDG_CONFIG_HOME", self.path("config"));
+        command.env("XDG_DATA_HOME", self.path("share"));
         command
     }
 
     /// Runs a command that ends with an exit code; returns its output and errors.
     #[track_caller]
     fn says(&self, arguments: &[&str], code: i32) -> String {
-        let output = self.run(arguments);
-        let text = [output.stdout, output.stderr].concat();
-        let text = String::from_utf8(text).unwrap();
-        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {text}");
-        text
+        let said = Said::of(&mut self.command(arguments));
+        said.ends(code);
+        said.out + &said.errors
     }
 
     fn doctor(&self) -> Vec<(String, String)> {
-        let output = self.run(&["doctor", "--json"]);
-        let json: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let json = Said::of(&mut self.command(&["doctor", "--json"])).json().remove(0);
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let findings = json["findings"].as_array().unwrap().iter();
         let of_clients = findings.filter(|it| !text(&it["about"]).contains("share/verbatim"));
@@ -110,9 +99,7 @@ fn a_home_that_is_no_text_is_refused() {
     let user = User::new();
     let home = user.0.path().join(std::ffi::OsStr::from_bytes(b"h\xff"));
     let mut command = user.command(&["connect", "claude-desktop", "--yes"]);
-    let output = command.arg("--home").arg(&home).output().unwrap();
-    let errors = String::from_utf8(output.stderr).unwrap();
-    assert!(output.status.code() == Some(2) && errors.contains("is not UTF-8"), "{errors}");
+    Said::of(command.arg("--home").arg(&home)).ends(2).warns("is not UTF-8");
     assert!(!user.path(CLAUDE_DESKTOP).exists());
 }
 
@@ -373,9 +360,8 @@ fn a_check_starts_the_server_without_the_variables_of_the_terminal() {
         let script = script.replace("VARIABLE", name);
         let entry = json!({"command": "/bin/sh", "args": ["-c", script]});
         user.write(".cursor/mcp.json", &json!({"mcpServers": {"verbatim": entry}}).to_string());
-        let output = user.command(&["connect"]).env(name, "x").output().unwrap();
-        let says = String::from_utf8(output.stdout).unwrap();
-        assert!(says.contains("connected, and the server answers"), "{name}: {says}");
+        let said = Said::of(user.command(&["connect"]).env(name, "x"));
+        said.prints("connected, and the server answers");
     }
 }
 

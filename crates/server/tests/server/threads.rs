@@ -174,52 +174,50 @@ fn what_is_refused() {
         let error = refused(&engine, &go_on);
         assert!(error.starts_with("continuation_id ") && error.contains("not found"), "{error}");
     }
+    let actions = "start, continue, resume, history, search, analytics";
     for (arguments, error) in [
-        (json!({"action": "continue"}), "continuation_id is required for continue action"),
-        (
-            json!({"action": "continue", "continuation_id": ""}),
-            "continuation_id is required for continue action",
-        ),
-        (json!({"action": "resume"}), "thread_id is required for resume action"),
-        (
-            json!({"action": "history", "thread_id": null}),
-            "thread_id is required for history action",
-        ),
-        (json!({"action": "search"}), "query is required for search action"),
         (json!({"action": "resume", "thread_id": "X"}), "Thread X not found"),
         (
             json!({"action": "history", "thread_id": "../../etc/passwd"}),
             "Thread ../../etc/passwd not found",
         ),
-        (
-            json!({"action": "x"}),
-            "Unknown action: 'x'. Valid actions: start, continue, resume, history, search, analytics",
-        ),
-        (
-            json!({}),
-            "action is required: one of start, continue, resume, history, search, analytics",
-        ),
-        (json!({"action": 5}), "action takes one of the actions as a string; got 5"),
-        (json!({"action": "start", "topic": ["x"]}), "topic takes a string; got [\"x\"]"),
-        (json!({"action": "start", "user_id": 5}), "user_id takes a string; got 5"),
-        (
-            json!({"action": "history", "thread_id": thread, "limit": 0}),
-            "limit takes an integer from 1 to 1000; got 0",
-        ),
-        (
-            json!({"action": "history", "thread_id": thread, "limit": "ten"}),
-            "limit takes an integer from 1 to 1000; got \"ten\"",
-        ),
-        (
-            json!({"action": "continue", "continuation_id": "x", "role": "tool"}),
-            "role takes \"user\" or \"assistant\"; got \"tool\"",
-        ),
+        (json!({"action": "x"}), &format!("Unknown action: 'x'. Valid actions: {actions}")),
+        (json!({}), &format!("action is required: one of {actions}")),
         (
             json!({"action": "start", "topic": "x".repeat(501)}),
             "topic is too long: it takes at most 500 characters",
         ),
     ] {
         assert_eq!(refused(&engine, &arguments), error);
+    }
+    for (action, argument, value) in [
+        ("continue", "continuation_id", json!(null)),
+        ("continue", "continuation_id", json!("")),
+        ("resume", "thread_id", json!(null)),
+        ("history", "thread_id", json!(null)),
+        ("search", "query", json!(null)),
+    ] {
+        let error = refused(&engine, &json!({"action": action, argument: value}));
+        assert_eq!(error, format!("{argument} is required for {action} action"));
+        if value.is_null() {
+            assert_eq!(refused(&engine, &json!({"action": action})), error);
+        }
+    }
+    for (action, argument, value, what) in [
+        ("start", "action", json!(5), "one of the actions as a string"),
+        ("start", "topic", json!(["x"]), "a string"),
+        ("start", "user_id", json!(5), "a string"),
+        ("history", "limit", json!(0), "an integer from 1 to 1000"),
+        ("history", "limit", json!("ten"), "an integer from 1 to 1000"),
+        ("continue", "role", json!("tool"), "\"user\" or \"assistant\""),
+    ] {
+        let mut arguments = match action {
+            "start" => json!({"action": action}),
+            "history" => json!({"action": action, "thread_id": thread}),
+            _ => json!({"action": action, "continuation_id": "x"}),
+        };
+        arguments[argument] = value.clone();
+        assert_eq!(refused(&engine, &arguments), format!("{argument} takes {what}; got {value}"));
     }
     let unknown = call(&engine, &json!({"action": "analytics", "colour": "red"}));
     let unknown: Value = serde_json::from_str(&unknown.text).unwrap();
@@ -350,10 +348,8 @@ fn a_call_that_was_ended_records_nothing() {
         engine.memory().continue_thread(text(&start["continuation_id"]), ("user", "x"), &call);
     assert!(turn.unwrap_err().is_stopped());
     let resume = data(&engine, &json!({"action": "resume", "thread_id": start["thread_id"]}));
-    assert_eq!(
-        (&resume["message_count"], &resume["continuation_id"]),
-        (&json!(0), &start["continuation_id"])
-    );
+    assert_eq!(resume["message_count"], 0);
+    assert_eq!(resume["continuation_id"], start["continuation_id"]);
 }
 
 /// Returns the hits of an exact search in the threads.
@@ -394,10 +390,8 @@ fn saved_conversations() {
         "title": "Database Migration Planning", "recentTurns": turns, "embedTurns": true});
     let saved: Value = serde_json::from_str(&save(&engine, &verbose, &arguments).text).unwrap();
     keys(&saved, &["success", "message", "sessionId", "sessionKey", "title", "turnsSaved"]);
-    assert_eq!(
-        (&saved["sessionKey"], &saved["turnsSaved"]),
-        (&json!("db-migration-2026-01"), &json!(2))
-    );
+    assert_eq!(saved["sessionKey"], "db-migration-2026-01");
+    assert_eq!(saved["turnsSaved"], 2);
     assert_eq!(saved["message"], "Conversation context saved");
     let id = text(&saved["sessionId"]).to_owned();
     assert_eq!(exact(&engine, "supabase").len(), 2);
@@ -423,10 +417,8 @@ fn saved_conversations() {
     let query = json!({"mode": "search", "query": "which one was decided on"});
     let found = call_with(&engine, tools::query_conversations::TOOL, &verbose, &query);
     let found = &found.structured.unwrap()["conversations"][0];
-    assert_eq!(
-        (&found["sessionId"], &found["summary"]),
-        (&json!(id), &json!("Decided on Supabase."))
-    );
+    assert_eq!(found["sessionId"], json!(id));
+    assert_eq!(found["summary"], "Decided on Supabase.");
     let unnamed: Value =
         serde_json::from_str(&save(&engine, &short, &json!({"summary": "x"})).text).unwrap();
     assert!(text(&unnamed["key"]).starts_with("session-"));
@@ -493,18 +485,13 @@ fn a_saved_summary_is_whole_and_no_turn() {
     // Before there is an index of the threads, and after.
     for _ in 0..2 {
         let (short, got) = query(&engine, &json!({"mode": "get", "sessionId": id}));
-        assert_eq!(
-            (&short["sum"], &short["n"], &short["t"]),
-            (&json!(summary), &json!(2), &json!(title))
-        );
+        assert_eq!(short["sum"], json!(summary));
+        assert_eq!(short["n"], 2);
+        assert_eq!(short["t"], json!(title));
         let session = &got["session"];
         assert_eq!((&session["summary"], &session["turnCount"]), (&json!(summary), &json!(2)));
-        let said: Vec<_> = got["turns"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|t| (&t["turnIndex"], &t["content"]))
-            .collect();
+        let turns = got["turns"].as_array().unwrap().iter();
+        let said: Vec<_> = turns.map(|t| (&t["turnIndex"], &t["content"])).collect();
         assert_eq!(said, [(&json!(0), &json!("Shall we?")), (&json!(1), &json!("So be it."))]);
         assert_eq!(got["message"], Value::Null);
         let (_, one) = query(&engine, &json!({"mode": "get", "sessionKey": "k", "maxTurns": 1}));
@@ -526,10 +513,8 @@ fn a_saved_summary_is_whole_and_no_turn() {
             }
             assert_eq!(results.len(), 1, "{mode} {word}: {whole}");
             let first = &whole["conversations"][0];
-            assert_eq!(
-                (&first["summary"], &short["c"][0]["sum"]),
-                (&json!(summary), &json!(summary))
-            );
+            assert_eq!(first["summary"], json!(summary));
+            assert_eq!(short["c"][0]["sum"], json!(summary));
             assert_eq!(first["turns"].as_array().unwrap().len(), 2, "{first}");
             // Any turn may be similar in meaning, but the summary is not a turn.
             for turn in first["matchedTurns"].as_array().into_iter().flatten() {
@@ -673,10 +658,8 @@ fn a_thread_may_start_with_its_first_turn() {
         assert_eq!(start["message_count"], 1);
         let history = json!({"action": "history", "thread_id": start["thread_id"]});
         let messages = &data(&engine, &history)["messages"];
-        assert_eq!(
-            (&messages[0]["role"], &messages[0]["content"]),
-            (&json!(role), &json!("The deploy key lives in vault Osprey."))
-        );
+        assert_eq!(messages[0]["role"], json!(role));
+        assert_eq!(messages[0]["content"], "The deploy key lives in vault Osprey.");
         let go_on = json!({"action": "continue", "continuation_id": start["continuation_id"],
             "query": "Where is the deploy key?"});
         assert_eq!(data(&engine, &go_on)["message_count"], 2);
