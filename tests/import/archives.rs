@@ -12,6 +12,7 @@ use verbatim_chats::import::Branches;
 use verbatim_engine::{Config, Engine, Question, Reindex, Resources, Scope, import};
 use verbatim_search::cli::{self, Environment};
 
+use crate::calls::has;
 use crate::cases::config;
 use crate::corpus::folder;
 use crate::golden::golden;
@@ -884,10 +885,7 @@ fn a_copy_says_what_it_continues() {
     let listed = run(&home, &["list"]);
     assert_eq!(listed.matches(" · continues session").count(), 1, "{listed}");
     let json = run(&home, &["list", "--json"]);
-    assert!(
-        json.contains(r#""continues":"session""#) && json.contains(r#""continues":null"#),
-        "{json}"
-    );
+    has(&json, &[r#""continues":"session""#, r#""continues":null"#]);
     home.append("a.jsonl", line(4, "user", "more"));
     home.sync();
     assert_eq!(run(&home, &["list"]).matches("continues").count(), 1);

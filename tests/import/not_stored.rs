@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
+use crate::calls::has;
 use crate::program::Server;
 use crate::pty::OnTerminal;
 use crate::threads;
@@ -373,10 +374,7 @@ fn no_byte_of_what_is_forgotten_is_left_and_it_does_not_come_back() {
 
     let listed = user.done(&["forget", "--list"]).out;
     assert_eq!(listed.lines().count(), 2, "{listed}");
-    assert!(
-        listed.contains("chat-forgotten  20") && listed.contains("s-forgotten  20"),
-        "{listed}"
-    );
+    has(&listed, &["chat-forgotten  20", "s-forgotten  20"]);
     #[cfg(unix)]
     {
         use std::os::unix::fs::MetadataExt;

@@ -11,6 +11,7 @@ use rmcp::service::PeerRequestOptions;
 use serde_json::{Value, json};
 use verbatim_server::tools;
 
+use crate::calls::has;
 use crate::corpus::{database, folder_with};
 
 fn program(db: &Path) -> Command {
@@ -596,10 +597,7 @@ fn only_the_tools_named_are_offered() {
     let refused = program(&path).args(["--tools", "conversation_search,colours"]).output().unwrap();
     assert_eq!(refused.status.code(), Some(2));
     let message = String::from_utf8(refused.stderr).unwrap();
-    assert!(
-        message.contains("\"colours\"") && message.contains("conversation_search"),
-        "{message}"
-    );
+    has(&message, &["\"colours\"", "conversation_search"]);
 }
 
 #[test]

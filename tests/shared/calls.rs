@@ -117,3 +117,17 @@ pub(crate) fn found(engine: &Engine, tool: &str, arguments: Value) -> String {
 pub(crate) fn path_of(db: &Path, id: &str) -> String {
     format!("{}#{id}", db.display())
 }
+
+/// Asserts that all of these are parts of a text.
+#[track_caller]
+pub(crate) fn has(text: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(text.contains(part), "{part:?} is not in:\n{text}");
+    }
+}
+
+/// Returns an object with the fields of another one.
+pub(crate) fn with(mut object: Value, more: &Value) -> Value {
+    object.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    object
+}

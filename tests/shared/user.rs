@@ -57,11 +57,11 @@ impl Said {
         self
     }
 
-    /// Returns the values that the lines of the output hold.
+    /// Returns the values of JSON that the output holds.
     #[track_caller]
     pub(crate) fn json(&self) -> Vec<Value> {
-        let value = |line| serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}:\n{self}"));
-        self.out.lines().map(value).collect()
+        let values = serde_json::Deserializer::from_str(&self.out).into_iter();
+        values.map(|value| value.unwrap_or_else(|error| panic!("{error}:\n{self}"))).collect()
     }
 }
 

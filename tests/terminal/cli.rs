@@ -1,6 +1,9 @@
-//! The command line: every help and typical outputs as golden files.
+//! The command line: every flag and typical outputs as golden files.
 
-use std::{ffi::OsString, fs, path::Path, process::Command, process::Stdio};
+use std::fmt::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::{ffi::OsString, fs};
 
 use rusqlite::Connection;
 use unicode_width::UnicodeWidthStr;
@@ -12,16 +15,30 @@ use crate::golden::golden;
 use crate::program::Place;
 use crate::terminal::{output, run, sample};
 
+/// The help of each command names its flags, which the golden file lists with their values.
 #[test]
-fn every_help() {
-    let mut names = vec![vec![]];
-    names.extend(cli::command().get_subcommands().map(|c| vec![c.get_name().to_owned()]));
-    for name in names {
-        let mut arguments: Vec<&str> = name.iter().map(String::as_str).collect();
-        arguments.push("--help");
-        let file = name.first().map_or("verbatim", String::as_str);
-        golden(&format!("cli/help/{file}.txt"), &output(&arguments));
+fn every_flag_is_in_the_help_of_its_command() {
+    let mut program = cli::command();
+    program.build();
+    let mut table = String::new();
+    let commands = program.get_subcommands().filter(|command| command.get_name() != "help");
+    for command in std::iter::once(&program).chain(commands) {
+        let name = command.get_name();
+        let help = output(&[&[name][..], &["--help"]].concat()[usize::from(name == "verbatim")..]);
+        writeln!(table, "{name}").unwrap();
+        // Flags of all commands are in the help of the program alone.
+        let is_own = |flag: &&clap::Arg| name == "verbatim" || !flag.is_global_set();
+        for flag in command.get_arguments().filter(is_own) {
+            let short = flag.get_short().map_or(String::new(), |short| format!("-{short} "));
+            let values = flag.get_possible_values();
+            let values: Vec<&str> = values.iter().map(|value| value.get_name()).collect();
+            let line = format!("    {short}{flag} {}", values.join("|"));
+            writeln!(table, "{}", line.trim_end()).unwrap();
+            let printed = flag.get_long().map_or(String::new(), |long| format!("--{long}"));
+            assert!(flag.is_hide_set() || help.contains(&printed), "{name} {flag}: {help}");
+        }
     }
+    golden("cli/flags.txt", &table);
 }
 
 #[test]

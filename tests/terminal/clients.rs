@@ -7,6 +7,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use crate::calls::has;
 use crate::corpus::{database, folder};
 use crate::user::Said;
 
@@ -141,10 +142,7 @@ fn a_change_is_shown_and_asked_for_and_leaves_the_rest() {
     assert!(says.contains(".cursor/mcp.json\n"), "{says}");
     assert_eq!(fs::read_to_string(&path).unwrap(), mine, "nothing was changed");
     let says = user.says(&["connect"], 0);
-    assert!(
-        says.contains("Cursor              not connected; `verbatim connect cursor`"),
-        "{says}"
-    );
+    has(&says, &["Cursor              not connected; `verbatim connect cursor`"]);
     assert!(says.contains("Not found on this machine: claude-desktop, "), "{says}");
     user.says(&["--no-archive", "connect", "cursor", "--yes"], 0);
     let text = fs::read_to_string(&path).unwrap();
@@ -383,10 +381,7 @@ fn every_entry_is_removed_and_named() {
     let in_project = json!({"projects": {"/p": {"mcpServers": {"verbatim": entry("/x")}}}});
     user.write(".claude.json", &in_project.to_string());
     let says = user.says(&["disconnect", "claude-code", "--yes"], 0);
-    assert!(
-        says.contains("No entry in \"mcpServers\" of ") && says.contains("nothing to do"),
-        "{says}"
-    );
+    has(&says, &["No entry in \"mcpServers\" of ", "nothing to do"]);
 }
 
 #[test]

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
+use crate::calls::has;
 use crate::corpus::database;
 use crate::program::Server;
 use crate::user::{Said, User};
@@ -68,10 +69,7 @@ fn flags_come_before_variables_and_these_before_the_file() {
     let Said { out: text, .. } = user.run(&["status", "--settings"]);
     let expected = format!("home                {}  (line 2)\n", user.path("filed").display());
     assert!(text.contains("file                ~/config/verbatim/config.toml\n"), "{text}");
-    assert!(
-        text.contains(&expected) && text.contains("archives            none  (line 3)\n"),
-        "{text}"
-    );
+    has(&text, &[&expected, "archives            none  (line 3)\n"]);
     assert!(text.contains("watch               true  (default)\n"), "{text}");
 }
 

@@ -124,9 +124,9 @@ fn an_import_goes_to_the_database_that_is_named() {
     import.ends(0);
     let mine = user.path("work/mine.db");
     assert!(mine.is_file() && !user.home("db").exists());
-    assert!(import.out.contains("Your chats are in mine.db."), "{}", import.out);
+    import.prints("Your chats are in mine.db.");
     let hint = format!("Try: verbatim search --db {}", mine.display());
-    assert!(import.out.contains(&hint), "{}", import.out);
+    import.prints(&hint);
     // The database is named a second time, and then by the variable.
     user.run(&["import", export, "--db", "mine.db"]).ends(0);
     let named = Said::of(user.command(&["import", export]).env("CONVERSATION_DB", "other.db"));
@@ -170,31 +170,21 @@ fn exports_among_the_downloads_are_found() {
     let of = |name: &str| lines.iter().find(|line| line.contains(name)).copied().unwrap();
     assert!(of("my chatgpt.zip").contains("  ChatGPT, "), "{lines:?}");
     assert!(of("data-2026.zip").contains("  Claude.ai, "), "{lines:?}");
-    assert!(unanswered.errors.contains("verbatim import --yes"), "{}", unanswered.errors);
-    assert!(unanswered.errors.contains("half.zip: cannot read the zip"), "{}", unanswered.errors);
-    assert!(!unanswered.errors.contains("photos"), "{}", unanswered.errors);
+    unanswered.warns("verbatim import --yes").warns("half.zip: cannot read the zip");
+    unanswered.warns_not("photos");
     assert!(!user.home("db").exists(), "nothing was imported");
 
     user.write("Downloads/unpacked/conversations.json", chat("u", 1.0, &["unpacked"]));
     let import = user.run(&["import", "--yes"]);
     // A conversation of the sample cannot be read.
-    assert_eq!(import.code, Some(1), "{}", import.errors);
-    assert!(
-        import.out.contains("Imported 5 conversations, 9 messages, 1 file (15 bytes)\n"),
-        "{}",
-        import.out
-    );
-    assert!(
-        import.out.contains("left out: 1 conversation without messages, 1 empty message, "),
-        "{}",
-        import.out
-    );
-    assert!(import.out.contains("\nTry: verbatim search \""), "{}", import.out);
+    import.ends(1).prints("Imported 5 conversations, 9 messages, 1 file (15 bytes)\n");
+    import.prints("left out: 1 conversation without messages, 1 empty message, ");
+    import.prints("\nTry: verbatim search \"");
     assert!(!import.errors.contains('█'), "no progress in a pipe: {}", import.errors);
     let again = user.run(&["import", "--yes"]);
     again.ends(0);
     assert_eq!(again.out.matches("(imported already)").count(), 3, "{}", again.out);
-    assert!(again.out.contains("Nothing is new."), "{}", again.out);
+    again.prints("Nothing is new.");
     // The program offers only the newer download, and does not read the others again.
     user.write("Downloads/new.zip", zip_of(&[("c.json", chat("n", 1.0, &["new"]).as_bytes())]));
     user.run(&["import", "-y"]).prints("Imported 1 conversation, 1 message\n");
@@ -311,7 +301,7 @@ fn folders_of_zips_and_zips_in_zips_are_read() {
     let read = |answer: &Said| answer.out.contains("Imported 4 conversations, 8 messages");
     let import = user.run(&["import", outer.to_str().unwrap()]);
     assert!(read(&import), "{}{}", import.out, import.errors);
-    assert!(import.out.contains("claude.zip/conversations.json: conversation 4"), "{}", import.out);
+    import.prints("claude.zip/conversations.json: conversation 4");
 
     let user = User::new();
     user.write("zips/a.zip", chatgpt());
@@ -319,8 +309,7 @@ fn folders_of_zips_and_zips_in_zips_are_read() {
     user.write("zips/photos.zip", zip_of(&[("a.jpg", b"x")]));
     let import = user.run(&["import", "~/zips"]);
     assert!(read(&import), "{}{}", import.out, import.errors);
-    assert!(import.out.contains("1 zip without chats, "), "{}", import.out);
-    assert!(!import.errors.contains("photos"), "{}", import.errors);
+    import.prints("1 zip without chats, ").warns_not("photos");
     // The folder has a zip bomb inside a zip, and zips nested three deep.
     let bomb = zip_of(&[("conversations.json", &vec![b' '; 64 << 20])]);
     let bomb = user.write("bomb.zip", zip_of(&[("b.zip", &bomb)]));
@@ -353,11 +342,11 @@ fn a_manifest_names_the_zips_to_download() {
         (vec!["import", "~/Downloads"], 2),
     ] {
         let answer = user.run(&arguments);
-        assert_eq!(answer.code, Some(code), "{}", answer.errors);
+        answer.ends(code);
         for said in ["manifest-1-2026-09-10.json: ", "the 4 zips", "works once", "none of", all] {
-            assert!(answer.errors.contains(said), "{arguments:?}: {}", answer.errors);
+            answer.warns(said);
         }
-        assert!(!answer.out.contains("Each service sends"), "{}", answer.out);
+        answer.prints_not("Each service sends");
     }
     let chats =
         zip_of(&[("conversations.json", br#"[{"uuid": "c", "chat_messages": [{"text": "a"}]}]"#)]);
@@ -368,17 +357,16 @@ fn a_manifest_names_the_zips_to_download() {
     for arguments in [["import", "-y"], ["import", "~/Downloads"]] {
         let answer = user.run(&arguments);
         let said = "here already: frames-000.zip, conversations-000.zip; to be";
-        assert!(answer.errors.contains(said), "{}", answer.errors);
-        assert!(answer.out.contains("Imported 1 conversation"), "{}", answer.out);
+        answer.warns(said).prints("Imported 1 conversation");
         let said = "artifacts of Claude.ai as web pages (frames): frames-000.zip";
-        assert!(answer.out.contains(said), "{}", answer.out);
+        answer.prints(said);
     }
     // What an import does not read need not be there.
     let project = br#"{"uuid": "p", "name": "Pond", "prompt_template": "x", "docs": []}"#;
     user.write("Downloads/projects-000.zip", zip_of(&[("projects/p.json", project)]));
     let answer = user.run(&["import", "~/Downloads"]);
     assert_eq!((answer.code, answer.errors.as_str()), (Some(0), ""), "{}", answer.out);
-    assert!(answer.out.contains("left out: 1 zip without chats, "), "{}", answer.out);
+    answer.prints("left out: 1 zip without chats, ");
     user.run(&["list"]).prints("Project: Pond");
 }
 
@@ -507,10 +495,10 @@ fn a_session_does_not_start_in_another_folder() {
     assert_eq!((resumed.code, resumed.out.as_str()), (Some(2), ""), "{}", resumed.errors);
     let folder = user.path("gone/zeppelin");
     let folder = folder.to_str().unwrap();
-    assert!(resumed.errors.contains(&format!("folder is gone: {folder}")), "{}", resumed.errors);
+    resumed.warns(&format!("folder is gone: {folder}"));
     let command = "claude --resume 0d9b2f10-0000-4000-8000-000000000007";
     for command in [format!("`cd {folder} && {command}`"), format!("`{command}`")] {
-        assert!(resumed.errors.contains(&command), "{}", resumed.errors);
+        resumed.warns(&command);
     }
 }
 
@@ -526,7 +514,7 @@ fn words_of_several_titles_are_not_forgotten_by_mistake() {
     }
     let doubtful = user.run(&["forget", "--yes", "alpha", "beta"]);
     assert_eq!((doubtful.code, doubtful.out.as_str()), (Some(2), ""), "{}", doubtful.errors);
-    assert!(doubtful.errors.contains("verbatim forget 'alpha beta'"), "{}", doubtful.errors);
+    doubtful.warns("verbatim forget 'alpha beta'");
     assert_eq!(user.run(&["list", "--json"]).out.lines().count(), 4);
     user.run(&["forget", "--yes", "--json", "gamma", "rays"]).ends(0).prints("[\"d1\"]");
     user.run(&["forget", "--yes", "--json", "a1", "b1"]).ends(0).prints("\"a1\"").prints("\"b1\"");

@@ -72,7 +72,6 @@ fn mistakes_are_answered_with_what_helps() {
         ("disconnect", "`verbatim connect` lists the AI clients"),
         ("show", "`verbatim list` and `verbatim search` print the ids"),
         ("search", "tip: for example: verbatim search borrow checker"),
-        ("search vector --db .", "is a folder"),
         ("import -", "not from standard input; save it"),
         ("list vector", "verbatim search vector\n"),
         ("forget ID", "no terminal to ask"),
@@ -87,6 +86,7 @@ fn mistakes_are_answered_with_what_helps() {
         said.ends(2).warns(help);
         assert_eq!(said.out, "", "{arguments:?}");
     }
+    scene.run(&["search", "vector", "--db", "."]).warns(". is a folder");
     scene.run(&["serach"]).warns("'search'").warns("verbatim search serach");
     scene.run(&["search", "-F", "100%"]).warns("leave this flag out").warns_not("-- -F");
     scene.run(&["hello", "big world"]).warns("verbatim search hello 'big world'\n");

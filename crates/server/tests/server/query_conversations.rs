@@ -6,7 +6,7 @@ use verbatim_base::call::Call;
 use verbatim_engine::{Engine, SourceKind};
 use verbatim_server::tools::{self, Options};
 
-use crate::calls::{call_with, engines, sampled};
+use crate::calls::{call_with, engines, has, sampled, with};
 use crate::corpus::{SCHEMA, engine, folder, folder_with};
 use crate::schema;
 
@@ -90,20 +90,15 @@ fn keys_come_in_the_order_of_the_contract() {
     );
     let get = text(json!({"mode": "get", "sessionId": "550e8400", "maxTurns": 3}));
     assert!(get.starts_with(r#"{"id":"550e8400","k":"export-"#), "{get}");
-    assert!(
-        get.contains(
-            r#""n":7,"turns":[{"r":"s","c":"You are helpful."},{"r":"u","c":"What's the plan"#
-        ),
-        "{get}"
+    has(
+        &get,
+        &[r#""n":7,"turns":[{"r":"s","c":"You are helpful."},{"r":"u","c":"What's the plan"#],
     );
     let search =
         text(json!({"mode": "search", "query": "PostgreSQL", "searchMode": "turns", "limit": 1}));
     assert!(search.starts_with(r#"{"n":1,"c":[{"id":"550e8400","k":"export-"#), "{search}");
     assert!(search.contains(r#""t":"Database Migration Planning","s":"#), "{search}");
-    assert!(
-        search.contains(r#""matched":[{"r":"a","c":"We should start with PostgreSQL.","l":3}"#),
-        "{search}"
-    );
+    has(&search, &[r#""matched":[{"r":"a","c":"We should start with PostgreSQL.","l":3}"#]);
 }
 
 #[test]
@@ -126,9 +121,7 @@ fn getting_by_id_prefix_and_key() {
             json!({"sessionId": "550e"}),
             json!({"sessionKey": whole["session"]["sessionKey"]}),
         ] {
-            let mut arguments = json!({"mode": "get"});
-            arguments.as_object_mut().unwrap().extend(other.as_object().unwrap().clone());
-            assert_eq!(ask(&engine, arguments).1, whole);
+            assert_eq!(ask(&engine, with(json!({"mode": "get"}), &other)).1, whole);
         }
         // The first turns in order, and how to read the rest.
         let (_, start) = ask(&engine, json!({"mode": "get", "sessionId": id, "maxTurns": 2}));
@@ -188,15 +181,11 @@ fn conversations_of_some_days_and_of_a_project() {
     let (_home, db) = sampled();
     for engine in engines(&db) {
         let ids = |filter: Value| {
-            let mut arguments = json!({"mode": "list"});
-            arguments.as_object_mut().unwrap().extend(filter.as_object().unwrap().clone());
-            let (_, listed) = ask(&engine, arguments);
+            let (_, listed) = ask(&engine, with(json!({"mode": "list"}), &filter));
             let items = listed["conversations"].as_array().unwrap().clone();
             assert_eq!(listed["total"], items.len());
-            items
-                .iter()
-                .map(|it| it["sessionId"].as_str().unwrap()[..4].to_owned())
-                .collect::<Vec<_>>()
+            let ids = items.iter().map(|it| it["sessionId"].as_str().unwrap()[..4].to_owned());
+            ids.collect::<Vec<_>>()
         };
         assert_eq!(ids(json!({"after": "2025-11-15", "before": "2025-11-30"})), ["7c9e"]);
         assert_eq!(ids(json!({"after": "2025-11-15", "before": ""})), ["550e", "7c9e"]);

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::calls::{call, engines, found, path_of, refused, sampled};
+use crate::calls::{call, engines, found, path_of, refused, sampled, with};
 use crate::corpus::{folder, folder_with};
 
 #[test]
@@ -107,8 +107,7 @@ fn the_error_table_of_read() {
             (json!({"path": 3}), "path takes a path as search prints it; got 3"),
             (json!({"path": ""}), "path is required: give the path as search prints it"),
         ] {
-            let mut arguments = json!({"path": path});
-            arguments.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            let arguments = with(json!({"path": path}), &more);
             assert_eq!(refused(&engine, "read", arguments.clone()), text, "{arguments}");
         }
     }

@@ -5,14 +5,23 @@ use std::{collections::BTreeSet, fs, path::Path};
 use proptest::prelude::*;
 use rusqlite::Connection;
 use serde_json::{Value, json};
+use tempfile::TempDir;
 use verbatim_base::{call::Call, model::Request};
 use verbatim_engine::{Config, Engine, Reindex, Resources, Scope, SourceKind};
 use verbatim_server::tools::{self, Answer, Options, Tool};
 
+use crate::calls::has;
 use crate::corpus::{database, folder};
 
 pub(crate) fn engine(home: &Path) -> Engine {
     Engine::new(Config { home: home.to_owned(), ..Config::default() })
+}
+
+/// Returns an engine over a home without threads.
+fn begun() -> (TempDir, Engine) {
+    let home = folder();
+    let engine = engine(home.path());
+    (home, engine)
 }
 
 fn call_with(engine: &Engine, tool: Tool, options: &Options, arguments: &Value) -> Answer {
@@ -58,8 +67,7 @@ pub(crate) fn text(value: &Value) -> &str {
 
 #[test]
 fn the_state_machine() {
-    let home = folder();
-    let engine = engine(home.path());
+    let (home, engine) = begun();
     let start = data(&engine, &json!({"action": "start", "topic": "database migration"}));
     keys(&start, &["thread_id", "continuation_id", "topic", "created_at"]);
     assert_eq!(start["topic"], "database migration");
@@ -136,8 +144,7 @@ fn the_state_machine() {
 
 #[test]
 fn before_any_thread() {
-    let home = folder();
-    let engine = engine(home.path());
+    let (home, engine) = begun();
     let none = json!({"total_threads": 0, "threads_by_user": {}, "avg_messages_per_thread": 0.0, "recent_topics": []});
     assert_eq!(data(&engine, &json!({"action": "analytics"})), none);
     let search = json!({"action": "search", "query": "x"});
@@ -151,8 +158,7 @@ fn before_any_thread() {
 
 #[test]
 fn what_is_refused() {
-    let home = folder();
-    let engine = engine(home.path());
+    let (_home, engine) = begun();
     let start = data(&engine, &json!({"action": "start"}));
     let id = text(&start["continuation_id"]);
     let go_on = json!({"action": "continue", "continuation_id": id, "query": "one"});
@@ -248,8 +254,7 @@ fn what_is_refused() {
 
 #[test]
 fn every_text_comes_back() {
-    let home = folder();
-    let engine = engine(home.path());
+    let (_home, engine) = begun();
     let start = data(&engine, &json!({"action": "start", "topic": "'); DROP TABLE messages; --"}));
     let mut next = start["continuation_id"].clone();
     let texts = [
@@ -276,8 +281,7 @@ fn every_text_comes_back() {
 
 #[test]
 fn a_long_history_says_that_it_is_cut() {
-    let home = folder();
-    let engine = engine(home.path());
+    let (_home, engine) = begun();
     let start = data(&engine, &json!({"action": "start"}));
     let mut next = start["continuation_id"].clone();
     for number in 0..5 {
@@ -317,10 +321,7 @@ fn memory_answers_with_its_source() {
     };
     let (response, first) = go_on("Why did the postgres migration of the orders table fail?");
     assert!(response.contains("The postgres migration failed on the orders table."), "{response}");
-    assert!(
-        response.contains("[2023-11-14 22:13] user in \"Colours\" (export, conv-0001)"),
-        "{response}"
-    );
+    has(&response, &["[2023-11-14 22:13] user in \"Colours\" (export, conv-0001)"]);
     assert!(!response.contains("soup") && !response.contains(&first), "{response}");
     let (response, _) = go_on("How did moving the PostgreSQL database of orders go wrong?");
     assert!(response.contains("The postgres migration failed"), "other words: {response}");
@@ -339,8 +340,7 @@ fn memory_answers_with_its_source() {
 
 #[test]
 fn a_call_that_was_ended_records_nothing() {
-    let home = folder();
-    let engine = engine(home.path());
+    let (_home, engine) = begun();
     let start = data(&engine, &json!({"action": "start"}));
     let call = Call::default();
     call.stop.request();
@@ -379,8 +379,7 @@ fn delete(engine: &Engine, options: &Options, arguments: &Value) -> Answer {
 
 #[test]
 fn saved_conversations() {
-    let home = folder();
-    let engine = engine(home.path());
+    let (_home, engine) = begun();
     let (short, verbose) = (Options::default(), Options { verbose: true, ..Options::default() });
     let turns = json!([
         {"role": "user", "content": "Should we use Supabase or PlanetScale?"},
@@ -471,8 +470,7 @@ fn query(engine: &Engine, arguments: &Value) -> (Value, Value) {
 
 #[test]
 fn a_saved_summary_is_whole_and_no_turn() {
-    let home = folder();
-    let engine = engine(home.path());
+    let (_home, engine) = begun();
     let lines: Vec<String> = (0..430).map(|n| format!("- decision {n}, é\u{2028}\"q\"")).collect();
     let summary = lines.join("\n");
     assert!((9_000..=10_000).contains(&summary.chars().count()));
@@ -550,8 +548,7 @@ fn reindex(engine: &Engine) {
 
 #[test]
 fn what_is_deleted_is_gone_at_once() {
-    let home = folder();
-    let engine = engine(home.path());
+    let (home, engine) = begun();
     let options = Options { verbose: true, ..Options::default() };
     let arguments = json!({"summary": "secret plans", "sessionKey": "plans", "recentTurns":
         [{"role": "user", "content": "a very secret-needle"}]});
@@ -645,8 +642,7 @@ fn the_file_is_private_and_replaced_files_are_noticed() {
 
 #[test]
 fn a_thread_may_start_with_its_first_turn() {
-    let home = folder();
-    let engine = engine(home.path());
+    let (_home, engine) = begun();
     for (name, role) in [("query", "user"), ("message", "assistant")] {
         let start = json!({"action": "start", "topic": "keys", "role": role,
             name: "The deploy key lives in vault Osprey."});
