@@ -28,7 +28,6 @@ mod oracle;
 #[path = "../shared/pieces.rs"]
 mod pieces;
 #[path = "../shared/program.rs"]
-#[allow(dead_code, reason = "engines are made by address here")]
 mod program;
 mod ranked;
 #[path = "../../crates/engine/tests/contract/ranking.rs"]

@@ -66,7 +66,7 @@ fn conversations_become_files_that_are_kept_up_to_date() {
     assert!(rust.ends_with("Rust lifetimes (6650a1b2).md"), "{before:?}");
     let text = fs::read_to_string(target.join(rust)).unwrap();
     let front = text.strip_prefix("---\n").unwrap().split("---\n").next().unwrap();
-    has(&front, &["id: \"6650a1b2-0001\"\ntitle: \"Rust lifetimes\"\nservice: \"export\"\n"]);
+    has(front, &["id: \"6650a1b2-0001\"\ntitle: \"Rust lifetimes\"\nservice: \"export\"\n"]);
     let count: usize = front.split("messages: ").nth(1).unwrap().trim().parse().unwrap();
     assert_eq!(text.matches("\n## ").count(), count, "{text}");
     // A file without changes stays; a new title renames its file; a file of the user stays.
