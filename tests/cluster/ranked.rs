@@ -9,10 +9,8 @@ use verbatim_embed::Provider;
 use verbatim_engine::{Config, Engine, Fields, Mode, Question, Reindex, Scope};
 use verbatim_index::Resources;
 
-use crate::{
-    engine, import, new_name,
-    nodes::{AllNodes, nodes},
-};
+use crate::nodes::{AllNodes, nodes};
+use crate::{engine, import, new_name};
 
 const CONVERSATIONS: usize = 30;
 const TURNS: usize = 20;
