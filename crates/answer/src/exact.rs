@@ -147,7 +147,8 @@ impl<T> Grouping<T> {
     pub fn add(
         &mut self,
         key: ConversationKey,
-        (title, time): (Vec<Piece>, Option<Instant>),
+        title: Vec<Piece>,
+        time: Option<Instant>,
         is_title_only: bool,
     ) -> usize {
         let conversations = &mut self.conversations;
@@ -248,7 +249,7 @@ mod tests {
         for (number, (id, is_title_only)) in
             (0..).zip([("a", false), ("b", true), ("a", false), ("b", true)])
         {
-            let place = grouping.add(key(id), (Vec::new(), None), is_title_only);
+            let place = grouping.add(key(id), Vec::new(), None, is_title_only);
             grouping.conversations[place].kept.push(number);
         }
         let all: Vec<_> =

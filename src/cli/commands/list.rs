@@ -13,7 +13,7 @@ use crate::cli::{
     settings::values,
     terminal::{
         hit_lines::place,
-        layout::LineLayout,
+        layout::{LineLayout, ListEntry},
         notes,
         output::{FOUND, NOTHING, complain, grouped, harmless, json_line},
     },
@@ -160,12 +160,16 @@ fn write_text(
         let earlier: String = earlier.chars().take(SHORT_ID).collect();
         place += &format!(" · continues {}", harmless(&earlier));
     }
-    layout.entry(
-        out,
-        (&id, conversation.link(), columns.id.saturating_sub(id.width())),
-        [&clock.words(about.last), &grouped(about.turns)],
-        (&title, &place),
-    )
+    let entry = ListEntry {
+        id: &id,
+        link: conversation.link(),
+        gap: columns.id.saturating_sub(id.width()),
+        time: &clock.words(about.last),
+        count: &grouped(about.turns),
+        title: &title,
+        place: &place,
+    };
+    layout.entry(out, &entry)
 }
 
 #[derive(Serialize, JsonSchema)]

@@ -312,7 +312,7 @@ impl<'a> Exact<'a> {
             Some(HitLine { title, ..line })
         };
         self.all(None, make, &mut |HitLine { key, message, title, text, .. }| {
-            grouping.add(key, (title, message.time()), text.is_none());
+            grouping.add(key, title, message.time(), text.is_none());
             ControlFlow::Continue(())
         })?;
         let all = &grouping.conversations;

@@ -390,7 +390,7 @@ impl OngoingSearch<'_> {
 
 fn add(grouping: &mut Grouping<FoundMessage>, line: HitLine, is_far: bool) {
     let HitLine { key, message, title, role, text } = line;
-    let place = grouping.add(key, (title, message.time()), text.is_none());
+    let place = grouping.add(key, title, message.time(), text.is_none());
     if let Some(text) = text {
         let message = FoundMessage { key: message, number: None, role, text, is_far };
         grouping.conversations[place].kept.push(message);

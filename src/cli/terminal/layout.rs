@@ -51,6 +51,19 @@ pub(crate) struct LineLayout {
     pub(crate) links: bool,
 }
 
+/// A line of a list.
+pub(crate) struct ListEntry<'a> {
+    pub(crate) id: &'a str,
+    /// Where the id leads on a terminal with links.
+    pub(crate) link: Option<&'a str>,
+    /// The columns between the id and the facts, so that the facts of all lines begin in one column.
+    pub(crate) gap: usize,
+    pub(crate) time: &'a str,
+    pub(crate) count: &'a str,
+    pub(crate) title: &'a str,
+    pub(crate) place: &'a str,
+}
+
 impl LineLayout {
     pub(crate) fn of(environment: &Environment) -> LineLayout {
         let columns = environment.columns.unwrap_or(COLUMNS).max(FEWEST_COLUMNS);
@@ -133,10 +146,9 @@ impl LineLayout {
     pub(crate) fn entry(
         self,
         out: &mut dyn Write,
-        (id, link, gap): (&str, Option<&str>, usize),
-        [time, count]: [&str; 2],
-        (title, place): (&str, &str),
+        entry: &ListEntry<'_>,
     ) -> io::Result<()> {
+        let ListEntry { id, link, gap, time, count, title, place } = *entry;
         let shown_id = self.linked(id, link);
         let facts = format!("{:gap$}  {}  {count:>COUNT$}  ", "", padded(time, TIME));
         let title = [Piece::plain(title)];
@@ -326,7 +338,16 @@ mod tests {
         let layout = LineLayout { columns: 100, is_cut: false, colours: false, links: false };
         let (id, title, place) = ("i".repeat(90), "t".repeat(120), "codex · project@branch");
         let mut out = Vec::new();
-        layout.entry(&mut out, (&id, None, 0), ["today", "12"], (&title, place)).unwrap();
+        let entry = ListEntry {
+            id: &id,
+            link: None,
+            gap: 0,
+            time: "today",
+            count: "12",
+            title: &title,
+            place,
+        };
+        layout.entry(&mut out, &entry).unwrap();
         let facts = [place.to_owned(), "today".to_owned(), id.clone()];
         layout.heading(&mut out, &[Piece::plain(&title)], &facts, None).unwrap();
         let out = String::from_utf8(out).unwrap();

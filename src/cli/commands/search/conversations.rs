@@ -9,6 +9,7 @@ use crate::cli::{
     error::Result,
     terminal::{
         hit_lines::{Page, place},
+        layout::ListEntry,
         output::{grouped, harmless, json_line},
     },
 };
@@ -77,12 +78,16 @@ pub(super) fn write(
                 0 => "title".to_owned(),
                 count => grouped(*count as u64),
             };
-            page.layout.entry(
-                out,
-                (&harmless(&conversation.short_id), conversation.link(), 0),
-                [&page.clock.words(*time), &count],
-                (&title, &place(conversation)),
-            )?;
+            let entry = ListEntry {
+                id: &harmless(&conversation.short_id),
+                link: conversation.link(),
+                gap: 0,
+                time: &page.clock.words(*time),
+                count: &count,
+                title: &title,
+                place: &place(conversation),
+            };
+            page.layout.entry(out, &entry)?;
         }
     }
     Ok(())
