@@ -5,15 +5,11 @@ use std::{io, net, sync::Arc, time::Duration};
 use axum::Router;
 use hyper::{Request, body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite};
 #[cfg(unix)]
 use tokio::net::UnixListener;
-use tokio::{
-    io::{AsyncRead, AsyncWrite},
-    net::TcpListener,
-    sync::{OwnedSemaphorePermit, Semaphore},
-    task::JoinSet,
-    time::timeout,
-};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::{net::TcpListener, task::JoinSet, time::timeout};
 use tokio_io_timeout::TimeoutStream;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;

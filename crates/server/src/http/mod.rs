@@ -11,39 +11,27 @@ mod request_log;
 pub mod search;
 pub mod token;
 
-use std::{
-    convert::Infallible,
-    io,
-    net::{Ipv4Addr, SocketAddr, TcpListener},
-    sync::Arc,
-};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::{convert::Infallible, io, sync::Arc};
 
-use axum::{
-    Router,
-    body::HttpBody,
-    extract::{DefaultBodyLimit, Request, State},
-    http::{HeaderName, HeaderValue, Method, StatusCode, header},
-    middleware::{self, Next},
-    response::{IntoResponse, Response},
-    routing::{MethodRouter, get, post},
-};
+use axum::extract::{DefaultBodyLimit, Request, State};
+use axum::http::{HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{MethodRouter, get, post};
+use axum::{Router, body::HttpBody};
 use tokio::{sync::Semaphore, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
-use tower_http::{
-    catch_panic::CatchPanicLayer,
-    set_header::SetResponseHeaderLayer,
-    timeout::{RequestBodyDeadlineLayer, RequestBodyTimeoutLayer},
-};
+use tower_http::timeout::{RequestBodyDeadlineLayer, RequestBodyTimeoutLayer};
+use tower_http::{catch_panic::CatchPanicLayer, set_header::SetResponseHeaderLayer};
 
-use self::{
-    gate::{Credential, Gate, refused},
-    listener::{Acceptor, ConnectionLimits, Listener},
-    login::{LoginCode, LoginState},
-    paths::{HEALTH, MCP, MCP_SLASH, SEARCH_PATH},
-    search::{SearchRun, Searches},
-    token::AccessToken,
-};
+use self::gate::{Credential, Gate, refused};
+use self::listener::{Acceptor, ConnectionLimits, Listener};
+use self::login::{LoginCode, LoginState};
+use self::paths::{HEALTH, MCP, MCP_SLASH, SEARCH_PATH};
+use self::search::{SearchRun, Searches};
+use self::token::AccessToken;
 use crate::log::{flush, log};
 
 const FORM_BYTES: usize = 4 << 10;

@@ -1,10 +1,8 @@
 //! The token that lets clients in over TCP.
 
-use std::{
-    fmt, fs,
-    io::{self, Write},
-    path::{Path, PathBuf},
-};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::{fmt, fs};
 
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;

@@ -2,14 +2,11 @@
 
 use std::{sync::Arc, time::Duration};
 
-use rmcp::{
-    ErrorData, RoleServer,
-    model::{
-        CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock,
-        ProgressNotificationParam,
-    },
-    service::RequestContext,
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock,
+    ProgressNotificationParam,
 };
+use rmcp::{ErrorData, RoleServer, service::RequestContext};
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
 use super::session::ClientSession;

@@ -1,10 +1,8 @@
 //! Prompts for users of a client. Each prompt asks the model to search and to use the results.
 
-use rmcp::{
-    ErrorData,
-    model::{
-        GetPromptResult, JsonObject, ListPromptsResult, Prompt, PromptArgument, PromptMessage, Role,
-    },
+use rmcp::ErrorData;
+use rmcp::model::{
+    GetPromptResult, JsonObject, ListPromptsResult, Prompt, PromptArgument, PromptMessage, Role,
 };
 use serde_json::Value;
 

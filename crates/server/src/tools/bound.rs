@@ -2,10 +2,8 @@
 
 use std::ops::Range;
 
-use verbatim_text::{
-    excerpt::{self, ELLIPSIS, Room},
-    snippet, up_to,
-};
+use verbatim_text::excerpt::{self, ELLIPSIS, Room};
+use verbatim_text::{snippet, up_to};
 
 /// The maximum number of tokens of an answer, as [`tokens`] estimates them.
 pub(super) const MOST_TOKENS: usize = 20_000;

@@ -2,12 +2,10 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{
-    arguments::shown,
-    error::{Error, Result},
-    tool::{
-        Answer, Effect, SHORTEST_ID, SWITCHED_OFF, Tool, ToolCall, conversation, json_error, object,
-    },
+use super::arguments::shown;
+use super::error::{Error, Result};
+use super::tool::{
+    Answer, Effect, SHORTEST_ID, SWITCHED_OFF, Tool, ToolCall, conversation, json_error, object,
 };
 use verbatim_engine::{About, SourceKind};
 use verbatim_text::snippet;

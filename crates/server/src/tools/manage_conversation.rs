@@ -3,12 +3,10 @@
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::{
-    arguments::searchable,
-    bound::{self, MOST_ANSWER_BYTES},
-    error::{Error, Result},
-    tool::{self, Answer, Effect, Tool, object},
-};
+use super::arguments::searchable;
+use super::bound::{self, MOST_ANSWER_BYTES};
+use super::error::{Error, Result};
+use super::tool::{self, Answer, Effect, Tool, object};
 use verbatim_engine::{Recalled, Recorded, Start, Thread};
 use verbatim_text::{date, snippet, up_to};
 

@@ -2,15 +2,12 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{
-    arguments::Arguments,
-    bound,
-    error::{Error, Result},
-    tool::{
-        self, Answer, Effect, Options, Tool, ToolCall, conversation, first_turn, not_found, object,
-        plain_error,
-    },
+use super::error::{Error, Result};
+use super::tool::{
+    self, Answer, Effect, Options, Tool, ToolCall, conversation, first_turn, not_found, object,
+    plain_error,
 };
+use super::{arguments::Arguments, bound};
 use verbatim_base::call::Call;
 use verbatim_engine::{self as engine, About, Engine, Session, file_stem};
 use verbatim_text::snippet;

@@ -2,11 +2,9 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{
-    arguments::wrong,
-    error::{Error, Result},
-    tool::{Answer, Effect, SWITCHED_OFF, Tool, ToolCall, json_error, object},
-};
+use super::arguments::wrong;
+use super::error::{Error, Result};
+use super::tool::{Answer, Effect, SWITCHED_OFF, Tool, ToolCall, json_error, object};
 use verbatim_engine::Save;
 use verbatim_text::snippet;
 

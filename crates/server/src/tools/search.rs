@@ -3,33 +3,23 @@
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::{
-    arguments::{Arguments, searchable, shown, wrong},
-    bound,
-    error::{Error, Result},
-    tool::{self, Answer, Effect, Tool, ToolCall, object, plain_error},
-};
-use verbatim_answer::{
-    exact::{ExactSearch, NothingFound},
-    filters::{FilterError, Filters},
-    notes::{self, Audience},
-    ranked::{RankedConversations, exact_request},
-    readings,
-    words::quoted,
-};
-use verbatim_base::{
-    call::Call,
-    model::{Instant, Matching},
-};
+use super::arguments::{Arguments, searchable, shown, wrong};
+use super::bound;
+use super::error::{Error, Result};
+use super::tool::{self, Answer, Effect, Tool, ToolCall, object, plain_error};
+use verbatim_answer::exact::{ExactSearch, NothingFound};
+use verbatim_answer::filters::{FilterError, Filters};
+use verbatim_answer::notes::{self, Audience};
+use verbatim_answer::ranked::{RankedConversations, exact_request};
+use verbatim_answer::{readings, words::quoted};
+use verbatim_base::call::Call;
+use verbatim_base::model::{Instant, Matching};
 use verbatim_engine::{
     self as engine, ConversationMatch, Engine, Fields, Match, Mode, Note, QueryReading, Question,
     ReadingKind, Scope, SourceKind, filters::ALL,
 };
-use verbatim_text::{
-    amount::grouped,
-    date::{self, Edge},
-    snippet,
-};
+use verbatim_text::date::{self, Edge};
+use verbatim_text::{amount::grouped, snippet};
 
 const DEFAULT_LIMIT: usize = 10;
 

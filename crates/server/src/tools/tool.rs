@@ -4,10 +4,8 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-use super::{
-    arguments::Arguments,
-    error::{Error, Result},
-};
+use super::arguments::Arguments;
+use super::error::{Error, Result};
 use verbatim_base::{call::Call, map_faults, model::Instant};
 use verbatim_engine::{self as engine, About, Engine, SAVED, Session, SourceKind};
 use verbatim_text::date;

@@ -15,25 +15,17 @@ mod search;
 
 use std::sync::Arc;
 
-use axum::{
-    Router,
-    extract::{Path, RawQuery, State},
-    response::Response,
-    routing::{MethodRouter, get, post},
-};
+use axum::extract::{Path, RawQuery, State};
+use axum::routing::{MethodRouter, get, post};
+use axum::{Router, response::Response};
 use maud::Markup;
 use tower_http::{CompressionLevel, compression::CompressionLayer};
 
 use conversation::{ConversationView, files, forget, set_flag};
-use frame::{
-    assets, import,
-    site::{self, Problem, Site, SiteState, change, file, html, html_for, text},
-    stats, status, upload,
-};
-use search::{
-    facets,
-    page_query::{self, PageQuery},
-};
+use frame::site::{self, Problem, Site, SiteState, change, file, html, html_for, text};
+use frame::{assets, import, stats, status, upload};
+use search::facets;
+use search::page_query::{self, PageQuery};
 use verbatim_base::call::Call;
 use verbatim_engine::{Engine, Resources};
 

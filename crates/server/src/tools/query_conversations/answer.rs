@@ -2,11 +2,8 @@
 
 use serde::Serialize;
 
-use crate::tools::{
-    bound,
-    error::Result,
-    tool::{Answer, Options, ToolCall},
-};
+use crate::tools::tool::{Answer, Options, ToolCall};
+use crate::tools::{bound, error::Result};
 use verbatim_base::model::Instant;
 use verbatim_engine::{About, Engine, SourceKind};
 use verbatim_text::{date, snippet};

@@ -3,15 +3,11 @@
 use serde::Serialize;
 use serde_json::json;
 
-use super::{
-    answer::{answer, iso, summary, title},
-    turn::{ANSWER_TOKENS, Budget, CompactTurn, TurnText},
-};
-use crate::tools::{
-    bound,
-    error::{Error, Result},
-    tool::{Answer, ToolCall, conversation, first_turn},
-};
+use super::answer::{answer, iso, summary, title};
+use super::turn::{ANSWER_TOKENS, Budget, CompactTurn, TurnText};
+use crate::tools::bound;
+use crate::tools::error::{Error, Result};
+use crate::tools::tool::{Answer, ToolCall, conversation, first_turn};
 use verbatim_engine::{self as engine, About, Session};
 use verbatim_text::snippet;
 

@@ -5,10 +5,8 @@ use std::ops::Range;
 use serde::Serialize;
 
 use super::answer::{answer, iso, on_one_line, turn_count};
-use crate::tools::{
-    error::Result,
-    tool::{Answer, ToolCall},
-};
+use crate::tools::error::Result;
+use crate::tools::tool::{Answer, ToolCall};
 use verbatim_answer::notes::{self, Audience};
 use verbatim_engine::{ListOptions, Note, Scope};
 

@@ -8,12 +8,10 @@ mod turn;
 
 use serde_json::{Map, Value, json};
 
-use super::{
-    arguments::{Arguments, wrong},
-    error::{Error, Result},
-    search::day,
-    tool::{Answer, Effect, Tool, ToolCall, object},
-};
+use super::arguments::{Arguments, wrong};
+use super::error::{Error, Result};
+use super::search::day;
+use super::tool::{Answer, Effect, Tool, ToolCall, object};
 use verbatim_engine::{self as engine, Fields, Question, Scope, SourceKind};
 use verbatim_text::{date::Edge, snippet};
 

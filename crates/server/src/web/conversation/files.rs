@@ -3,35 +3,25 @@
 //! A file is hostile input too. Only pictures of a few raster formats are shown, and their first
 //! bytes tell the type. Every other file is a download, and no browser acts on its content.
 
-use std::{
-    fs::File,
-    io::{self, Read},
-    pin::Pin,
-    sync::Arc,
-    task::{Context, Poll, ready},
-};
+use std::io::{self, Read};
+use std::task::{Context, Poll, ready};
+use std::{fs::File, pin::Pin, sync::Arc};
 
-use axum::{
-    body::{Body, Bytes, HttpBody},
-    extract::{Path, State},
-    http::header,
-    response::{IntoResponse, Response},
-};
+use axum::body::{Body, Bytes, HttpBody};
+use axum::extract::{Path, State};
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
 use hyper::body::{Frame, SizeHint};
 use maud::{Markup, html};
 use tokio::task::{JoinHandle, spawn_blocking};
 
-use crate::web::frame::{
-    site::{Problem, Site, SiteState, refused, run},
-    upload::plain_name,
-};
+use crate::web::frame::site::{Problem, Site, SiteState, refused, run};
+use crate::web::frame::upload::plain_name;
 use verbatim_answer::conversation::DescribedConversation;
 use verbatim_base::{call::Call, model::Hit};
 use verbatim_engine::{Attachment, AttachmentFiles, SourceKind};
-use verbatim_text::{
-    address::{encoded, id_in_path},
-    amount::bytes,
-};
+use verbatim_text::address::{encoded, id_in_path};
+use verbatim_text::amount::bytes;
 
 /// The types of pictures that are shown. SVG is left out, because it can hold scripts.
 const PICTURES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];

@@ -4,26 +4,17 @@ use std::{borrow::Cow, ops::Range};
 
 use maud::{Markup, PreEscaped, html};
 
-use super::{
-    artifact,
-    code::Highlighter,
-    diff::parse_change,
-    mark::{escaped, mark_html},
-    markdown::render,
-    prose::{first_words, telling_line},
-};
-use crate::web::search::{
-    excerpt::{FIRST_SPANS, around, marked},
-    page_query::ShownParts,
-};
+use super::mark::{escaped, mark_html};
+use super::prose::{first_words, telling_line};
+use super::{artifact, code::Highlighter, diff::parse_change, markdown::render};
+use crate::web::search::excerpt::{FIRST_SPANS, around, marked};
+use crate::web::search::page_query::ShownParts;
 use verbatim_answer::{clock::Clock, marks::Marks};
 use verbatim_base::model::{Hit, Instant};
 use verbatim_engine::Session;
-use verbatim_text::{
-    amount::{self, counted, grouped},
-    parts::{self, Part},
-    screen, snippet,
-};
+use verbatim_text::amount::{self, counted, grouped};
+use verbatim_text::parts::{self, Part};
+use verbatim_text::{screen, snippet};
 
 /// The number of bytes of a message that are shown at first.
 pub(super) const MOST_SHOWN: usize = 40_000;

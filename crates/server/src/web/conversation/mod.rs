@@ -19,19 +19,14 @@ use std::{collections::HashMap, fmt::Write as _, ops::Range, sync::Arc, time::Du
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-use crate::web::{
-    frame::{
-        Frame, Tab,
-        assets::STYLE,
-        labels::{hour, meta, role_name},
-        site::{Matches, Problem, Site},
-    },
-    search::{
-        excerpt::{FIRST_SPANS, few_words, marked, prose_around, readable, text_marks, whole},
-        find::marks,
-        page_query::{PageQuery, ShownParts, Way, fields},
-    },
+use crate::web::frame::labels::{hour, meta, role_name};
+use crate::web::frame::site::{Matches, Problem, Site};
+use crate::web::frame::{Frame, Tab, assets::STYLE};
+use crate::web::search::excerpt::{
+    FIRST_SPANS, few_words, marked, prose_around, readable, text_marks, whole,
 };
+use crate::web::search::find::marks;
+use crate::web::search::page_query::{PageQuery, ShownParts, Way, fields};
 use branches::Path;
 use code::Highlighter;
 use files::MessageFiles;
@@ -39,21 +34,15 @@ use markdown::COPY_BUTTON;
 use message::{HitPlace, MOST_SHOWN, MessageSettings, ShownMessage, Versions, is_in_view};
 use related::RelatedSessions;
 use steps::MessageThread;
-use verbatim_answer::{
-    conversation::{DescribedConversation, conversation, file_name, named, title_line},
-    markdown::add_message,
-    marks::Marks,
+use verbatim_answer::conversation::{
+    DescribedConversation, conversation, file_name, named, title_line,
 };
-use verbatim_base::{
-    call::{Call, Stop},
-    model::Hit,
-};
+use verbatim_answer::{markdown::add_message, marks::Marks};
+use verbatim_base::call::{Call, Stop};
+use verbatim_base::model::Hit;
 use verbatim_engine::{self as engine, Error, Flags, Session};
-use verbatim_text::{
-    address::id_in_path,
-    amount::{counted, grouped},
-    screen, snippet,
-};
+use verbatim_text::amount::{counted, grouped};
+use verbatim_text::{address::id_in_path, screen, snippet};
 
 /// The maximum number of messages on a page. A shorter conversation is shown completely.
 const MOST_MESSAGES: usize = 120;

@@ -6,10 +6,8 @@ use std::cell::OnceCell;
 use maud::{Markup, html};
 
 use verbatim_answer::conversation::title_line;
-use verbatim_base::{
-    call::Call,
-    model::{Hit, Instant},
-};
+use verbatim_base::call::Call;
+use verbatim_base::model::{Hit, Instant};
 use verbatim_engine::{About, Engine, Error, ListOptions, Scope, Session, SourceKind};
 use verbatim_text::{address::page_path, amount::counted, parts::CALL, snippet};
 

@@ -2,17 +2,13 @@
 
 use std::sync::Arc;
 
-use axum::{
-    extract::{Path, RawQuery, State},
-    response::{IntoResponse, Redirect, Response},
-};
+use axum::extract::{Path, RawQuery, State};
+use axum::response::{IntoResponse, Redirect, Response};
 
 use super::flags::{HIDE, STAR};
-use crate::web::{
-    conversation,
-    frame::site::{Problem, Site, SiteState, changed, refused},
-    search::page_query::{PageQuery, fields},
-};
+use crate::web::conversation;
+use crate::web::frame::site::{Problem, Site, SiteState, changed, refused};
+use crate::web::search::page_query::{PageQuery, fields};
 use verbatim_base::call::Call;
 use verbatim_engine::{Error, Flag, Flags};
 use verbatim_text::address::id_in_path;

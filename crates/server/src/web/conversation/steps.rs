@@ -7,10 +7,8 @@ use std::collections::HashMap;
 use maud::{Markup, html};
 
 use super::message::{AgentStep, MessagePiece, MessageSettings, ReadMessage, ShownMessage};
-use crate::web::{
-    frame::labels::{hour, role_name},
-    search::page_query::ShownParts,
-};
+use crate::web::frame::labels::{hour, role_name};
+use crate::web::search::page_query::ShownParts;
 use verbatim_answer::clock::Clock;
 use verbatim_base::model::Instant;
 use verbatim_text::{amount::counted, parts::Part, snippet};
@@ -302,10 +300,8 @@ fn duration(seconds: i64) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::web::{
-        conversation::{code::Highlighter, message::HitPlace},
-        search::excerpt::text_marks,
-    };
+    use crate::web::conversation::{code::Highlighter, message::HitPlace};
+    use crate::web::search::excerpt::text_marks;
     use verbatim_answer::marks::Marks;
 
     const CALL: &str = "[tool: shell]\ncommand: rg \"TeamSheet\"\nworkdir: /src";

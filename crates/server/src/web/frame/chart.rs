@@ -4,10 +4,8 @@ use std::collections::BTreeMap;
 
 use maud::{Markup, html};
 
-use verbatim_text::{
-    amount::grouped,
-    months::{self, month_number},
-};
+use verbatim_text::amount::grouped;
+use verbatim_text::months::{self, month_number};
 
 /// The minimum number of months in a chart. With fewer months, the columns would be too wide.
 const FEWEST: usize = 24;

@@ -2,12 +2,8 @@
 
 use maud::{Markup, html};
 
-use super::{
-    Frame, Tab,
-    import_state::Stage,
-    site::{Problem, Site},
-    upload::MOST_UPLOAD_BYTES,
-};
+use super::site::{Problem, Site};
+use super::{Frame, Tab, import_state::Stage, upload::MOST_UPLOAD_BYTES};
 use crate::web::search::page_query::PageQuery;
 use verbatim_base::call::Call;
 use verbatim_text::amount::{bytes, counted};

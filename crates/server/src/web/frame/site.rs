@@ -1,44 +1,28 @@
 //! The state that all pages share, and the code that runs their work.
 
-use std::{
-    ops::Deref,
-    sync::{Arc, LazyLock, Mutex, OnceLock},
-    time::{Duration, Instant},
-};
+use std::ops::Deref;
+use std::sync::{Arc, LazyLock, Mutex, OnceLock};
+use std::time::{Duration, Instant};
 
-use axum::{
-    body::Bytes,
-    http::{StatusCode, header},
-    response::{IntoResponse, Response},
-};
+use axum::body::Bytes;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
 use maud::{Markup, html};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::{import_state::Imports, labels::moment};
-use crate::{
-    http::busy,
-    tools::REQUEST_LOCK_WAIT,
-    web::{frame, search::page_query::PageQuery},
-};
-use verbatim_answer::{
-    clock::Clock,
-    conversation::title_line,
-    filters::{FilterError, Filters},
-    hint::Explained,
-};
-use verbatim_base::{
-    call::{Call, StopOnDrop},
-    lock::lock,
-    map_faults,
-};
+use crate::web::{frame, search::page_query::PageQuery};
+use crate::{http::busy, tools::REQUEST_LOCK_WAIT};
+use verbatim_answer::filters::{FilterError, Filters};
+use verbatim_answer::{clock::Clock, conversation::title_line, hint::Explained};
+use verbatim_base::call::{Call, StopOnDrop};
+use verbatim_base::{lock::lock, map_faults};
 use verbatim_engine::{
     self as engine, ConversationIds, Engine, Facets, Flags, Heading, Note, Places, Resources,
     Result, Scope, SourceKind,
 };
-use verbatim_text::{
-    address::page_path,
-    amount::{counted, grouped},
-};
+use verbatim_text::address::page_path;
+use verbatim_text::amount::{counted, grouped};
 
 /// The time limit of making a page.
 const MOST_TIME: Duration = Duration::from_secs(30);

@@ -1,34 +1,20 @@
 //! Finds messages, and groups them by conversation.
 
-use std::{
-    hash::{DefaultHasher, Hash, Hasher},
-    ops::ControlFlow,
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::{Duration, Instant as Clockwork},
-};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant as Clockwork};
 
-use super::{
-    excerpt::{Excerpt, FIRST_SPANS, readable, whole},
-    page_query::{PageQuery, Way},
-    scope,
-};
+use super::excerpt::{Excerpt, FIRST_SPANS, readable, whole};
+use super::page_query::{PageQuery, Way};
+use super::scope;
 use crate::web::frame::site::{Problem, Site};
-use verbatim_answer::{
-    asked::Asked,
-    conversation::{DescribedConversation, UNTITLED, conversations},
-    exact::{ExactSearch, GroupedConversation, Grouping},
-    marks::Marks,
-    ranked::RankedMessages,
-    words::Words,
-};
-use verbatim_base::{
-    call::Call,
-    lock::lock,
-    model::{Hit, Instant},
-};
+use verbatim_answer::conversation::{DescribedConversation, UNTITLED, conversations};
+use verbatim_answer::exact::{ExactSearch, GroupedConversation, Grouping};
+use verbatim_answer::{asked::Asked, marks::Marks, ranked::RankedMessages, words::Words};
+use verbatim_base::model::{Hit, Instant};
+use verbatim_base::{call::Call, lock::lock};
 use verbatim_engine::{
     ConversationIds, ConversationKey, Facets, FallbackReason, Flags, Match, Mode, Note,
     QueryReading, Question, ReadingKind, Render, Scope, SearchPlan, SourceKind,

@@ -9,14 +9,10 @@ pub(super) mod scope;
 
 use maud::{Markup, html};
 
-use crate::web::{
-    conversation::{self, flags},
-    frame::{
-        Frame, Tab, import,
-        labels::{meta, role_name},
-        site::{Problem, Site, sentence},
-    },
-};
+use crate::web::conversation::{self, flags};
+use crate::web::frame::labels::{meta, role_name};
+use crate::web::frame::site::{Problem, Site, sentence};
+use crate::web::frame::{Frame, Tab, import};
 use chosen_filters::date_fields;
 use excerpt::marked;
 use find::{FoundGroup, FoundLine, GROUPS, OtherReading, SearchResults, WordsInAnyOrder, find};
@@ -24,11 +20,8 @@ use page_query::{PageQuery, Way};
 use verbatim_answer::{conversation::DescribedConversation, readings};
 use verbatim_base::call::Call;
 use verbatim_engine::{Note, QueryReading, ReadingKind};
-use verbatim_text::{
-    amount::{counted, grouped},
-    hash::fnv1a,
-    snippet,
-};
+use verbatim_text::amount::{counted, grouped};
+use verbatim_text::{hash::fnv1a, snippet};
 
 /// The number of messages of a conversation that are visible; the others are in a collapsed list.
 const OPEN_LINES: usize = 3;

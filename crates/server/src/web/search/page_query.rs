@@ -1,10 +1,8 @@
 //! The request of a page, parsed from its address: the text, the filters and the view.
 
-use verbatim_answer::{
-    asked::{Asked, LetterCase, TextMatching},
-    filters::{Filters, SINCE, UNTIL},
-    readings,
-};
+use verbatim_answer::asked::{Asked, LetterCase, TextMatching};
+use verbatim_answer::filters::{Filters, SINCE, UNTIL};
+use verbatim_answer::readings;
 use verbatim_engine::{self as engine, Mode, ReadingKind};
 use verbatim_text::address::encoded;
 
