@@ -214,8 +214,8 @@ impl ReadPage<'_> {
         part: ReadPart,
     ) -> Result<(String, Option<Whereabouts>), String> {
         let turns = session.turns();
-        let first = partition(turns, |turn| session.line(turn) < part.start);
-        let after = partition(turns, |turn| session.line(turn) <= part.end);
+        let first = partition_point(turns, |turn| session.line(turn) < part.start);
+        let after = partition_point(turns, |turn| session.line(turn) <= part.end);
         let exchanges = Exchanges::new(session);
         let exchange = (0..first).filter(|turn| exchanges.begins(*turn)).count();
         let text = head(session);
@@ -392,7 +392,7 @@ fn role(role: &str) -> String {
 
 /// Returns the first number below `count` for which `is_before` is false, else `count`. Expects
 /// that `is_before` is true for every smaller number.
-fn partition(count: usize, is_before: impl Fn(usize) -> bool) -> usize {
+pub(crate) fn partition_point(count: usize, is_before: impl Fn(usize) -> bool) -> usize {
     let mut low = 0;
     let mut high = count;
     while low < high {

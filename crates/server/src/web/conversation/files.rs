@@ -88,7 +88,7 @@ impl MessageFiles {
 
     fn file(&self, file: &Attachment) -> Markup {
         let address = format!("{}/file/{}", self.address, file.sha256());
-        let name = name_of(file);
+        let name = plain_name(&file.name);
         html! {
             @if !self.store.has(file) {
                 span.missing { bdi { (name) } " " span.note { "The copy is missing. " (remedy(self.kind)) } }
@@ -104,22 +104,16 @@ impl MessageFiles {
     }
 
     /// Returns the names of a message's files, for pages that cannot show the files.
-    pub(super) fn names_html(&self, hit: &Hit<'_>) -> Markup {
-        html! {
-            @for line in self.name_lines(hit) { p.note { (line) } }
-        }
-    }
-
     pub(super) fn name_lines(&self, hit: &Hit<'_>) -> Vec<String> {
         let lines = self.of_message(hit).map(|file| {
-            format!("[{}, {}: `verbatim export` writes it out]", name_of(file), what_it_is(file))
+            format!(
+                "[{}, {}: `verbatim export` writes it out]",
+                plain_name(&file.name),
+                what_it_is(file)
+            )
         });
         lines.collect()
     }
-}
-
-fn name_of(file: &Attachment) -> String {
-    plain_name(&file.name)
 }
 
 fn what_it_is(file: &Attachment) -> String {
@@ -145,7 +139,7 @@ pub(crate) async fn file(
                 (header::CONTENT_TYPE, media_type.to_owned()),
                 (
                     header::CONTENT_DISPOSITION,
-                    format!("{way}; filename*=UTF-8''{}", encoded(&name_of(&file))),
+                    format!("{way}; filename*=UTF-8''{}", encoded(&plain_name(&file.name))),
                 ),
                 (header::CONTENT_SECURITY_POLICY, POLICY.to_owned()),
                 (header::X_CONTENT_TYPE_OPTIONS, "nosniff".to_owned()),
@@ -166,7 +160,6 @@ fn remedy(kind: SourceKind) -> &'static str {
 }
 
 fn find(site: &Site, id: &str, hash: &str, call: &Call) -> Result<(File, Attachment), Problem> {
-    let missing = || Problem::Missing("There is no such file in this conversation.".to_owned());
     let store = AttachmentFiles::from_config(site.engine.config());
     let id = id_in_path(id);
     // The files of an excluded conversation are not shown either.
@@ -177,10 +170,12 @@ fn find(site: &Site, id: &str, hash: &str, call: &Call) -> Result<(File, Attachm
             files.extend(of_kind.into_iter().map(|file| (kind, file)));
         }
     }
-    let (kind, file) =
-        files.into_iter().find(|(_, file)| file.sha256() == hash).ok_or_else(missing)?;
+    let Some((kind, file)) = files.into_iter().find(|(_, file)| file.sha256() == hash) else {
+        let what = "There is no such file in this conversation.";
+        return Err(Problem::Missing(what.to_owned()));
+    };
     if !store.has(&file) {
-        let name = name_of(&file);
+        let name = plain_name(&file.name);
         let what = format!("The copy of {name} is missing. {}", remedy(kind));
         return Err(Problem::Missing(what));
     }

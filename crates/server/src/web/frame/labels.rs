@@ -21,7 +21,7 @@ pub(crate) fn meta(
 }
 
 /// Returns the name of a service, an agent or a source, with its colour.
-pub(super) fn service(name: &str) -> Markup {
+pub(crate) fn service(name: &str) -> Markup {
     let (class, label) = label_of(name);
     html! { span class=(format!("src {class}")) { (label) } }
 }

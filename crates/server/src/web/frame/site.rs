@@ -53,7 +53,8 @@ pub(crate) struct SiteState {
     places: Mutex<Option<KnownPlaces>>,
     /// The conversations that filters chose last, with the stamp of the state; the latest at the end.
     chosen: Mutex<Vec<((String, Filters), ChosenConversations)>>,
-    totals: Mutex<Option<KnownTotals>>,
+    /// The counts of all messages in the scope that was counted last, with the stamp of the state.
+    totals: Mutex<Option<((String, Scope), Arc<Facets>)>>,
     /// The matches in the conversations that were read last, the latest at the end.
     matches: Mutex<Vec<(MatchesKey, Arc<Matches>)>>,
     pub(super) imports: Imports,
@@ -78,13 +79,6 @@ pub(crate) struct ChosenConversations {
     pub(crate) conversations: Option<Arc<ConversationIds>>,
     /// Notes about names that nothing has.
     pub(crate) notes: Vec<Note>,
-}
-
-/// The counts of all messages in a scope.
-struct KnownTotals {
-    /// The stamp of the counted state, and the scope.
-    of: (String, Scope),
-    counts: Arc<Facets>,
 }
 
 /// The origin of every conversation.
@@ -188,13 +182,10 @@ impl Site {
             return Ok(ChosenConversations::default());
         }
         let key = (self.stamp().to_owned(), filters.clone());
-        if let Some((_, known)) = lock(&self.chosen).iter().find(|(known, _)| *known == key) {
-            return Ok(known.clone());
-        }
-        let (scope, notes) = filters.conversations(&self.engine, call)?;
-        let chosen = ChosenConversations { conversations: scope.only(), notes };
-        keep(&mut lock(&self.chosen), key, chosen.clone());
-        Ok(chosen)
+        cached(&self.chosen, key, || {
+            let (scope, notes) = filters.conversations(&self.engine, call)?;
+            Ok(ChosenConversations { conversations: scope.only(), notes })
+        })
     }
 
     /// Returns the matches in a conversation; `find` finds them if they are not cached.
@@ -205,12 +196,7 @@ impl Site {
         find: impl FnOnce() -> Result<Matches, Problem>,
     ) -> Result<Arc<Matches>, Problem> {
         let key = (self.stamp().to_owned(), conversation, query);
-        if let Some((_, known)) = lock(&self.matches).iter().find(|(known, _)| *known == key) {
-            return Ok(Arc::clone(known));
-        }
-        let found = Arc::new(find()?);
-        keep(&mut lock(&self.matches), key, Arc::clone(&found));
-        Ok(found)
+        cached(&self.matches, key, || find().map(Arc::new))
     }
 
     /// Returns the counts of all messages in a scope; `count` counts them if they are not cached.
@@ -221,12 +207,12 @@ impl Site {
     ) -> Result<Arc<Facets>> {
         let of = (self.stamp().to_owned(), scope.clone());
         let mut known = lock(&self.totals);
-        if let Some(known) = known.as_ref().filter(|known| known.of == of) {
-            return Ok(Arc::clone(&known.counts));
+        if let Some((_, counts)) = known.as_ref().filter(|known| known.0 == of) {
+            return Ok(Arc::clone(counts));
         }
         // The lock is held during the count, so that other requests wait for the same counts.
         let counts = Arc::new(count()?);
-        *known = Some(KnownTotals { of, counts: Arc::clone(&counts) });
+        *known = Some((of, Arc::clone(&counts)));
         Ok(counts)
     }
 }
@@ -262,12 +248,22 @@ impl From<engine::Error> for Problem {
     }
 }
 
-/// Adds a value to a cache. Drops the oldest one if there are too many.
-fn keep<K, V>(cache: &mut Vec<(K, V)>, key: K, value: V) {
+/// Returns a value of a cache; `make` makes it if it is not cached. Drops the oldest value if there are too many.
+fn cached<K: PartialEq, V: Clone>(
+    cache: &Mutex<Vec<(K, V)>>,
+    key: K,
+    make: impl FnOnce() -> Result<V, Problem>,
+) -> Result<V, Problem> {
+    if let Some((_, known)) = lock(cache).iter().find(|(known, _)| *known == key) {
+        return Ok(known.clone());
+    }
+    let value = make()?;
+    let mut cache = lock(cache);
     if cache.len() >= MOST_KEPT {
         cache.remove(0);
     }
-    cache.push((key, value));
+    cache.push((key, value.clone()));
+    Ok(value)
 }
 
 impl From<FilterError> for Problem {
@@ -343,6 +339,10 @@ pub(crate) fn sentence(message: &str) -> String {
     format!("{first}{}{end}", rest.as_str())
 }
 
+fn is_torn<T>(done: &Result<T, Problem>) -> bool {
+    matches!(done, Err(Problem::Engine(error)) if error.is_of_index())
+}
+
 /// Runs work off the async threads. The work stops when the client disconnects, and runs again if
 /// an index changed during the work.
 pub(crate) async fn run<T: Send + 'static>(
@@ -353,7 +353,6 @@ pub(crate) async fn run<T: Send + 'static>(
     let _guard = StopOnDrop(call.stop.clone());
     let site = Arc::clone(site);
     let attempts = move || {
-        let is_torn = |done: &Result<T, Problem>| matches!(done, Err(Problem::Engine(error)) if error.is_of_index());
         let sources = site.engine.all_sources();
         let done = sources.attempt(&call, is_torn, |call| work(&Site::of(&site), call));
         done.unwrap_or_else(|panic| Err(Problem::Panicked(panic)))

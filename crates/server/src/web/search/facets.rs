@@ -9,7 +9,7 @@ use super::page_query::{NO_PROJECT, PageQuery, Way};
 use super::scope::{choice, scope};
 use super::{chosen_filters::chosen_names, find::question};
 use crate::web::frame::chart::{Month, histogram, months};
-use crate::web::frame::labels::{label_of, role_name};
+use crate::web::frame::labels::{role_name, service};
 use crate::web::frame::site::{Problem, Site};
 use verbatim_answer::filters::WITHIN;
 use verbatim_base::call::Call;
@@ -412,10 +412,7 @@ impl Facet<'_> {
 
     fn label(&self, name: &str) -> Markup {
         match self.name {
-            "service" => {
-                let (class, label) = label_of(name);
-                html! { span class=(format!("src {class}")) { (label) } }
-            }
+            "service" => service(name),
             "role" => html! { span { (role_name(name)) } },
             _ if name == NO_PROJECT => html! { span { "No project" } },
             _ => html! { span dir="auto" title=(name) { (name) } },

@@ -332,7 +332,10 @@ fn nothing_found(query: &PageQuery, results: &SearchResults, messages: Option<u6
             p { "No conversation is within these filters. " a href="/" { "Remove them" } "." }
         };
     }
-    let other = if query.way == Way::Exact { Way::Meaning } else { Way::Exact };
+    let (other, label, note) = match query.way {
+        Way::Exact => (Way::Meaning, "By meaning", "other words for the same thing"),
+        Way::Meaning => (Way::Exact, "Exactly this text", "letter by letter"),
+    };
     let looked = match (messages, query.has_filters()) {
         (_, true) => "the messages within the filters".to_owned(),
         (Some(count), false) => format!("{} messages and their titles", grouped(count as usize)),
@@ -363,17 +366,9 @@ fn nothing_found(query: &PageQuery, results: &SearchResults, messages: Option<u6
                 }
                 li {
                     a href=(PageQuery { page: 0, way: other, ..query.clone() }.address()) {
-                        @match other {
-                            Way::Meaning => "By meaning",
-                            Way::Exact => "Exactly this text",
-                        }
+                        (label)
                     }
-                    " " span.note {
-                        @match other {
-                            Way::Meaning => "other words for the same thing",
-                            Way::Exact => "letter by letter",
-                        }
-                    }
+                    " " span.note { (note) }
                 }
                 li { a href="/status" { "What is searched" } " " span.note { "sources, and how current they are" } }
             }
