@@ -85,8 +85,8 @@ impl AccessToken {
     }
 
     fn read(path: &Path) -> Result<AccessToken, Error> {
-        let failed = |source| Error::File { path: path.to_owned(), source };
-        let text = fs::read_to_string(path).map_err(failed)?;
+        let text = fs::read_to_string(path)
+            .map_err(|source| Error::File { path: path.to_owned(), source })?;
         AccessToken::parse(&text, &path.display().to_string())
     }
 

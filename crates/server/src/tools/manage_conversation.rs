@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use super::arguments::searchable;
 use super::bound::{self, MOST_ANSWER_BYTES};
 use super::error::{Error, Result};
-use super::tool::{self, Answer, Effect, Tool, object};
+use super::tool::{self, Answer, Effect, Tool, object, to_json};
 use verbatim_engine::{Recalled, Recorded, Start, Thread};
 use verbatim_text::{date, snippet, up_to};
 
@@ -441,8 +441,4 @@ fn passage(one: &Recalled) -> String {
 
 fn too_long(name: &str, most: &str) -> Error {
     Error::Refused(format!("{name} is too long: it takes at most {most}"))
-}
-
-fn to_json(answer: &impl Serialize) -> String {
-    serde_json::to_string(answer).expect("strings and numbers are JSON")
 }

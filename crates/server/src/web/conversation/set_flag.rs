@@ -7,7 +7,7 @@ use axum::response::{IntoResponse, Redirect, Response};
 
 use super::flags::{HIDE, STAR};
 use crate::web::conversation;
-use crate::web::frame::site::{Problem, Site, SiteState, changed, refused};
+use crate::web::frame::site::{Problem, SiteState, changed, refused};
 use crate::web::search::page_query::{PageQuery, fields};
 use verbatim_base::call::Call;
 use verbatim_engine::{Error, Flag, Flags};
@@ -19,7 +19,7 @@ pub(crate) async fn set(
     RawQuery(query): RawQuery,
 ) -> Response {
     let query = query.unwrap_or_default();
-    let work = move |site: &Site| {
+    let done = changed(&site, move |site| {
         let wanted = fields(&query).find_map(|(name, value)| {
             let flag = match &*name {
                 STAR => Flag::Starred,
@@ -44,8 +44,8 @@ pub(crate) async fn set(
         let query = PageQuery::parse(&query);
         Ok(at
             .map_or(card.address() + &query.marks(), |at| conversation::address(&card, &query, at)))
-    };
-    match changed(&site, work).await {
+    });
+    match done.await {
         Ok(address) => Redirect::to(&address).into_response(),
         Err(problem) => refused(&problem),
     }
