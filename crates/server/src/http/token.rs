@@ -99,10 +99,12 @@ impl AccessToken {
             read => return read,
         }
         let token = AccessToken(random()?);
-        let failed = |source| Error::File { path: path.clone(), source };
-        private::create_dir_all(home).map_err(failed)?;
-        let mut file = tempfile::NamedTempFile::new_in(home).map_err(failed)?;
-        writeln!(file, "{}", token.0).map_err(failed)?;
+        let written = private::create_dir_all(home).and_then(|()| {
+            let mut file = tempfile::NamedTempFile::new_in(home)?;
+            writeln!(file, "{}", token.0)?;
+            Ok(file)
+        });
+        let file = written.map_err(|source| Error::File { path: path.clone(), source })?;
         match file.persist_noclobber(&path) {
             Ok(_) => Ok(token),
             // Another process has just made a token, and that token is used.

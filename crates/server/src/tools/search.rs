@@ -346,7 +346,6 @@ fn names() -> impl Iterator<Item = &'static str> {
     ALL.into_iter().map(|filter| filter.name).filter(|name| !ARGUMENTS.contains(name))
 }
 
-/// Returns the filters by name.
 fn filters(given: &Arguments<'_>) -> Result<Filters> {
     let takes = "an object of names, such as {\"service\": \"codex\"}";
     let mut filters = Filters::default();

@@ -97,7 +97,7 @@ async fn whole_conversation(
 /// with `.md` requests only the text of the message.
 fn a_message(work: fn(&Site, &ConversationView, &Call) -> Result<Markup, Problem>) -> Route {
     type Place = Path<(String, String)>;
-    let answer = move |State(site): Shared, Path((id, number)): Place, RawQuery(query)| async move {
+    get(move |State(site): Shared, Path((id, number)): Place, RawQuery(query)| async move {
         if let Some(Ok(number)) = number.strip_suffix(".md").map(str::parse) {
             return text(&site, move |site, call| {
                 conversation::as_written(site, &id, number, call)
@@ -107,8 +107,7 @@ fn a_message(work: fn(&Site, &ConversationView, &Call) -> Result<Markup, Problem
         let Ok(number) = number.parse() else { return no_such_page(State(site)).await };
         let view = ConversationView::new(id, Some(number), query.as_deref().unwrap_or_default());
         html_for(&site, view.query.clone(), move |site, _, call| work(site, &view, call)).await
-    };
-    get(answer)
+    })
 }
 
 async fn whether_to_forget(State(site): Shared, Path(id): Path<String>) -> Response {

@@ -354,10 +354,11 @@ fn open(
     let matches = match marker {
         Marks::None => Arc::default(),
         _ => {
-            let key = (session.about.source, session.about.id.clone());
             let find = view.query.find.clone();
             let query = PageQuery { find, view: parts, ..view.query.bare() }.to_query_string();
-            site.matches(key, query, || find_matches(&session, &card, parts, marker, &call.stop))?
+            site.matches(&session.about, query, || {
+                find_matches(&session, &card, parts, marker, &call.stop)
+            })?
         }
     };
     // The page of a search inside the conversation begins at the first match.

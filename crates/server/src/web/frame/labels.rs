@@ -39,7 +39,6 @@ pub(crate) fn label_of(name: &str) -> (&str, &str) {
     }
 }
 
-/// Returns the display name of a role.
 pub(crate) fn role_name(role: &str) -> &str {
     match role {
         "user" => "You",

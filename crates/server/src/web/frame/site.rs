@@ -18,8 +18,8 @@ use verbatim_answer::{clock::Clock, conversation::title_line, hint::Explained};
 use verbatim_base::call::{Call, StopOnDrop};
 use verbatim_base::{lock::lock, map_faults};
 use verbatim_engine::{
-    self as engine, ConversationIds, Engine, Facets, Flags, Heading, Note, Places, Resources,
-    Result, Scope, SourceKind,
+    self as engine, About, ConversationIds, Engine, Facets, Flags, Heading, Note, Places,
+    Resources, Result, Scope, SourceKind,
 };
 use verbatim_text::address::page_path;
 use verbatim_text::amount::{counted, grouped};
@@ -53,17 +53,16 @@ pub(crate) struct SiteState {
     places: Mutex<Option<KnownPlaces>>,
     /// The conversations that filters chose last, with the stamp of the state; the latest at the end.
     chosen: Mutex<Vec<((String, Filters), ChosenConversations)>>,
-    /// The counts of all messages in the scope that was counted last, with the stamp of the state.
-    totals: Mutex<Option<((String, Scope), Arc<Facets>)>>,
+    /// The stamp of the state and the scope that were counted last, and the counts of all messages in it.
+    totals: Mutex<Option<(String, Scope, Arc<Facets>)>>,
     /// The matches in the conversations that were read last, the latest at the end.
     matches: Mutex<Vec<(MatchesKey, Arc<Matches>)>>,
     pub(super) imports: Imports,
-    /// The limits of indexing.
     pub(crate) resources: Resources,
 }
 
-/// The stamp of the state, the conversation with its source, and the query string of what is marked.
-type MatchesKey = (String, (SourceKind, String), String);
+/// The stamp of the state, the source and the id of the conversation, and the query string of what is marked.
+type MatchesKey = (String, SourceKind, String, String);
 
 /// The messages of a conversation that match, and the number of matches in each.
 #[derive(Default)]
@@ -153,7 +152,6 @@ impl Site {
         })
     }
 
-    /// Returns the sets of starred and hidden conversations.
     pub(crate) fn flags(&self) -> Result<Flags> {
         Flags::read(self.engine.config())
     }
@@ -191,11 +189,11 @@ impl Site {
     /// Returns the matches in a conversation; `find` finds them if they are not cached.
     pub(crate) fn matches(
         &self,
-        conversation: (SourceKind, String),
+        about: &About,
         query: String,
         find: impl FnOnce() -> Result<Matches, Problem>,
     ) -> Result<Arc<Matches>, Problem> {
-        let key = (self.stamp().to_owned(), conversation, query);
+        let key = (self.stamp().to_owned(), about.source, about.id.clone(), query);
         cached(&self.matches, key, || find().map(Arc::new))
     }
 
@@ -205,14 +203,16 @@ impl Site {
         scope: &Scope,
         count: impl FnOnce() -> Result<Facets>,
     ) -> Result<Arc<Facets>> {
-        let of = (self.stamp().to_owned(), scope.clone());
+        let stamp = self.stamp();
         let mut known = lock(&self.totals);
-        if let Some((_, counts)) = known.as_ref().filter(|known| known.0 == of) {
+        if let Some((of, counted, counts)) = &*known
+            && (&**of, counted) == (stamp, scope)
+        {
             return Ok(Arc::clone(counts));
         }
         // The lock is held during the count, so that other requests wait for the same counts.
         let counts = Arc::new(count()?);
-        *known = Some((of, Arc::clone(&counts)));
+        *known = Some((stamp.to_owned(), scope.clone(), Arc::clone(&counts)));
         Ok(counts)
     }
 }
@@ -352,13 +352,12 @@ pub(crate) async fn run<T: Send + 'static>(
     let call = Call::default().within(MOST_TIME).waiting_for_locks(REQUEST_LOCK_WAIT);
     let _guard = StopOnDrop(call.stop.clone());
     let site = Arc::clone(site);
-    let attempts = move || {
+    let done = tokio::task::spawn_blocking(move || {
         let sources = site.engine.all_sources();
         let done = sources.attempt(&call, is_torn, |call| work(&Site::of(&site), call));
         done.unwrap_or_else(|panic| Err(Problem::Panicked(panic)))
-    };
-    let done = tokio::task::spawn_blocking(attempts).await;
-    done.unwrap_or_else(|error| Err(Problem::Panicked(error.to_string())))
+    });
+    done.await.unwrap_or_else(|error| Err(Problem::Panicked(error.to_string())))
 }
 
 /// Returns whether a text is the id of a conversation.
@@ -442,7 +441,6 @@ pub(crate) async fn text(
     }
 }
 
-/// Answers with an error page.
 pub(crate) fn refused(problem: &Problem) -> Response {
     refused_for(problem, &PageQuery::default())
 }

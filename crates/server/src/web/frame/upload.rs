@@ -180,9 +180,8 @@ fn import(site: &SiteState, path: &Path, branches: Branches) -> Result<Outcome, 
             target
         ));
     }
-    match &target {
-        StoreAddress::Database(path) => prepare(path)?,
-        StoreAddress::Cluster(_) => {}
+    if let StoreAddress::Database(path) = &target {
+        prepare(path)?;
     }
     site.imports.set(Stage::Reading(ImportProgress::default()));
     let options = ImportOptions { branches, resources: site.resources, on_wait: None };
