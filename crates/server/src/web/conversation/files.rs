@@ -106,11 +106,8 @@ impl MessageFiles {
     /// Returns the names of a message's files, for pages that cannot show the files.
     pub(super) fn name_lines(&self, hit: &Hit<'_>) -> Vec<String> {
         let lines = self.of_message(hit).map(|file| {
-            format!(
-                "[{}, {}: `verbatim export` writes it out]",
-                plain_name(&file.name),
-                what_it_is(file)
-            )
+            let name = plain_name(&file.name);
+            format!("[{name}, {}: `verbatim export` writes it out]", what_it_is(file))
         });
         lines.collect()
     }

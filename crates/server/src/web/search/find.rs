@@ -220,8 +220,8 @@ struct ShownHit {
     same: Vec<Hit<'static>>,
 }
 
-/// Adds a hit to the shown ones, if its conversation is on the page and has not enough messages. Returns the conversation if the
-/// texts of its next hits are not needed.
+/// Adds a hit to those that are shown, if its conversation is on the page and has not enough messages. Returns
+/// the conversation if the texts of its next hits are not needed.
 fn add_hit(
     grouping: &mut Grouping<ShownHit>,
     found: StreamedHit,
@@ -279,8 +279,9 @@ fn exact(
     let done: Mutex<ConversationIds> = Mutex::default();
     let clock = site.clock();
     let make: Make<'_, StreamedHit> = &|kind, hit: Hit<'_>| {
-        let hour = hit.time.map(|time| clock.hour_of_week(time));
-        if query.hour.is_some() && query.hour != hour {
+        if let Some(hour) = query.hour
+            && hit.time.map(|time| clock.hour_of_week(time)) != Some(hour)
+        {
             return None;
         }
         let is_in_text = !search.is_title_only(&hit);
