@@ -43,7 +43,7 @@ pub(crate) fn index(config: Config, resources: Resources) -> Result<Engine> {
     let never = Call::default();
     engine.upkeep().reindex(Reindex { resources, full: false }, &never, &mut |_| ())?;
     for source in engine.sources() {
-        source.enrich(resources, &never, &mut |_, _| ())?;
+        source.enrich(resources, &never, &mut |_| ())?;
     }
     Ok(engine)
 }

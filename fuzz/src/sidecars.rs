@@ -14,7 +14,7 @@ const QUESTIONS: [&str; 3] = ["rare things", "和平", "q7x"];
 thread_local! {
     static ORIGINAL: Original = Original::new(|engine, resources| {
         for source in engine.sources() {
-            let enriched = source.enrich(resources, &Stop::never(), &mut |_, _| {});
+            let enriched = source.enrich(resources, &Stop::never(), &mut |_| {});
             enriched.expect("vectors");
         }
     });

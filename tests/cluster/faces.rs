@@ -1,22 +1,17 @@
 //! The program on a cluster: over standard input and output, over HTTP, and as a page.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-    process::{Child, Stdio},
-    thread,
-    time::{Duration, Instant},
-};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+use std::{fs, thread};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::{
-    database::{Cell, Content, Database, Message, Schema},
-    import, new_name,
-    nodes::{AllNodes, nodes},
-    program::{Place, Server},
-};
+use crate::database::{Cell, Content, Database, Message, Schema};
+use crate::nodes::{AllNodes, nodes};
+use crate::program::{Place, Server};
+use crate::{import, new_name};
 
 /// A server over HTTP, killed when dropped.
 pub(crate) struct HttpServer {

@@ -1,14 +1,12 @@
 //! Answers that real nodes give only by chance: refused passwords, busy nodes, lost shards. Each test tells
 //! the server in this file what to answer.
 
-use std::{
-    io::{BufRead, BufReader, Write},
-    net::{TcpListener, TcpStream},
-    path::PathBuf,
-    sync::{Arc, Mutex},
-    thread,
-    time::{Duration, Instant},
-};
+use std::io::{BufRead, BufReader, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -16,11 +14,9 @@ use verbatim_base::{call::Call, model::Request};
 use verbatim_engine::{Config, Engine};
 use verbatim_search::{Branches, Key};
 
-use crate::{
-    database::{Database, Message, Schema},
-    faces::HttpServer,
-    program::Place,
-};
+use crate::database::{Database, Message, Schema};
+use crate::faces::HttpServer;
+use crate::program::Place;
 
 /// Function that gets a method, a path and a body, and returns the status and the text of the answer.
 type Answers = dyn Fn(&str, &str, &str) -> (u16, String) + Send + Sync;

@@ -1,26 +1,19 @@
 //! Nodes that are killed: answers stay right, or are errors.
 
-use std::{
-    hash::{DefaultHasher, Hash, Hasher},
-    sync::atomic::{AtomicBool, Ordering::SeqCst},
-    thread,
-};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::thread;
 
 use serde_json::Value;
-use verbatim_base::{
-    call::Call,
-    model::{Hit, Request},
-};
+use verbatim_base::call::Call;
+use verbatim_base::model::{Hit, Request};
 use verbatim_engine::{Rendered, SearchPlan};
 
-use crate::{
-    database::{Database, Message, Schema},
-    import, new_name,
-    nodes::{Killing, Nodes, nodes},
-    reader,
-    relay::{Moment, Relays},
-    upkeep::{CONVERSATIONS, Scene, TURNS, printed},
-};
+use crate::database::{Database, Message, Schema};
+use crate::nodes::{Killing, Nodes, nodes};
+use crate::relay::{Moment, Relays};
+use crate::upkeep::{CONVERSATIONS, Scene, TURNS, printed};
+use crate::{import, new_name, reader};
 
 const MESSAGES: usize = 1_500;
 

@@ -1,14 +1,12 @@
 //! Imports into a cluster. A search sees all of an import or nothing of it. Imports are merged as in a
 //! database.
 
-use std::{
-    cell::Cell,
-    path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
-    sync::atomic::{AtomicBool, Ordering},
-    thread,
-    time::{Duration, Instant},
-};
+use std::cell::Cell;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, params};
 use serde_json::{Value, json};
@@ -17,11 +15,8 @@ use verbatim_base::{call::Call, model::Request};
 use verbatim_engine::Reader;
 use verbatim_search::{Branches, ImportProgress};
 
-use crate::{
-    hits, import, new_name,
-    nodes::{AllNodes, Nodes, nodes},
-    reader,
-};
+use crate::nodes::{AllNodes, Nodes, nodes};
+use crate::{hits, import, new_name, reader};
 
 /// A version of a conversation: its messages by id with their texts.
 fn database(folder: &Path, name: &str, messages: &[(String, String)]) -> PathBuf {

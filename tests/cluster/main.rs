@@ -28,7 +28,6 @@ mod oracle;
 #[path = "../shared/pieces.rs"]
 mod pieces;
 #[path = "../shared/program.rs"]
-#[allow(dead_code, reason = "engines are made by address here")]
 mod program;
 mod ranked;
 #[path = "../../crates/engine/tests/contract/ranking.rs"]
@@ -45,18 +44,14 @@ mod suite;
 mod upkeep;
 mod writers;
 
-use std::{
-    path::Path,
-    sync::{
-        Arc,
-        atomic::{AtomicU32, Ordering},
-    },
+use std::path::Path;
+use std::sync::{
+    Arc,
+    atomic::{AtomicU32, Ordering},
 };
 
-use verbatim_base::{
-    call::Call,
-    model::{Instant, Request},
-};
+use verbatim_base::call::Call;
+use verbatim_base::model::{Instant, Request};
 use verbatim_engine::{
     Config, Counts, Engine, Error, Listing, Messages, Reader, Scope, SearchPlan, Sink, SourceKind,
     scoring::Scorer,

@@ -1,15 +1,12 @@
 //! A cluster of three nodes, each a process of its own, from Maven Central.
 
-use std::{
-    env, fs,
-    io::Write,
-    net::TcpListener,
-    path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
-    sync::{Condvar, Mutex, OnceLock, PoisonError},
-    thread,
-    time::{Duration, Instant},
-};
+use std::io::Write;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Condvar, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+use std::{env, fs, thread};
 
 use serde_json::Value;
 use tempfile::TempDir;

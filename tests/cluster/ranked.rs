@@ -9,10 +9,8 @@ use verbatim_embed::Provider;
 use verbatim_engine::{Config, Engine, Fields, Mode, Question, Reindex, Scope};
 use verbatim_index::Resources;
 
-use crate::{
-    engine, import, new_name,
-    nodes::{AllNodes, nodes},
-};
+use crate::nodes::{AllNodes, nodes};
+use crate::{engine, import, new_name};
 
 const CONVERSATIONS: usize = 30;
 const TURNS: usize = 20;
@@ -92,7 +90,7 @@ fn indexed(home: &Path, database: &Path) -> Engine {
     let options = Reindex { resources, full: false };
     engine.upkeep().reindex(options, &Call::default(), &mut |_| {}).expect("an index");
     for source in engine.sources() {
-        let done = source.enrich(resources, &Call::default(), &mut |_, _| {});
+        let done = source.enrich(resources, &Call::default(), &mut |_| {});
         done.expect("words and vectors");
     }
     engine

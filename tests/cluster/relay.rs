@@ -1,15 +1,13 @@
 //! Relays before the nodes, which kill a node at a chosen request.
 
-use std::{
-    io::{BufReader, Read, Write},
-    net::{TcpListener, TcpStream},
-    path::PathBuf,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
-    },
-    thread,
+use std::io::{BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
 };
+use std::thread;
 
 use crate::{fake::next_request, nodes::Nodes};
 

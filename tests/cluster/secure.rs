@@ -1,28 +1,21 @@
 //! A cluster behind TLS and a password: a proxy, as many clusters have one, before the real nodes.
 
-use std::{
-    fs,
-    io::{BufRead, BufReader, Read, Write},
-    net::{TcpListener, TcpStream},
-    os::unix::fs::PermissionsExt,
-    path::{Path, PathBuf},
-    process::Command,
-    sync::Arc,
-    thread,
-};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::{fs, thread};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
-use rustls::{
-    ServerConfig, ServerConnection, StreamOwned,
-    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
-};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject};
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use tempfile::TempDir;
 
-use crate::{
-    database::{Database, Message, Schema},
-    new_name,
-    nodes::{AllNodes, nodes},
-};
+use crate::database::{Database, Message, Schema};
+use crate::new_name;
+use crate::nodes::{AllNodes, nodes};
 
 const LOGIN: &str = "reader:seCret-1";
 const KEY: &str = "ApiKey c2VDcmV0LTI=";

@@ -1,22 +1,17 @@
 //! Commands on an index in a cluster, other than searches: reindexing, forgetting, listing, counting.
 
-use std::{
-    path::{Path, PathBuf},
-    process::{Command, Output},
-    sync::atomic::{AtomicBool, Ordering},
-    thread,
-};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 
 use rusqlite::{Connection, params};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use verbatim_base::model::Request;
 
-use crate::{
-    hits, import, new_name,
-    nodes::{AllNodes, Nodes, nodes},
-    reader,
-};
+use crate::nodes::{AllNodes, Nodes, nodes};
+use crate::{hits, import, new_name, reader};
 
 pub(crate) const CONVERSATIONS: usize = 12;
 pub(crate) const TURNS: usize = 40;

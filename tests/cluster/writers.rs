@@ -1,25 +1,18 @@
 //! Questions during imports. Each answer shows one state, and no state from before the last import that ended
 //! before the question.
 
-use std::{
-    collections::BTreeSet,
-    path::{Path, PathBuf},
-    sync::atomic::{AtomicBool, AtomicI64, Ordering::SeqCst},
-    thread,
-};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering::SeqCst};
+use std::thread;
 
 use rusqlite::{Connection, params};
-use verbatim_base::{
-    call::Call,
-    model::{Hit, Instant, Request},
-};
+use verbatim_base::call::Call;
+use verbatim_base::model::{Hit, Instant, Request};
 use verbatim_engine::{Reader, Scope};
 
-use crate::{
-    hits, import, new_name,
-    nodes::{AllNodes, nodes},
-    reader,
-};
+use crate::nodes::{AllNodes, nodes};
+use crate::{hits, import, new_name, reader};
 
 /// The number of imports. Each import adds a message, and changes every other message.
 const IMPORTS: i64 = 5;

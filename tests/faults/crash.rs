@@ -1,31 +1,24 @@
 //! The program is killed at every step and at any time, and runs without disk space and without a folder:
 //! the next answer is exact, the next attempt succeeds, and nothing is left behind.
 
-use std::{
-    collections::BTreeSet,
-    env, fs,
-    fs::File,
-    ops::ControlFlow,
-    path::{Path, PathBuf},
-    process::{Command, Output, Stdio},
-    thread,
-    time::{Duration, SystemTime},
-};
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, SystemTime};
+use std::{env, fs, thread};
 
 use rusqlite::Connection;
 use serde_json::json;
 use tempfile::TempDir;
-use verbatim_base::{
-    call::{Call, Stop},
-    failpoint,
-    model::{Hit, Request},
-};
+use verbatim_base::call::{Call, Stop};
+use verbatim_base::failpoint;
+use verbatim_base::model::{Hit, Request};
 use verbatim_engine::{Config, Engine, Reindex, Reindexed, Resources, SearchPlan};
 
-use crate::{
-    corpus::{add, database},
-    program::{Place, Server},
-};
+use crate::corpus::{add, database};
+use crate::program::{Place, Server};
 
 /// Returns a folder in memory if the system has one, because these tests sync files very often.
 fn folder() -> TempDir {
@@ -83,7 +76,7 @@ pub(crate) fn reindex(place: &Place, full: bool) -> Reindexed {
     let done = engine.upkeep().reindex(options, &Call::default(), &mut |_| {});
     // The command answers the same.
     for source in engine.sources() {
-        let made = source.enrich(RESOURCES, &Call::default(), &mut |_, _| {});
+        let made = source.enrich(RESOURCES, &Call::default(), &mut |_| {});
         made.expect("words and vectors can be made");
     }
     done.expect("the database can be indexed")

@@ -1,22 +1,18 @@
 //! An index whose files are changed, cut and swapped, before it is opened and while a server has it
 //! open: the answer is SQLite's, the log says so, and the next refresh builds it again.
 
-use std::{
-    fs::{self, File},
-    os::unix::fs::FileExt,
-    path::{Path, PathBuf},
-    process::Stdio,
-    sync::atomic::{AtomicBool, Ordering},
-    time::Duration,
-};
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::{
-    crash::{by_like, change, compare, make, reindex},
-    program::{Place, Server},
-};
+use crate::crash::{by_like, change, compare, make, reindex};
+use crate::program::{Place, Server};
 
 /// A generator of random numbers that are the same in each run.
 struct Random(u64);

@@ -4,27 +4,22 @@
 //! The writer numbers its states. The expected answer follows from the number of a state, and the
 //! numbers before and after a call say which states are possible.
 
-use std::{
-    env,
-    fs::{self, File},
-    ops::{ControlFlow, RangeInclusive},
-    os::unix::fs::FileExt,
-    path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
-    sync::atomic::{AtomicBool, AtomicU64, Ordering},
-    thread,
-    time::{Duration, Instant},
-};
+use std::fs::{self, File};
+use std::ops::{ControlFlow, RangeInclusive};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+use std::{env, thread};
 
 use rusqlite::{Connection, TransactionBehavior};
 use serde_json::json;
 use verbatim_base::{call::Call, model::Request};
 use verbatim_engine::{Reindex, Resources, SearchPlan};
 
-use crate::{
-    corpus::SCHEMA,
-    program::{Place, Server},
-};
+use crate::corpus::SCHEMA;
+use crate::program::{Place, Server};
 
 /// The duration, times `VERBATIM_CASES`; longer if the machine is too busy to index.
 const USUAL: Duration = Duration::from_secs(4);

@@ -2,26 +2,20 @@
 //! answer, are killed and start again, the index is built anew again and again, and its files are
 //! damaged in place. Every answer is that of a state which existed during the call.
 
-use std::{
-    env,
-    fs::{self, File},
-    io,
-    os::unix::fs::FileExt,
-    path::Path,
-    process::Stdio,
-    sync::atomic::{AtomicBool, AtomicU64, Ordering},
-    thread,
-    time::Duration,
-};
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::process::Stdio;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+use std::{env, io, thread};
 
 use serde_json::{Value, json};
 
-use crate::{
-    damage::files,
-    hammer::{Ending, States, WRITER, check, query, start_writer},
-    http_server::{HttpServer, call},
-    program::{Place, Server},
-};
+use crate::damage::files;
+use crate::hammer::{Ending, States, WRITER, check, query, start_writer};
+use crate::http_server::{HttpServer, call};
+use crate::program::{Place, Server};
 
 /// Answers that are compared, times `VERBATIM_CASES`: 100 makes it a million.
 const USUAL: u64 = 10_000;

@@ -2,7 +2,6 @@
 
 #[path = "../shared/cases.rs"]
 mod cases;
-#[allow(dead_code, reason = "not every binary needs it")]
 #[path = "../shared/corpus.rs"]
 mod corpus;
 #[cfg(unix)]
@@ -13,7 +12,6 @@ mod hammer;
 #[cfg(unix)]
 mod havoc;
 #[cfg(unix)]
-#[allow(dead_code, reason = "not every binary needs it")]
 #[path = "../shared/http_server.rs"]
 mod http_server;
 #[cfg(target_os = "linux")]
@@ -21,7 +19,6 @@ mod memory;
 #[cfg(unix)]
 #[path = "../shared/program.rs"]
 mod program;
-#[allow(dead_code, reason = "not every binary needs it")]
 #[path = "../shared/running.rs"]
 mod running;
 mod soak;

@@ -3,13 +3,10 @@
 //!
 //! The tests measure the memory that the program allocates (`RssAnon`), not mapped pages of files.
 
-use std::{
-    fs,
-    path::Path,
-    process::{Child, Command, Stdio},
-    thread,
-    time::Duration,
-};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+use std::{fs, thread};
 
 use rusqlite::Connection;
 

@@ -4,13 +4,10 @@
 //! A minute by default; `VERBATIM_SOAK=3600` makes it an hour, `VERBATIM_PROGRAM` names another
 //! build of the program.
 
-use std::{
-    env, fs,
-    path::{Path, PathBuf},
-    process::{Command, Stdio},
-    thread,
-    time::{Duration, Instant},
-};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+use std::{env, fs, thread};
 
 use rusqlite::{Connection, params};
 use serde_json::{Value, json};

@@ -1,11 +1,9 @@
 //! Transcripts of coding agents, and the store that they are synchronised into.
 
-use std::{
-    fs::{self, File},
-    path::Path,
-    process::Command,
-    time::Duration,
-};
+use std::fs::{self, File};
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
 
 use proptest::prelude::*;
 use rusqlite::Connection;
@@ -14,12 +12,11 @@ use verbatim_chats::import::Branches;
 use verbatim_engine::{Config, Engine, Question, Reindex, Resources, Scope, import};
 use verbatim_search::cli::{self, Environment};
 
-use crate::{
-    cases::config,
-    corpus::folder,
-    golden::golden,
-    transcripts::{Home, copy, engine, goldens, line, rollout},
-};
+use crate::calls::has;
+use crate::cases::config;
+use crate::corpus::folder;
+use crate::golden::golden;
+use crate::transcripts::{Home, copy, engine, goldens, line, rollout};
 
 #[test]
 fn golden_transcripts() {
@@ -888,10 +885,7 @@ fn a_copy_says_what_it_continues() {
     let listed = run(&home, &["list"]);
     assert_eq!(listed.matches(" · continues session").count(), 1, "{listed}");
     let json = run(&home, &["list", "--json"]);
-    assert!(
-        json.contains(r#""continues":"session""#) && json.contains(r#""continues":null"#),
-        "{json}"
-    );
+    has(&json, &[r#""continues":"session""#, r#""continues":null"#]);
     home.append("a.jsonl", line(4, "user", "more"));
     home.sync();
     assert_eq!(run(&home, &["list"]).matches("continues").count(), 1);

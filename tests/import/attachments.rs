@@ -1,19 +1,17 @@
 //! The files of messages: kept by an import, shown, written out by an export, and forgotten.
 
-use std::{
-    fs,
-    io::{BufRead, BufReader},
-    os::unix::fs::PermissionsExt,
-    path::{Path, PathBuf},
-    process::{Command, Stdio},
-};
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::{
-    corpus::folder,
-    exports::{chat_with_files, zip_of},
-};
+use crate::calls::has;
+use crate::corpus::folder;
+use crate::exports::{chat_with_files, zip_of};
+use crate::user::Said;
 
 /// The smallest pictures: their first bytes are enough.
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n picture";
@@ -26,10 +24,8 @@ fn program(home: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-fn run(home: &Path, arguments: &[&str]) -> (Option<i32>, String, String) {
-    let output = program(home, arguments).output().unwrap();
-    let text = |bytes| String::from_utf8(bytes).unwrap();
-    (output.status.code(), text(output.stdout), text(output.stderr))
+fn run(home: &Path, arguments: &[&str]) -> Said {
+    Said::of(&mut program(home, arguments))
 }
 
 fn export(home: &Path, name: &str, chats: &[Value], files: &[(&str, &[u8])]) -> String {
@@ -76,13 +72,10 @@ fn files_are_kept_shown_and_written_out() {
             ("../file-out", b"out"),
         ],
     );
-    let (code, out, err) = run(home, &["import", &zip]);
+    let Said { code, out, errors: err } = run(home, &["import", &zip]);
     assert!(code == Some(1) && err.contains("leads out"), "{out}{err}");
     assert!(out.contains("4 messages, 3 files ("), "each content once: {out}");
-    assert!(
-        out.contains("left out: 1 file that messages name and the export does not have; "),
-        "{out}"
-    );
+    has(&out, &["left out: 1 file that messages name and the export does not have; "]);
     // The store has each content once, and only the owner can read it.
     let store = home.join("v/attachments");
     assert_eq!(all(&store.join("files")).len(), 3);
@@ -91,7 +84,7 @@ fn files_are_kept_shown_and_written_out() {
         assert_eq!(mode, if path.is_dir() { 0o700 } else { 0o600 }, "{}", path.display());
     }
 
-    let shown = run(home, &["show", "aa"]).1;
+    let shown = run(home, &["show", "aa"]).out;
     assert!(shown.contains("3 attachments: `verbatim export`"), "{shown}");
     assert!(shown.contains("[../../no te:s.md, text/plain, 10 bytes]"), "{shown}");
     assert!(shown.contains("[photo.dat, image/png, "), "{shown}");
@@ -101,12 +94,11 @@ fn files_are_kept_shown_and_written_out() {
     assert!(shown.contains("[photo.dat, image/png, ") && shown.contains("Look"), "{shown}");
     assert!(shown.contains("[file: gone.pdf]"), "{shown}");
     assert!(!shown.contains("[image]") && !shown.contains("[file: ../"), "{shown}");
-    let shown = run(home, &["show", "aa", "--json"]).1;
+    let shown = run(home, &["show", "aa", "--json"]).out;
     let first: Value = serde_json::from_str(shown.lines().next().unwrap()).unwrap();
     assert_eq!(first["attachments"][0]["type"], "text/plain");
 
-    let (code, out, err) = run(home, &["export", "notes"]);
-    assert!(code == Some(0) && out.contains("\n4 attachments with them"), "{out}{err}");
+    run(home, &["export", "notes"]).ends(0).prints("\n4 attachments with them");
     let written = all(&home.join("notes"));
     let of = |name: &str| written.iter().find(|path| path.ends_with(name)).cloned();
     assert_eq!(fs::read(of("attachments/aa/no te s.md").unwrap()).unwrap(), b"<b>red</b>");
@@ -121,18 +113,18 @@ fn files_are_kept_shown_and_written_out() {
     // A file that the user changed stays; one that is gone is written again.
     let photo = of("attachments/aa/photo.png").unwrap();
     fs::write(&photo, OTHER).unwrap();
-    let (_, out, err) = run(home, &["export", "notes"]);
-    assert!(out.contains(": 0 written") && err.contains("kept as now: 1 file that "), "{out}{err}");
+    run(home, &["export", "notes"]).prints(": 0 written").warns("kept as now: 1 file that ");
     assert_eq!(fs::read(&photo).unwrap(), OTHER);
     fs::remove_file(&photo).unwrap();
-    assert!(!run(home, &["export", "notes"]).2.contains("kept as now"));
+    run(home, &["export", "notes"]).warns_not("kept as now");
     assert_eq!(fs::read(&photo).unwrap(), PNG);
     // A file that is missing in the store is named, and the other files are written.
     let lost = all(&store.join("files")).into_iter().find(|it| fs::read(it).unwrap() == b"blue");
     fs::remove_file(lost.unwrap()).unwrap();
-    let (code, out, err) = run(home, &["export", "other"]);
-    assert!(code == Some(0) && out.contains("\n3 attachments with them"), "{out}{err}");
-    assert!(err.contains("the files of messages cannot be used: "), "{err}");
+    run(home, &["export", "other"])
+        .ends(0)
+        .prints("\n3 attachments with them")
+        .warns("the files of messages cannot be used: ");
 }
 
 #[test]
@@ -143,11 +135,10 @@ fn a_newer_export_adds_files_and_loses_none() {
     let old =
         export(home, "old.zip", &[chat_with_files("aa", &listed)], &[("file-abc.md", b"red")]);
     let new = export(home, "new.zip", &[chat_with_files("aa", &listed)], &[("file_00ff.png", PNG)]);
-    assert!(run(home, &["import", &old]).1.contains(", 1 file (3 bytes)"));
-    let (_, out, _) = run(home, &["import", &new]);
-    assert!(out.contains(", 2 files ("), "{out}");
+    run(home, &["import", &old]).prints(", 1 file (3 bytes)");
+    run(home, &["import", &new]).prints(", 2 files (");
     let before = all(home);
-    assert_eq!(run(home, &["import", &new]).0, Some(0));
+    run(home, &["import", &new]).ends(0);
     assert_eq!(all(home), before);
     // A file that is gone from the store comes back with the export, and a killed import leaves nothing.
     let store = home.join("v/attachments");
@@ -177,11 +168,11 @@ fn forgotten_files_are_gone_and_do_not_come_back() {
         paths.iter().map(|path| fs::read(path).unwrap()).collect()
     };
     assert_eq!(contents().len(), 2);
-    assert_eq!(run(home, &["forget", "aa", "--yes"]).0, Some(0));
+    run(home, &["forget", "aa", "--yes"]).ends(0);
     assert_eq!(contents(), [PNG], "another conversation has this one too");
     run(home, &["import", &zip]);
     assert_eq!(contents(), [PNG]);
-    assert_eq!(run(home, &["forget", "bb", "--yes"]).0, Some(0));
+    run(home, &["forget", "bb", "--yes"]).ends(0);
     assert!(contents().is_empty());
 }
 
@@ -196,18 +187,14 @@ fn texts_of_claude_are_kept_and_other_databases_get_none() {
                 {"file_name": "paste.txt", "extracted_content": "two"}],
             "files": [{"file_uuid": "u1", "file_name": "photo.png"}]}]}]);
     fs::write(home.join("conversations.json"), export.to_string()).unwrap();
-    let (_, out, _) = run(home, &["import", "conversations.json"]);
-    assert!(out.contains("1 message, 3 files (17 bytes)\n"), "{out}");
-    assert!(
-        out.contains("left out: 1 file that messages name and the export does not have; "),
-        "{out}"
-    );
+    run(home, &["import", "conversations.json"])
+        .prints("1 message, 3 files (17 bytes)\n")
+        .prints("left out: 1 file that messages name and the export does not have; ");
     run(home, &["export", "notes"]);
     let text = fs::read(home.join("notes/2025/attachments/cc/report pdf.txt")).unwrap();
     assert_eq!(text, b"Sales rose.");
     assert_eq!(fs::read(home.join("notes/2025/attachments/cc/paste 2.txt")).unwrap(), b"two");
-    let (_, out, _) = run(home, &["import", "conversations.json", "--db", "other.db"]);
-    assert!(!out.contains("kept"), "{out}");
+    run(home, &["import", "conversations.json", "--db", "other.db"]).prints_not("kept");
 }
 
 /// Returns the contents in the store of a home, sorted.
@@ -239,20 +226,16 @@ fn what_others_put_there_and_damaged_lists_keep_no_forget_from_its_work() {
     let of_bb = lists().into_iter().find(|path| fs::read_to_string(path).unwrap().contains("two"));
     let of_bb = of_bb.unwrap();
     fs::write(&of_bb, "{cut").unwrap();
-    let (code, _, err) = run(home, &["forget", "aa", "--yes"]);
+    let Said { code, errors: err, .. } = run(home, &["forget", "aa", "--yes"]);
     assert!(code != Some(0) && err.contains("is damaged"), "{err}");
-    assert!(
-        err.contains(of_bb.to_str().unwrap()) && err.contains("import its export again"),
-        "{err}"
-    );
+    has(&err, &[of_bb.to_str().unwrap(), "import its export again"]);
     // The conversation is forgotten, and the other conversation loses nothing.
-    assert_ne!(run(home, &["show", "aa"]).0, Some(0));
+    assert_ne!(run(home, &["show", "aa"]).code, Some(0));
     assert_eq!((lists(), contents(home).len()), (vec![of_bb.clone()], 3));
     // The advice in the message works.
     fs::remove_file(of_bb).unwrap();
     run(home, &["import", &zip]);
-    let (code, _, err) = run(home, &["forget", "aa", "--yes"]);
-    assert!(code == Some(0) && !err.contains("damaged"), "{err}");
+    run(home, &["forget", "aa", "--yes"]).ends(0).warns_not("damaged");
     assert_eq!(contents(home), [b"\0\0\0\x01Bud1".to_vec(), b"TWO".to_vec()]);
 }
 
@@ -270,24 +253,18 @@ fn a_file_is_read_once_and_not_at_all_if_it_is_too_large() {
     fs::write(exported.join("conversations.json"), Value::from(&chats[..]).to_string()).unwrap();
     let large = fs::File::create(exported.join("file_00ff-film.mp4")).unwrap();
     large.set_len(100_000_001).unwrap();
-    let (_, out, err) = run(home, &["import", "--verbose", "exported"]);
-    assert!(
-        out.contains("1 file of messages left out, more than 100 MB long: film.mp4\n"),
-        "{out}{err}"
-    );
-    assert!(!out.contains("kept"), "{out}");
+    run(home, &["import", "--verbose", "exported"])
+        .prints("1 file of messages left out, more than 100 MB long: film.mp4\n")
+        .prints_not("kept");
     // The store has no room.
     large.set_len(1_000).unwrap();
     let full = home.join("v/attachments/files").join("a".repeat(64));
     fs::File::create(&full).unwrap().set_len(7_999_999_001).unwrap();
-    let (_, out, _) = run(home, &["import", "--verbose", "exported"]);
-    assert!(
-        out.contains("1 file of messages left out, because 8.0 GB are kept at most: film.mp4\n")
-    );
-    assert!(out.contains("`verbatim forget` makes room"), "{out}");
+    run(home, &["import", "--verbose", "exported"])
+        .prints("1 file of messages left out, because 8.0 GB are kept at most: film.mp4\n")
+        .prints("`verbatim forget` makes room");
     fs::remove_file(full).unwrap();
-    let (_, out, _) = run(home, &["import", "--verbose", "exported"]);
-    assert!(out.contains("1 file of messages kept, 1 KB"), "{out}");
+    run(home, &["import", "--verbose", "exported"]).prints("1 file of messages kept, 1 KB");
 }
 
 #[test]
@@ -303,7 +280,7 @@ fn files_that_unpack_to_far_too_much_are_left_out() {
         &[chat_with_files("aa", &listed), chat_with_files("bb", &listed)],
         &files,
     );
-    let (code, out, err) = run(home, &["import", &zip]);
+    let Said { code, out, errors: err } = run(home, &["import", &zip]);
     assert!(code == Some(1) && out.contains("4 messages, 1 file (5 bytes)"), "{out}{err}");
     assert_eq!(out.matches("zeros: the file is not kept: with it the zip unpacks to").count(), 1);
     assert_eq!(contents(home), [b"small"]);
@@ -340,10 +317,10 @@ fn a_killed_import_leaves_no_files_of_chats_that_are_not_there() {
         let lists = all(&home.join("v/attachments/chats")).len();
         // Every kept content is in a list, and each list has its chat.
         assert_eq!(contents(home).len(), if lists == 2 { 3 } else { 1 }, "{killed_at:?}");
-        assert!(lists == 1 || run(home, &["show", "aa"]).0 == Some(0), "{killed_at:?}");
+        assert!(lists == 1 || run(home, &["show", "aa"]).code == Some(0), "{killed_at:?}");
         import(&zip).output().unwrap();
         assert_eq!(contents(home), [&b"red"[..], OTHER, PNG], "{killed_at:?}");
-        assert_eq!(run(home, &["forget", "aa", "bb", "--yes"]).0, Some(0), "{killed_at:?}");
+        run(home, &["forget", "aa", "bb", "--yes"]).ends(0);
         assert!(contents(home).is_empty(), "{killed_at:?}");
         let Some(place) = killed_at else { break };
         places.push(place);
@@ -415,21 +392,21 @@ fn texts_of_attached_files_are_searched() {
         a quince"
         .to_owned();
     for (source, database) in [(&*zip, "zip.db"), ("unpacked", "folder.db")] {
-        let (code, out, err) = run(home, &["import", source, "--db", database]);
-        assert_eq!(code, Some(0), "{out}{err}");
-        assert!(out.contains("texts of more than 1 MB in attached files"), "{out}");
+        run(home, &["import", source, "--db", database])
+            .ends(0)
+            .prints("texts of more than 1 MB in attached files");
         assert_eq!(read(database), expected);
     }
     for word in ["strawberry", "rhubarb", "gooseberry", "quince"] {
         let found = run(home, &["search", "--db", "zip.db", "--count", word]);
-        assert_eq!(found.1, "1\n", "{word}: {found:?}");
+        assert_eq!(found.out, "1\n", "{word}: {found:?}");
     }
     // An export without some of the files takes no text out, however it is imported.
     for files in [&[files[1], files[8]][..], &[]] {
         let later = export(home, "later.zip", &chats, files);
-        let (_, out, _) = run(home, &["import", &later, "--db", "zip.db"]);
+        let Said { out, .. } = run(home, &["import", &later, "--db", "zip.db"]);
         assert_eq!(read("zip.db"), expected, "{out}");
-        let (_, out, _) = run(home, &["import", &later, "--db", "new.db"]);
+        let Said { out, .. } = run(home, &["import", &later, "--db", "new.db"]);
         assert!(read("new.db").len() < expected.len(), "{out}");
         fs::remove_file(home.join("new.db")).unwrap();
     }

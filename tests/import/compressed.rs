@@ -1,10 +1,8 @@
 //! Compressed transcripts of Codex give the same messages as plain ones.
 
-use std::{
-    fs,
-    io::Read,
-    path::{Path, PathBuf},
-};
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
 use ruzstd::encoding::{CompressionLevel, compress_to_vec};
@@ -12,11 +10,9 @@ use serde_json::json;
 use verbatim_chats::import::{Branches, compressed::unpacked};
 use verbatim_engine::{Engine, import};
 
-use crate::{
-    calls::found,
-    corpus::folder,
-    transcripts::{Home, copy, goldens, line},
-};
+use crate::calls::found;
+use crate::corpus::folder;
+use crate::transcripts::{Home, copy, goldens, line};
 
 fn transcripts(below: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();

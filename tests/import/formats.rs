@@ -8,10 +8,8 @@ use tempfile::TempDir;
 use verbatim_chats::import::{Branches, Export};
 use verbatim_engine::import::{self, Report};
 
-use crate::{
-    exports::{chat, zip_of},
-    transcripts::{Home, line},
-};
+use crate::exports::{chat, zip_of};
+use crate::transcripts::{Home, line};
 
 /// Imports a folder of files; returns the role and the text of every message, and the report.
 #[track_caller]
@@ -80,6 +78,37 @@ fn session(records: &[Value]) -> String {
         lines += &format!("{record}\n");
     }
     lines
+}
+
+/// A prompt in a session of Claude Code.
+fn user(text: &str) -> Value {
+    json!({"type": "user", "message": {"content": text}})
+}
+
+fn queue(operation: &str, text: &str) -> Value {
+    json!({"type": "queue-operation", "operation": operation, "content": text})
+}
+
+fn attachment(attachment: Value) -> Value {
+    json!({"type": "attachment", "attachment": attachment})
+}
+
+/// A message of ChatGPT.
+fn said(role: &str, text: &str, metadata: Value) -> Value {
+    json!({"author": {"role": role}, "metadata": metadata,
+        "content": {"content_type": "text", "parts": [text]}})
+}
+
+/// Imports a ChatGPT export of some messages; returns the role and the text of each.
+#[track_caller]
+fn of_chatgpt(messages: &[Value]) -> Vec<String> {
+    imported(&[("conversations.json", &chatgpt(messages))]).0
+}
+
+/// Imports a Claude.ai export; returns the role and the text of each message, and the report.
+#[track_caller]
+fn of_claude(export: &Value) -> (Vec<String>, Report) {
+    imported(&[("conversations.json", export.to_string().as_bytes())])
 }
 
 /// Lines of a Codex session, from pairs of a kind and a payload.
@@ -152,15 +181,11 @@ fn reports_of_deep_research_are_text() {
     let report = "# Report\n\nCafé \"a quoted phrase\" at the end\nand the next line";
     let state = json!({"status": "completed", "plan": {"title": "The plan"}, "report_message":
         {"author": {"role": "assistant"}, "content": {"content_type": "text", "parts": [report]}}});
-    let message = |text: &str, metadata: Value| {
-        json!({"author": {"role": "tool"}, "create_time": 1.0, "metadata": metadata,
-            "content": {"content_type": "text", "parts": [text]}})
-    };
     let hidden = "The latest state of the widget is hidden";
     let shown = format!("The latest state of the widget is: {state}");
     let in_metadata = json!({"chatgpt_sdk": {"widget_state": state.to_string()}});
-    for message in [message(hidden, in_metadata), message(&shown, json!({}))] {
-        let (texts, _) = imported(&[("conversations.json", &chatgpt(&[message]))]);
+    for message in [said("tool", hidden, in_metadata), said("tool", &shown, json!({}))] {
+        let texts = of_chatgpt(&[message]);
         assert!(texts[0].contains(report), "{texts:?}");
         assert!(!texts[0].contains("\\n"), "{texts:?}");
     }
@@ -168,9 +193,8 @@ fn reports_of_deep_research_are_text() {
 
 #[test]
 fn queued_prompts_are_read_once() {
-    let queue = |operation: &str, text: &str| json!({"type": "queue-operation", "operation": operation, "content": text});
-    let user = |text: &str| json!({"type": "user", "message": {"content": text}});
-    let attachment = |prompt: Value| json!({"type": "attachment", "attachment": {"type": "queued_command", "prompt": prompt}});
+    let attachment =
+        |prompt: Value| attachment(json!({"type": "queued_command", "prompt": prompt}));
     let picture = json!([{"type": "text", "text": "[Image #2] why"},
         {"type": "image", "source": {"type": "base64", "data": "AAAA"}}]);
     let mut queued = user("prompt");
@@ -207,41 +231,33 @@ fn queued_prompts_are_read_once() {
 
 #[test]
 fn queued_texts_of_others_are_not_the_users() {
-    let attachment = |prompt: &str, kind: &str| {
-        json!({"type": "attachment", "attachment": {"type": "queued_command", "prompt": prompt,
-            "origin": {"kind": kind}}})
+    let queued = |prompt: &str, kind: &str| {
+        let origin = json!({"kind": kind});
+        attachment(json!({"type": "queued_command", "prompt": prompt, "origin": origin}))
     };
-    let begun = json!({"type": "user", "message": {"content": "first"}});
-    let waiting =
-        json!({"type": "queue-operation", "operation": "enqueue", "content": "never read"});
-    let peer =
-        json!({"type": "user", "origin": {"kind": "peer"}, "message": {"content": "over there"}});
-    let records = [
-        begun,
-        attachment("ready", "peer"),
-        attachment("goal", "auto-continuation"),
-        attachment("mine", "human"),
+    let mut peer = user("over there");
+    peer["origin"] = json!({"kind": "peer"});
+    let texts = transcript(&session(&[
+        user("first"),
+        queued("ready", "peer"),
+        queued("goal", "auto-continuation"),
+        queued("mine", "human"),
         peer,
-        waiting,
+        queue("enqueue", "never read"),
+    ]));
+    let expected = [
+        "user: first",
+        "system: ready",
+        "system: goal",
+        "user: mine",
+        "system: over there",
+        "user: never read",
     ];
-    let texts = transcript(&session(&records));
-    assert_eq!(
-        texts,
-        [
-            "user: first",
-            "system: ready",
-            "system: goal",
-            "user: mine",
-            "system: over there",
-            "user: never read"
-        ]
-    );
+    assert_eq!(texts, expected);
 }
 
 #[test]
 fn what_waits_at_the_end_is_read_once() {
-    let queue = |operation: &str, text: &str| json!({"type": "queue-operation", "operation": operation, "content": text});
-    let user = |text: &str| json!({"type": "user", "message": {"content": text}});
     let begun = [user("first"), queue("enqueue", "waits"), queue("enqueue", "waits too")];
     let said = ["user: first", "user: waits", "user: waits too"];
     assert_eq!(transcript(&session(&begun)), said);
@@ -284,9 +300,8 @@ fn reasoning_without_an_answer_is_read_once() {
 
 #[test]
 fn attachments_of_unknown_types_are_counted() {
-    let attachment = |kind: &str| json!({"type": "attachment", "attachment": {"type": kind, "content": "words"}});
-    let begun = json!({"type": "user", "message": {"content": "first"}});
-    let records = [begun, attachment("hook_success"), attachment("hologram")];
+    let attached = |kind: &str| attachment(json!({"type": kind, "content": "words"}));
+    let records = [user("first"), attached("hook_success"), attached("hologram")];
     let (texts, report) = imported(&[("a.jsonl", session(&records).as_bytes())]);
     assert_eq!(texts, ["user: first", "system: words"]);
     let kinds: Vec<_> = report.tally.unknown.iter().collect();
@@ -324,25 +339,22 @@ fn results_of_tools_are_read_wherever_they_are() {
             own(json!({"stdout": "fifteen\nmore", "stderr": "sixteen"})),
         ),
     ]));
-    assert_eq!(
-        texts,
-        [
-            "user: go",
-            "tool: seven ladders",
-            "tool: [file: a.pdf]",
-            "tool: count: 9\nstdout: eight",
-            "tool: ten\neleven",
-            "tool: Error: twelve",
-            "tool: thirteen",
-            "tool: Which?: fourteen",
-            "tool: cut: fifteen\nsixteen",
-        ]
-    );
+    let expected = [
+        "user: go",
+        "tool: seven ladders",
+        "tool: [file: a.pdf]",
+        "tool: count: 9\nstdout: eight",
+        "tool: ten\neleven",
+        "tool: Error: twelve",
+        "tool: thirteen",
+        "tool: Which?: fourteen",
+        "tool: cut: fifteen\nsixteen",
+    ];
+    assert_eq!(texts, expected);
 }
 
 #[test]
 fn what_a_prompt_mentions_is_read() {
-    let attachment = |attachment: Value| json!({"type": "attachment", "attachment": attachment});
     let file = |kind: &str, more: Value| json!({"type": "file", "filename": format!("/x/{kind}"), "displayPath": kind, "content": more});
     let records = [
         json!({"type": "user", "message": {"content": "see @a.md"}}),
@@ -380,23 +392,21 @@ fn what_a_prompt_mentions_is_read() {
         attachment(json!({"type": "hook_success", "content": "context"})),
     ];
     let content = session(&records);
-    assert_eq!(
-        transcript(&content),
-        [
-            "user: see @a.md",
-            "tool: [file: a.md]\nlate frost",
-            "tool: [file: b.ipynb]\n1 + 1\n2",
-            "tool: [file: c.png]\n[image]",
-            "tool: [folder: /x/d]\npear.md",
-            "tool: [resource: Note]\nof a server",
-            "tool: [file: /x/e.rs]\n3 new",
-            "tool: [file: /x/f.rs]\nchosen",
-            "tool: file:///x/g.rs\nError: rustc: no such name",
-            "tool: pending: prune",
-            "system: [hook: PreToolUse:Bash]\nnot on Sundays",
-            "system: [hook: Stop]\nwell done",
-        ]
-    );
+    let expected = [
+        "user: see @a.md",
+        "tool: [file: a.md]\nlate frost",
+        "tool: [file: b.ipynb]\n1 + 1\n2",
+        "tool: [file: c.png]\n[image]",
+        "tool: [folder: /x/d]\npear.md",
+        "tool: [resource: Note]\nof a server",
+        "tool: [file: /x/e.rs]\n3 new",
+        "tool: [file: /x/f.rs]\nchosen",
+        "tool: file:///x/g.rs\nError: rustc: no such name",
+        "tool: pending: prune",
+        "system: [hook: PreToolUse:Bash]\nnot on Sundays",
+        "system: [hook: Stop]\nwell done",
+    ];
+    assert_eq!(transcript(&content), expected);
     let (_, report) = imported(&[("a.jsonl", content.as_bytes())]);
     assert_eq!(left_out(&report), "notes of Claude Code to the model (2)");
 }
@@ -424,17 +434,15 @@ fn errors_and_interruptions_are_read() {
         filler,
         user("[Request interrupted by user]"),
     ]));
-    assert_eq!(
-        texts,
-        [
-            "user: go",
-            "system: [error]\nBusy\noverloaded_error\nerror\n529",
-            "system: [error]\nStill busy\noverloaded_error\nerror\n529",
-            "system: API Error: 529 overloaded_error",
-            "system: [error]\nStill busy\noverloaded_error\nerror\n529",
-            "system: [Request interrupted by user]",
-        ]
-    );
+    let expected = [
+        "user: go",
+        "system: [error]\nBusy\noverloaded_error\nerror\n529",
+        "system: [error]\nStill busy\noverloaded_error\nerror\n529",
+        "system: API Error: 529 overloaded_error",
+        "system: [error]\nStill busy\noverloaded_error\nerror\n529",
+        "system: [Request interrupted by user]",
+    ];
+    assert_eq!(texts, expected);
 }
 
 #[test]
@@ -599,16 +607,14 @@ fn projects_and_memories_of_claude_are_conversations() {
     let (list, object) = (json!([bees]).to_string(), bees.to_string());
     let chats = b"[]";
     let said = |texts: &[String]| {
-        assert_eq!(
-            texts,
-            [
-                "assistant: Keeps bees.",
-                "assistant: Plants pears.\n\nProject: https://claude.ai/project/p",
-                "user: The old trees",
-                "system: Answer in metres.",
-                "user: pears.md\nPears ripen late.",
-            ]
-        );
+        let expected = [
+            "assistant: Keeps bees.",
+            "assistant: Plants pears.\n\nProject: https://claude.ai/project/p",
+            "user: The old trees",
+            "system: Answer in metres.",
+            "user: pears.md\nPears ripen late.",
+        ];
+        assert_eq!(texts, expected);
     };
     let (texts, report) = imported(&[
         ("conversations.json", chats),
@@ -769,7 +775,6 @@ fn a_conversation_of_cowork_is_read_once() {
 
 #[test]
 fn tags_in_a_pasted_log_stay() {
-    let user = |text: &str| json!({"type": "user", "message": {"content": text}});
     let log = "a log:\nbefore <system-reminder>in the log</system-reminder> after\nits end";
     let stopped = "[Request interrupted by user for tool use]use the other file";
     let texts = transcript(&session(&[user(log), user(stopped)]));
@@ -814,9 +819,7 @@ fn agents_of_codex_talk_to_each_other() {
 fn what_a_person_typed_stays_as_it_is() {
     let typed =
         "you wrote 【12†quarterly report】 and 【3:1†source】 \u{e200}cite\u{e202}x\u{e201}";
-    let message =
-        json!({"author": {"role": "user"}, "content": {"content_type": "text", "parts": [typed]}});
-    let (texts, _) = imported(&[("conversations.json", &chatgpt(&[message]))]);
+    let texts = of_chatgpt(&[said("user", typed, json!({}))]);
     assert_eq!(texts, [format!("user: {typed}")]);
 }
 
@@ -894,15 +897,13 @@ fn sources_of_answers_are_searched() {
             "search_result_groups": [{"entries": [{"url": "https://three.example", "title": "Three", "snippet": "s"}]}]}});
     let browser = json!({"author": {"role": "tool"}, "content": {"content_type": "text", "parts": [""]},
         "metadata": {"_cite_metadata": {"metadata_list": [{"title": "Four", "url": "https://four.example"}]}}});
-    let (texts, _) = imported(&[("conversations.json", &chatgpt(&[answer, browser]))]);
-    assert_eq!(
-        texts,
-        [
-            "assistant: Said. In the news\n\n[sources]\n- One https://one.example/\n\
+    let texts = of_chatgpt(&[answer, browser]);
+    let expected = [
+        "assistant: Said. In the news\n\n[sources]\n- One https://one.example/\n\
              - Two https://two.example\n- cited.pdf\n- Three https://three.example",
-            "tool: [sources]\n- Four https://four.example",
-        ]
-    );
+        "tool: [sources]\n- Four https://four.example",
+    ];
+    assert_eq!(texts, expected);
 }
 
 #[test]
@@ -913,19 +914,14 @@ fn pictures_charts_and_files_are_named() {
     };
     let tool = |content: Value, metadata: Value| json!({"author": {"role": "tool"}, "content": content, "metadata": metadata});
     let chart = json!({"messages": [{"message_type": "image", "image_url": "file-service://file-chart123"}]});
-    let (texts, _) = imported(&[(
-        "conversations.json",
-        &chatgpt(&[
-            tool(picture(json!({"prompt": "a cat"})), json!({})),
-            tool(picture(Value::Null), json!({"image_gen_title": "A dog"})),
-            tool(
-                json!({"content_type": "execution_output", "text": ""}),
-                json!({"aggregate_result": chart}),
-            ),
-            json!({"author": {"role": "user"}, "content": {"content_type": "text", "parts": ["see roof.png"]},
-                "metadata": {"attachments": [{"name": "roof.png"}, {"name": "a.pdf"}, {"id": "x"}]}}),
-        ]),
-    )]);
+    let run = json!({"content_type": "execution_output", "text": ""});
+    let files = json!({"attachments": [{"name": "roof.png"}, {"name": "a.pdf"}, {"id": "x"}]});
+    let texts = of_chatgpt(&[
+        tool(picture(json!({"prompt": "a cat"})), json!({})),
+        tool(picture(Value::Null), json!({"image_gen_title": "A dog"})),
+        tool(run, json!({"aggregate_result": chart})),
+        said("user", "see roof.png", files),
+    ]);
     let expected = [
         "tool: [image]\na cat",
         "tool: [image]\nA dog",
@@ -937,44 +933,31 @@ fn pictures_charts_and_files_are_named() {
 
 #[test]
 fn what_the_page_shows_of_metadata_is_stored() {
-    let message = |role: &str, text: &str, metadata: Value| {
-        json!({"author": {"role": role}, "metadata": metadata,
-            "content": {"content_type": "text", "parts": [text]}})
-    };
     let failed = json!({"messages": [{"message_type": "stream", "text": "printed\n"}],
         "in_kernel_exception": {"name": "NameError", "traceback": ["\u{1b}[0;31mline 1\u{1b}[0m"]}});
     let run = json!({"author": {"role": "tool"}, "metadata": {"aggregate_result": failed},
         "content": {"content_type": "execution_output", "text": ""}});
-    let (texts, _) = imported(&[(
-        "conversations.json",
-        &chatgpt(&[
-            message(
-                "tool",
-                "",
-                json!({"async_task_title": "Steel", "async_task_prompt": "Plan it"}),
-            ),
-            message("tool", "", json!({"search_model_queries": {"queries": ["lug nut"]}})),
-            message("tool", "", json!({"search_queries": [{"type": "search", "q": "roofs"}]})),
-            message("assistant", "search(\"slate\")", json!({"search_queries": [{"q": "slate"}]})),
-            message(
-                "assistant",
-                "Here.",
-                json!({"canvas": {"title": "A poem"}, "reasoning_title": "Rhymes"}),
-            ),
-            run,
-        ]),
-    )]);
-    assert_eq!(
-        texts,
-        [
-            "tool: Steel\nPlan it",
-            "tool: query: lug nut",
-            "tool: query: roofs",
-            "assistant: search(\"slate\")",
-            "assistant: Here.\nRhymes\nA poem",
-            "tool: printed\nNameError\nline 1",
-        ]
-    );
+    let texts = of_chatgpt(&[
+        said("tool", "", json!({"async_task_title": "Steel", "async_task_prompt": "Plan it"})),
+        said("tool", "", json!({"search_model_queries": {"queries": ["lug nut"]}})),
+        said("tool", "", json!({"search_queries": [{"type": "search", "q": "roofs"}]})),
+        said("assistant", "search(\"slate\")", json!({"search_queries": [{"q": "slate"}]})),
+        said(
+            "assistant",
+            "Here.",
+            json!({"canvas": {"title": "A poem"}, "reasoning_title": "Rhymes"}),
+        ),
+        run,
+    ]);
+    let expected = [
+        "tool: Steel\nPlan it",
+        "tool: query: lug nut",
+        "tool: query: roofs",
+        "assistant: search(\"slate\")",
+        "assistant: Here.\nRhymes\nA poem",
+        "tool: printed\nNameError\nline 1",
+    ];
+    assert_eq!(texts, expected);
 }
 
 #[test]
@@ -1002,16 +985,14 @@ fn all_that_a_tool_of_codex_gave_is_read() {
         output(r#"{"output":"plain","metadata":{"exit_code":0}}"#),
         ("response_item", json!({"type": "mcp_tool_call_output", "output": "of a server"})),
     ]));
-    assert_eq!(
-        texts,
-        [
-            "user: go",
-            "tool: stdout: \nstderr: boom",
-            "tool: title: T\ncontent: C",
-            "tool: plain",
-            "tool: of a server"
-        ]
-    );
+    let expected = [
+        "user: go",
+        "tool: stdout: \nstderr: boom",
+        "tool: title: T\ncontent: C",
+        "tool: plain",
+        "tool: of a server",
+    ];
+    assert_eq!(texts, expected);
 }
 
 #[test]
@@ -1024,15 +1005,13 @@ fn steps_of_claude_have_their_headings() {
     let export = json!([{"uuid": "c", "chat_messages": [
         {"uuid": "m1", "sender": "assistant", "text": format!("{unsupported}\n"), "content": [thinking]},
         {"uuid": "m2", "sender": "assistant", "text": "Said beside", "content": [call]}]}]);
-    let (texts, _) = imported(&[("conversations.json", export.to_string().as_bytes())]);
-    assert_eq!(
-        texts,
-        [
-            "assistant: [thinking]\nWeighing\nHm.",
-            "assistant: [tool: view]\nReading the skill\nRead it\npath: a.md\n\n\
+    let (texts, _) = of_claude(&export);
+    let expected = [
+        "assistant: [thinking]\nWeighing\nHm.",
+        "assistant: [tool: view]\nReading the skill\nRead it\npath: a.md\n\n\
              [answer]\nSaid beside",
-        ]
-    );
+    ];
+    assert_eq!(texts, expected);
 }
 
 #[test]
@@ -1044,10 +1023,7 @@ fn custom_instructions_are_of_the_system() {
     let new = json!({"content_type": "user_editable_context", "user_profile": "I bake", "user_instructions": "Be brief"});
     let said = json!({"content_type": "text", "parts": ["Hello"]});
     let none = json!({"user_context_message_data": null});
-    let (texts, _) = imported(&[(
-        "conversations.json",
-        &chatgpt(&[old, user(new, json!({})), user(said, none)]),
-    )]);
+    let texts = of_chatgpt(&[old, user(new, json!({})), user(said, none)]);
     assert_eq!(texts, ["system: I bake\nBe brief", "system: Be brief\nI bake", "user: Hello"]);
 }
 
@@ -1064,16 +1040,14 @@ fn nested_text_of_claude_stays() {
         {"uuid": "m1", "sender": "human", "text": "Look", "files": [{"file_name": "roof.png"}]},
         {"uuid": "m2", "sender": "assistant", "content":
             [cited, {"type": "tool_result", "content": [gallery, link]}, shown, widget]}]}]);
-    let (texts, report) = imported(&[("conversations.json", export.to_string().as_bytes())]);
-    assert_eq!(
-        texts,
-        [
-            "user: Look\n\n[file: roof.png]",
-            "assistant: Said\n\n[result]\nfrom above\nA roof\nbelow\nA link\n\n\
+    let (texts, report) = of_claude(&export);
+    let expected = [
+        "user: Look\n\n[file: roof.png]",
+        "assistant: Said\n\n[result]\nfrom above\nA roof\nbelow\nA link\n\n\
              [result]\nShown\nhttps://shown.example\n\n[answer]\na row\n\n\
              [sources]\n- Cited https://cited.example",
-        ]
-    );
+    ];
+    assert_eq!(texts, expected);
     assert_eq!(report.tally.unknown.len(), 3);
 }
 
@@ -1098,16 +1072,14 @@ fn queries_and_files_of_codex_are_searched() {
         search(json!({"type": "search", "query": "roofs", "queries": ["roofs", "tiles"]})),
         search(json!({"type": "search", "queries": ["slate"]})),
     ]));
-    assert_eq!(
-        texts,
-        [
-            "user: look\n[file: /tmp/roof.png]",
-            "user: again\n[file: /tmp/roof.png]",
-            "user: and this\n[file: plan.pdf]",
-            "assistant: [tool: web_search]\nquery: roofs\nquery: tiles",
-            "assistant: [tool: web_search]\nquery: slate",
-        ]
-    );
+    let expected = [
+        "user: look\n[file: /tmp/roof.png]",
+        "user: again\n[file: /tmp/roof.png]",
+        "user: and this\n[file: plan.pdf]",
+        "assistant: [tool: web_search]\nquery: roofs\nquery: tiles",
+        "assistant: [tool: web_search]\nquery: slate",
+    ];
+    assert_eq!(texts, expected);
 }
 
 #[test]
@@ -1119,12 +1091,12 @@ fn broken_chains_lose_nothing() {
     };
     let broken = json!([{"id": "c", "title": "t", "current_node": "n2", "mapping":
         {"n0": node(0, json!(null)), "n2": node(2, json!("n1"))}}]);
-    let (texts, _) = imported(&[("conversations.json", broken.to_string().as_bytes())]);
+    let (texts, _) = of_claude(&broken);
     assert_eq!(texts, ["user: said 0", "user: said 2"]);
     let loose: serde_json::Map<_, _> =
         (0..50).map(|at| (format!("n{at}"), node(at, json!(null)))).collect();
     let loose = json!([{"id": "c", "title": "t", "mapping": loose}]);
-    let (texts, _) = imported(&[("conversations.json", loose.to_string().as_bytes())]);
+    let (texts, _) = of_claude(&loose);
     assert_eq!(texts.len(), 50);
     let turn = |at: usize, parent: &str| {
         json!({"uuid": format!("m{at}"), "parent_message_uuid": parent, "sender": "human",
@@ -1132,12 +1104,12 @@ fn broken_chains_lose_nothing() {
     };
     let claude = json!([{"uuid": "c", "name": "n", "current_leaf_message_uuid": "m4", "chat_messages":
         [turn(0, "root"), turn(1, "m0"), turn(3, "m2"), turn(4, "m3")]}]);
-    let (texts, _) = imported(&[("conversations.json", claude.to_string().as_bytes())]);
+    let (texts, _) = of_claude(&claude);
     assert_eq!(texts, ["user: said 0", "user: said 1", "user: said 3", "user: said 4"]);
     // Another branch of a whole tree is left out, and a line says so.
     let branches = json!([{"id": "c", "title": "t", "current_node": "n2", "mapping":
         {"n0": node(0, json!(null)), "n1": node(1, json!("n0")), "n2": node(2, json!("n0"))}}]);
-    let (texts, report) = imported(&[("conversations.json", branches.to_string().as_bytes())]);
+    let (texts, report) = of_claude(&branches);
     assert_eq!(texts, ["user: said 0", "user: said 2"]);
     assert!(left_out(&report).contains("other branches"), "{}", left_out(&report));
 }
@@ -1156,11 +1128,9 @@ fn a_folder_that_is_a_file_of_nobody_is_named() {
 
 #[test]
 fn the_text_replied_to_is_part_of_the_message() {
-    let message = json!({"author": {"role": "user"}, "content": {"content_type": "text", "parts": ["why?"]},
-        "metadata": {"targeted_reply": "the passage", "targeted_reply_label": "x"}});
-    let selected = json!({"author": {"role": "user"}, "content": {"content_type": "text", "parts": ["shorter"]},
-        "metadata": {"canvas": {"selection_metadata": {"selection_text": "the selection"}}}});
-    let (texts, _) = imported(&[("conversations.json", &chatgpt(&[message, selected]))]);
+    let reply = json!({"targeted_reply": "the passage", "targeted_reply_label": "x"});
+    let selected = json!({"canvas": {"selection_metadata": {"selection_text": "the selection"}}});
+    let texts = of_chatgpt(&[said("user", "why?", reply), said("user", "shorter", selected)]);
     assert_eq!(texts, ["user: > the passage\n\nwhy?", "user: > the selection\n\nshorter"]);
 }
 
@@ -1235,14 +1205,12 @@ fn blocks_of_every_kind_are_read() {
         mail,
         json!({"type": "user", "message": {"content": [tool]}}),
     ]));
-    assert_eq!(
-        texts,
-        [
-            "user: look\n[file: a.md]\nin the document\nT\nhttps://e.org\nin the result",
-            "assistant: printed\nwarned",
-            "system: meanwhile",
-            "system: from bob",
-            "tool: note://1\nnoted\nplan\nhttps://plan.example",
-        ]
-    );
+    let expected = [
+        "user: look\n[file: a.md]\nin the document\nT\nhttps://e.org\nin the result",
+        "assistant: printed\nwarned",
+        "system: meanwhile",
+        "system: from bob",
+        "tool: note://1\nnoted\nplan\nhttps://plan.example",
+    ];
+    assert_eq!(texts, expected);
 }

@@ -1,13 +1,11 @@
 //! Imports: exports in, rows out.
 
-use std::{
-    fs::{self, File},
-    io::{Cursor, Read, Write},
-    path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
-    thread,
-    time::{Duration, Instant},
-};
+use std::fs::{self, File};
+use std::io::{Cursor, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, types::Value};
 use serde_json::json;
@@ -17,6 +15,7 @@ use verbatim_engine::import::{self, Error, Report};
 use zip::{ZipWriter, write::SimpleFileOptions};
 
 use crate::exports::{chat, zip_of};
+use crate::user::Said;
 
 /// Imports into `target`; continues if one of the sources fails.
 fn import(sources: &[&Path], target: &Path, branches: Branches) -> Result<Report, Error> {
@@ -82,7 +81,7 @@ fn dump(database: &Path) -> String {
     lines.join("\n") + "\n"
 }
 
-fn told(report: &Report) -> String {
+fn summary(report: &Report) -> String {
     let tally = &report.tally;
     let mut lines = vec![
         String::new(),
@@ -145,7 +144,7 @@ fn golden_exports() {
             let folder = TempDir::new().unwrap();
             let database = folder.path().join("out.db");
             let report = import(&[&export], &database, branches).unwrap();
-            let found = dump(&database) + &told(&report);
+            let found = dump(&database) + &summary(&report);
             let expected = golden(&format!("{name}.{kind}.txt"));
             if std::env::var_os("UPDATE").is_some() {
                 fs::write(&expected, &found).unwrap();
@@ -167,27 +166,23 @@ fn canonical_schema() {
             &format!("SELECT name, type, \"notnull\", pk FROM pragma_table_info('{table}')"),
         )
     };
-    assert_eq!(
-        columns("conversations"),
-        [
-            r#""id" "TEXT" 0 1"#,
-            r#""create_time" "TEXT" 0 0"#,
-            r#""update_time" "TEXT" 0 0"#,
-            r#""title" "TEXT" 0 0"#
-        ]
-    );
-    assert_eq!(
-        columns("messages"),
-        [
-            r#""id" "TEXT" 0 1"#,
-            r#""conversation_id" "TEXT" 1 0"#,
-            r#""role" "TEXT" 0 0"#,
-            r#""content" "TEXT" 0 0"#,
-            r#""create_time" "TEXT" 0 0"#,
-            r#""update_time" "TEXT" 0 0"#,
-            r#""position" "INTEGER" 1 0"#
-        ]
-    );
+    let expected = [
+        r#""id" "TEXT" 0 1"#,
+        r#""create_time" "TEXT" 0 0"#,
+        r#""update_time" "TEXT" 0 0"#,
+        r#""title" "TEXT" 0 0"#,
+    ];
+    assert_eq!(columns("conversations"), expected);
+    let expected = [
+        r#""id" "TEXT" 0 1"#,
+        r#""conversation_id" "TEXT" 1 0"#,
+        r#""role" "TEXT" 0 0"#,
+        r#""content" "TEXT" 0 0"#,
+        r#""create_time" "TEXT" 0 0"#,
+        r#""update_time" "TEXT" 0 0"#,
+        r#""position" "INTEGER" 1 0"#,
+    ];
+    assert_eq!(columns("messages"), expected);
     assert_eq!(
         rows(
             &database,
@@ -263,10 +258,8 @@ fn any_type_anywhere() {
             all.push(json!({"uuid": "after", "chat_messages": []}));
             let count = all.len() as u64;
             let (ids, tally) = read(serde_json::Value::Array(all).to_string().as_bytes());
-            assert_eq!(
-                (ids.first().unwrap().as_str(), ids.last().unwrap().as_str()),
-                ("before", "after")
-            );
+            assert_eq!(ids.first().unwrap().as_str(), "before");
+            assert_eq!(ids.last().unwrap().as_str(), "after");
             assert_eq!(ids.len() as u64 + tally.skipped_count, count);
         }
     }
@@ -347,10 +340,9 @@ fn newer_and_older_exports() {
     put(chat("c", 10.0, &["one", "two"]));
     // The newer export has one changed message and one new message.
     let changes = put(chat("c", 20.0, &["one", "two, edited", "three"]));
-    assert_eq!(
-        (changes.new_messages, changes.updated_messages, changes.unchanged_messages),
-        (1, 1, 1)
-    );
+    assert_eq!(changes.new_messages, 1);
+    assert_eq!(changes.updated_messages, 1);
+    assert_eq!(changes.unchanged_messages, 1);
     let newest = ["1 \"one\"", "2 \"two, edited\"", "3 \"three\""];
     assert_eq!(contents(path), newest);
     // An older export changes nothing.
@@ -649,7 +641,7 @@ fn a_missing_zip_among_others_is_named() {
         // The folder, and each zip by its name.
         for sources in [&["in"][..], &named] {
             let arguments = [&["import", "--db", "out.db"], sources].concat();
-            let (code, out, errors) = program(folder.path(), &arguments);
+            let Said { code, out, errors } = program(folder.path(), &arguments);
             let told = "conversations-001.zip: this part of the export is missing";
             assert_eq!(code, Some(i32::from(is_named)), "{names:?} {out}{errors}");
             assert_eq!(errors.contains(told), is_named, "{names:?} {out}{errors}");
@@ -672,7 +664,7 @@ fn a_missing_zip_among_others_is_named() {
     }
     for sources in [&["."][..], &["conversations-000.json", "conversations-002.json"]] {
         let arguments = [&["import", "--db", "out.db"], sources].concat();
-        let (code, out, errors) = program(folder.path(), &arguments);
+        let Said { code, out, errors } = program(folder.path(), &arguments);
         let told = "conversations-001.json: this part of the export is missing";
         assert!(code == Some(1) && errors.contains(told), "{out}{errors}");
     }
@@ -717,11 +709,10 @@ fn a_damaged_zip_replaces_nothing_and_is_read_again() {
     import_text(folder.path(), good.as_bytes(), Branches::Shown).unwrap();
     fs::write(folder.path().join("damaged.zip"), damaged).unwrap();
     for _ in 0..2 {
-        let (code, out, errors) =
-            program(folder.path(), &["import", "damaged.zip", "--db", "out.db"]);
-        assert_eq!(code, Some(1), "{errors}");
-        assert!(out.contains("Imported 1 conversation, 1 message"), "{out}");
-        assert!(errors.contains("conversations-000.json: nothing of it was imported"), "{errors}");
+        program(folder.path(), &["import", "damaged.zip", "--db", "out.db"])
+            .ends(1)
+            .prints("Imported 1 conversation, 1 message")
+            .warns("conversations-000.json: nothing of it was imported");
     }
     assert_eq!(contents(folder.path()), ["1 \"good words\"", "1 \"others\""]);
     let imports = rows(&folder.path().join("out.db"), "SELECT path FROM verbatim_imports");
@@ -742,12 +733,9 @@ fn an_import_that_ends_early_says_what_is_stored() {
     let chats = chats.iter().map(|chat| &chat[1..chat.len() - 1]).collect::<Vec<_>>().join(",");
     let last = chat("last", 1.0, &["last"]);
     fs::write(folder.path().join("a.json"), format!("[{chats},{}", &last[1..])).unwrap();
-    let (code, _, errors) = program(folder.path(), &["import", "a.json", "--db", "out.db"]);
-    assert_eq!(code, Some(1), "{errors}");
-    assert!(
-        errors.contains("no room; before that, 3 new and changed conversations were stored"),
-        "{errors}"
-    );
+    program(folder.path(), &["import", "a.json", "--db", "out.db"])
+        .ends(1)
+        .warns("no room; before that, 3 new and changed conversations were stored");
     assert_eq!(contents(folder.path()).len(), 4);
 }
 
@@ -764,9 +752,8 @@ fn a_wait_for_another_program_is_told() {
             scope.spawn(|| program(folder.path(), &["import", "b.json", "--db", "out.db"]));
         thread::sleep(Duration::from_millis(3500));
         other.execute_batch("ROLLBACK").unwrap();
-        let (code, _, errors) = import.join().unwrap();
-        assert_eq!(code, Some(0), "{errors}");
-        assert_eq!(errors.matches("waiting for another program").count(), 1, "{errors}");
+        let said = import.join().unwrap();
+        assert_eq!(said.ends(0).errors.matches("waiting for another program").count(), 1);
     });
     assert_eq!(contents(folder.path()).len(), 2);
 }
@@ -782,11 +769,10 @@ fn times_beyond_the_calendar_are_stored_and_in_order() {
     });
     let chats = chats.collect::<Vec<_>>().join(",");
     fs::write(folder.path().join("a.json"), format!("[{chats}]")).unwrap();
-    assert_eq!(program(folder.path(), &["import", "a.json"]).0, Some(0));
-    let (code, out, errors) = program(folder.path(), &["search", "zebra", "--json"]);
-    assert_eq!(code, Some(0), "{errors}");
-    let found: Vec<serde_json::Value> =
-        out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    program(folder.path(), &["import", "a.json"]).ends(0);
+    let said = program(folder.path(), &["search", "zebra", "--json"]);
+    said.ends(0);
+    let found = said.json();
     let found: Vec<_> = found
         .iter()
         .filter(|row| row["time"] != json!("x") && row["conversation_id"].is_string())
@@ -1000,21 +986,15 @@ fn the_demo_runs_twice() {
     assert!(!folder.path().join("db").exists(), "the demo is kept apart");
 }
 
-/// Imports as a user does; returns the exit code, the output and the errors.
-fn program(folder: &Path, arguments: &[&str]) -> (Option<i32>, String, String) {
-    said(&mut command(folder, arguments))
+/// Imports as a user does.
+fn program(folder: &Path, arguments: &[&str]) -> Said {
+    Said::of(&mut command(folder, arguments))
 }
 
 fn command(folder: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_verbatim"));
     command.env_clear().current_dir(folder).args(arguments).args(["--home", "home"]);
     command
-}
-
-fn said(command: &mut Command) -> (Option<i32>, String, String) {
-    let output = command.output().expect("the program can be started");
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    (output.status.code(), text(&output.stdout), text(&output.stderr))
 }
 
 #[test]
@@ -1046,7 +1026,8 @@ fn an_import_of_a_part_says_so() {
         (&["nothing.txt"], 2, "nothing.txt: not an export we know"),
         (&["whole.json", "twice.zip"], 1, "a/conv-1.json: 2 files of this name are in the zip"),
     ] {
-        let (status, out, errors) = program(folder.path(), &[&["import"], sources].concat());
+        let Said { code: status, out, errors } =
+            program(folder.path(), &[&["import"], sources].concat());
         assert_eq!(status, Some(code), "{sources:?}: {out}{errors}");
         assert!(
             errors.contains(said) && errors.lines().count() == usize::from(code > 0),
@@ -1054,12 +1035,10 @@ fn an_import_of_a_part_says_so() {
         );
     }
     let mut import = command(folder.path(), &["import", "whole.json"]);
-    let (status, out, errors) = said(import.env("VERBATIM_INDEX", "/dev/null/index"));
-    assert!(
-        status == Some(1) && errors.contains("imported, but not all of it is indexed"),
-        "{errors}"
-    );
-    assert!(out.contains("Imported in "), "{out}");
+    Said::of(import.env("VERBATIM_INDEX", "/dev/null/index"))
+        .ends(1)
+        .warns("imported, but not all of it is indexed")
+        .prints("Imported in ");
 }
 
 #[test]
@@ -1127,9 +1106,9 @@ fn bytes_that_are_not_utf_8_are_named_and_replace_no_good_text() {
     let zip = zip_of(&[("conversations.json", &latin(&newer))]);
     fs::write(folder.path().join("latin.zip"), zip).unwrap();
     let arguments = ["import", "latin.zip", "--db", "out.db"];
-    let (code, out, errors) = program(folder.path(), &arguments);
-    assert_eq!(code, Some(1), "{out}{errors}");
-    assert!(errors.contains(&format!("conversations.json: {}", named("3 texts"))), "{errors}");
+    program(folder.path(), &arguments)
+        .ends(1)
+        .warns(&format!("conversations.json: {}", named("3 texts")));
     assert_eq!(contents(folder.path()), ["1 \"wörld\"", "2 \"plain\"", "3 \"m\u{FFFD}re\""]);
     assert_eq!(title(), ["\"Über\""]);
     // U+FFFD in valid UTF-8 is a character as any other.
@@ -1150,16 +1129,16 @@ fn bytes_that_are_not_utf_8_are_named_and_replace_no_good_text() {
 fn what_a_killed_import_left_goes_at_the_next_start() {
     let folder = TempDir::new().unwrap();
     fs::write(folder.path().join("export.json"), chat("c", 1.0, &["red"])).unwrap();
-    assert_eq!(program(folder.path(), &["import", "export.json"]).0, Some(0));
+    program(folder.path(), &["import", "export.json"]).ends(0);
     let left = folder.path().join("home/db/.verbatim-a1b2c3.tmp");
     let held = folder.path().join("home/db/.verbatim-d4e5f6.tmp");
     fs::write(&left, "half a database").unwrap();
     fs::write(&held, "half a database").unwrap();
     let lock = File::open(&held).unwrap();
     lock.lock().unwrap();
-    assert_eq!(program(folder.path(), &["search", "red"]).0, Some(0));
+    program(folder.path(), &["search", "red"]).ends(0);
     assert!(left.exists(), "a search writes no database");
-    assert_eq!(program(folder.path(), &["reindex"]).0, Some(0));
+    program(folder.path(), &["reindex"]).ends(0);
     assert!(!left.exists() && held.exists(), "another process holds one");
 }
 
@@ -1171,7 +1150,7 @@ fn a_folder_that_may_not_be_entered_is_named() {
 
     let folder = TempDir::new().unwrap();
     fs::write(folder.path().join("export.json"), chat("c", 1.0, &["red"])).unwrap();
-    assert_eq!(program(folder.path(), &["import", "export.json"]).0, Some(0));
+    program(folder.path(), &["import", "export.json"]).ends(0);
     let set = |path: &str, mode| {
         fs::set_permissions(folder.path().join(path), fs::Permissions::from_mode(mode)).unwrap();
     };

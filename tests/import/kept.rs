@@ -4,10 +4,8 @@ use std::fs;
 
 use ruzstd::encoding::{CompressionLevel, compress_to_vec};
 use serde_json::{Value, json};
-use verbatim_base::{
-    call::Call,
-    model::{Instant, Request},
-};
+use verbatim_base::call::Call;
+use verbatim_base::model::{Instant, Request};
 use verbatim_chats::import::Branches;
 use verbatim_engine::{
     Config, Engine, Mode, Question, Reindex, Resources, Scope, SourceKind, import,
@@ -15,11 +13,9 @@ use verbatim_engine::{
 use verbatim_search::cli::{self, Environment};
 use verbatim_server::tools::Options;
 
-use crate::{
-    calls::call_with,
-    corpus::folder,
-    transcripts::{Home, line, rollout},
-};
+use crate::calls::{call_with, has};
+use crate::corpus::folder;
+use crate::transcripts::{Home, line, rollout};
 
 const RESOURCES: Resources = Resources { memory: 64 << 20, threads: 1 };
 
@@ -64,7 +60,7 @@ fn index(engine: &Engine) {
     for source in engine.sources() {
         let options = Reindex { resources: RESOURCES, full: false };
         source.reindex(options, &Call::default(), &mut |_| ()).unwrap();
-        source.enrich(RESOURCES, &Call::default(), &mut |_, _| ()).unwrap();
+        source.enrich(RESOURCES, &Call::default(), &mut |_| ()).unwrap();
     }
 }
 
@@ -226,10 +222,7 @@ fn a_deleted_transcript_is_kept() {
     counts_once(&home, &["blue whales", "grey whales"], 4);
     // Every command shows that the file is gone.
     let (_, shown) = run(&home, &["show", "session-1"]);
-    assert!(
-        shown.contains("the file is gone (noticed 20") && shown.contains("whales sing"),
-        "{shown}"
-    );
+    has(&shown, &["the file is gone (noticed 20", "whales sing"]);
     assert!(!shown.contains("resume:"), "{shown}");
     assert!(run(&home, &["show", "session-2"]).1.contains("resume:"));
     let (_, listed) = run(&home, &["list", "--json"]);

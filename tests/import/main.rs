@@ -2,13 +2,11 @@
 
 mod archives;
 mod attachments;
-#[allow(dead_code, reason = "not every binary needs it")]
 #[path = "../shared/calls.rs"]
 mod calls;
 #[path = "../shared/cases.rs"]
 mod cases;
 mod compressed;
-#[allow(dead_code, reason = "not every binary needs it")]
 #[path = "../shared/corpus.rs"]
 mod corpus;
 #[path = "../shared/exports.rs"]
@@ -20,7 +18,6 @@ mod import;
 mod kept;
 mod not_stored;
 #[cfg(unix)]
-#[allow(dead_code, reason = "not every binary needs it")]
 #[path = "../shared/program.rs"]
 mod program;
 #[cfg(unix)]
@@ -32,3 +29,5 @@ mod threads;
 mod transcript_files;
 #[path = "../shared/transcripts.rs"]
 mod transcripts;
+#[path = "../shared/user.rs"]
+mod user;

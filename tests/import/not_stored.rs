@@ -1,33 +1,32 @@
 //! Excluded and forgotten conversations.
 
-use std::{
-    fs,
-    io::{self, ErrorKind, Write},
-    path::{Path, PathBuf},
-    process::{Command, Output},
-};
+use std::fs;
+use std::io::{self, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use rusqlite::Connection;
 use serde_json::{Value, json};
-use tempfile::TempDir;
 
-use crate::{corpus::folder, program::Server, pty::OnTerminal, threads};
+use crate::calls::has;
+use crate::program::Server;
+use crate::pty::OnTerminal;
+use crate::threads;
+use crate::user::{self, Said};
 
 /// A user with a home, an archive of transcripts and a configuration file.
-struct User(TempDir);
+struct User(user::User);
 
 impl User {
     fn new() -> User {
-        let user = User(folder());
-        for name in ["agent", "work"] {
-            fs::create_dir_all(user.path(name)).unwrap();
-        }
+        let user = User(user::User::new());
+        fs::create_dir(user.path("agent")).unwrap();
         user.set("");
         user
     }
 
     fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
+        self.0.path(name)
     }
 
     fn set(&self, settings: &str) {
@@ -40,45 +39,39 @@ impl User {
     }
 
     fn transcript(&self, session: &str, folder: &str, texts: &[&str]) {
-        let path = self.path("agent/p").join(format!("{session}.jsonl"));
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, transcript(session, folder, texts)).unwrap();
+        self.0.write(&format!("agent/p/{session}.jsonl"), transcript(session, folder, texts));
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_verbatim"));
-        command.env_clear().env("HOME", self.0.path()).current_dir(self.path("work"));
-        command.env("VERBATIM_CONFIG", self.path("config.toml")).args(arguments);
-        command.stdin(std::process::Stdio::null());
-        command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+        let mut command = self.0.command(arguments);
+        command.env("VERBATIM_CONFIG", self.path("config.toml"));
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
         command
     }
 
-    /// Returns the exit code, the output and the errors of a command.
-    fn run(&self, arguments: &[&str]) -> (i32, String, String) {
-        told(self.command(arguments).output().unwrap())
+    fn run(&self, arguments: &[&str]) -> Said {
+        Said::of(&mut self.command(arguments))
     }
 
+    /// Runs a command that succeeds.
     #[track_caller]
-    fn done(&self, arguments: &[&str]) -> String {
-        let (code, out, errors) = self.run(arguments);
-        assert_eq!(code, 0, "{arguments:?}: {out}{errors}");
-        out
+    fn done(&self, arguments: &[&str]) -> Said {
+        let said = self.run(arguments);
+        said.ends(0);
+        said
     }
 
     /// Returns how many messages an exact search finds; a ranked one finds some if there are any.
     #[track_caller]
     fn found(&self, text: &str) -> usize {
-        let exact = self.run(&["search", text, "--json", "-n", "0"]).1.lines().count();
-        let ranked = self.run(&["search", text, "--json", "--mode", "words"]).1;
+        let exact = self.run(&["search", text, "--json", "-n", "0"]).out.lines().count();
+        let ranked = self.run(&["search", text, "--json", "--mode", "words"]).out;
         assert_eq!(exact > 0, ranked.to_lowercase().contains(text), "{text}: {ranked}");
         exact
     }
 
     fn export(&self, name: &str, chats: &Value) -> String {
-        let path = self.path(name);
-        fs::write(&path, chats.to_string()).unwrap();
-        path.to_string_lossy().into_owned()
+        self.0.write(name, chats.to_string()).to_string_lossy().into_owned()
     }
 
     /// Returns the files below the home that hold a text, in capitals too.
@@ -109,11 +102,6 @@ fn files_with(folder: &Path, text: &str, found: &mut Vec<PathBuf>) {
             }
         }
     }
-}
-
-fn told(output: Output) -> (i32, String, String) {
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-    (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
 }
 
 fn transcript(session: &str, folder: &str, texts: &[&str]) -> String {
@@ -166,21 +154,16 @@ fn excluded_projects_and_folders_are_in_no_answer() {
     let read = server.call("query_conversations", &json!({"mode": "get", "session": "s1"}));
     assert!(!read.to_string().contains("apple"), "{read}");
     drop(server);
-    let status = user.done(&["status"]);
+    let status = user.done(&["status"]).out;
     let expected =
         "excluded: SECR*, /home/ann/private; in no answer: 2 conversations of the archive\n";
     assert!(status.contains(expected), "{status}");
 
     assert_eq!(user.found("apple"), 1);
-    assert_eq!(user.done(&["list", "--json"]).lines().count(), 1);
-    assert_eq!(user.run(&["show", "s1"]).0, 2);
-    let status = user.done(&["status"]);
-    assert!(status.contains(expected), "{status}");
-    let doctor = user.run(&["doctor"]).1;
-    assert!(
-        doctor.contains("excluded: SECR*, /home/ann/private; in no answer: 2 conv"),
-        "{doctor}"
-    );
+    assert_eq!(user.done(&["list", "--json"]).out.lines().count(), 1);
+    user.run(&["show", "s1"]).ends(2);
+    user.done(&["status"]).prints(expected);
+    user.run(&["doctor"]).prints("excluded: SECR*, /home/ann/private; in no answer: 2 conv");
     // Later messages are left out too. They are found when the conversation is no longer excluded.
     user.transcript("s1", "/home/ann/secret", &["apple secret", "apple secret two"]);
     user.transcript("s4", "/home/ann/secret", &["apple secret four"]);
@@ -198,17 +181,14 @@ fn an_excluded_conversation_is_forgotten_by_its_id() {
     user.transcript(open, "/home/ann/parser", &["kept apple"]);
     user.done(&["reindex"]);
     user.set("exclude = ['secret', 'parser']\n");
-    let (code, _, errors) = user.run(&["list"]);
-    assert!(code == 0 && errors.contains("those that the setting `exclude` names"), "{errors}");
+    user.run(&["list"]).ends(0).warns("those that the setting `exclude` names");
     assert!(!user.files_with("wombatword").is_empty(), "it was only excluded");
-    let (code, _, errors) = user.run(&["forget", "5ec2", "--yes"]);
-    assert!(code == 2 && errors.contains("no conversation has the id"), "{errors}");
-    let said = user.done(&["forget", "5ec2e700", "--yes"]);
-    assert!(said.contains("1 conversation forgotten") && said.contains(secret), "{said}");
+    user.run(&["forget", "5ec2", "--yes"]).ends(2).warns("no conversation has the id");
+    user.done(&["forget", "5ec2e700", "--yes"]).prints("1 conversation forgotten").prints(secret);
     assert_eq!(user.files_with("wombatword"), Vec::<PathBuf>::new());
     user.set("");
     assert_eq!((user.found("wombatword"), user.found("apple")), (0, 1));
-    assert!(user.done(&["forget", "--list"]).contains(secret));
+    user.done(&["forget", "--list"]).prints(secret);
 }
 
 #[test]
@@ -219,13 +199,12 @@ fn no_byte_of_a_transcript_that_is_gone_is_left_if_those_are_forgotten() {
     user.done(&["reindex"]);
     fs::remove_file(user.path("agent/p/s1.jsonl")).unwrap();
     assert_eq!(user.found("wombatword"), 1);
-    let forget = |arguments: &[&str]| {
-        told(user.command(arguments).env("VERBATIM_FORGET_DELETED", "1").output().unwrap())
-    };
-    assert_eq!(forget(&["search", "wombatword", "-c"]).0, 1);
+    let forget =
+        |arguments: &[&str]| Said::of(user.command(arguments).env("VERBATIM_FORGET_DELETED", "1"));
+    forget(&["search", "wombatword", "-c"]).ends(1);
     assert_eq!(user.files_with("wombatword"), Vec::<PathBuf>::new());
-    assert_eq!(forget(&["search", "apple", "-c"]).0, 0);
-    assert_eq!(forget(&["reindex"]).0, 0);
+    forget(&["search", "apple", "-c"]).ends(0);
+    forget(&["reindex"]).ends(0);
     assert_eq!(user.files_with("wombatword"), Vec::<PathBuf>::new());
 }
 
@@ -287,26 +266,20 @@ fn excluded_transcripts_are_not_imported_and_imported_ones_are_hidden() {
     for _ in 0..2 {
         assert_eq!(user.found("apple"), 3);
         // The limit counts only the messages that are shown.
-        let shown = user.done(&["search", "apple", "--json", "-n", "2"]);
+        let shown = user.done(&["search", "apple", "--json", "-n", "2"]).out;
         assert_eq!(shown.lines().count(), 2, "{shown}");
-        assert_eq!(user.done(&["list", "--json"]).lines().count(), 2);
-        let stats = user.done(&["stats", "--json"]);
+        assert_eq!(user.done(&["list", "--json"]).out.lines().count(), 2);
+        let stats = user.done(&["stats", "--json"]).out;
         let stats: Value = serde_json::from_str(&stats).unwrap();
-        assert_eq!(
-            (&stats["messages"], &stats["conversations"]),
-            (&3.into(), &2.into()),
-            "{stats}"
-        );
-        assert_eq!(user.run(&["show", "s1"]).0, 2);
+        assert_eq!(stats["messages"], 3, "{stats}");
+        assert_eq!(stats["conversations"], 2, "{stats}");
+        user.run(&["show", "s1"]).ends(2);
         // The result is the same without an index.
         fs::remove_dir_all(user.path("home/index")).unwrap();
     }
     let other = user.path("other.db").to_string_lossy().into_owned();
-    let report = user.done(&["import", &old, "--db", &other]);
-    assert!(
-        report.contains("left out: 1 conversation of excluded projects and folders; "),
-        "{report}"
-    );
+    user.done(&["import", &old, "--db", &other])
+        .prints("left out: 1 conversation of excluded projects and folders; ");
     let connection = Connection::open(&other).unwrap();
     let count = |table: &str| -> i64 {
         connection
@@ -325,9 +298,8 @@ fn no_byte_of_a_deleted_thread_is_left() {
     let mut server = Server::start(&mut user.command(&["serve"]));
     let query = json!({"query": "zanzibarish", "mode": "text"});
     assert!(server.call("search", &query).to_string().contains("zanzibarish turn"));
-    let listed = user.done(&["list", "--service", "threads"]);
-    assert!(listed.contains("zanzibarish topic"), "{listed}");
-    assert!(user.done(&["show", &id]).contains("zanzibarish turn"));
+    user.done(&["list", "--service", "threads"]).prints("zanzibarish topic");
+    user.done(&["show", &id]).prints("zanzibarish turn");
     user.done(&["forget", "--yes", &id]);
     assert_eq!(user.files_with("zanzibarish"), Vec::<PathBuf>::new());
     let answer = server.call("search", &query).to_string();
@@ -372,10 +344,10 @@ fn no_byte_of_what_is_forgotten_is_left_and_it_does_not_come_back() {
     let query = json!({"query": "zanzibarish"});
     assert!(server.call("conversation_search", &query).to_string().contains("zanzibarish first"));
 
-    let (code, out, errors) = user.run(&["forget", "chat-forgotten", "s-forgotten"]);
-    assert_eq!((code, out.as_str()), (2, ""), "{errors}");
+    let Said { code, out, errors } = user.run(&["forget", "chat-forgotten", "s-forgotten"]);
+    assert_eq!((code, out.as_str()), (Some(2), ""), "{errors}");
     assert!(errors.contains("verbatim forget --yes chat-forgotten s-forgotten"), "{errors}");
-    let out = user.done(&["forget", "--yes", "chat-forgotten", "s-forgotten", &saved]);
+    let out = user.done(&["forget", "--yes", "chat-forgotten", "s-forgotten", &saved]).out;
     assert!(out.starts_with("3 conversations forgotten, 6 messages\n"), "{out}");
     assert!(out.contains("`verbatim forget --undo chat-forgotten` lets it come back"), "{out}");
     assert!(out.contains("a recorded thread cannot be brought back"), "{out}");
@@ -387,8 +359,7 @@ fn no_byte_of_what_is_forgotten_is_left_and_it_does_not_come_back() {
     assert_eq!((user.found("zanzibarish"), user.found("common"), user.found("another")), (0, 1, 1));
 
     // Neither an import nor a transcript that continues brings the messages back.
-    let report = user.done(&["import", &export]);
-    assert!(report.contains("left out: 1 conversation that you forgot; "), "{report}");
+    user.done(&["import", &export]).prints("left out: 1 conversation that you forgot; ");
     user.transcript(
         "s-forgotten",
         "/w/a",
@@ -401,12 +372,9 @@ fn no_byte_of_what_is_forgotten_is_left_and_it_does_not_come_back() {
     assert_eq!(user.found("zanzibarish"), 0, "the store is read anew");
     assert_eq!(user.files_with("zanzibarish"), Vec::<PathBuf>::new());
 
-    let listed = user.done(&["forget", "--list"]);
+    let listed = user.done(&["forget", "--list"]).out;
     assert_eq!(listed.lines().count(), 2, "{listed}");
-    assert!(
-        listed.contains("chat-forgotten  20") && listed.contains("s-forgotten  20"),
-        "{listed}"
-    );
+    has(&listed, &["chat-forgotten  20", "s-forgotten  20"]);
     #[cfg(unix)]
     {
         use std::os::unix::fs::MetadataExt;
@@ -415,15 +383,14 @@ fn no_byte_of_what_is_forgotten_is_left_and_it_does_not_come_back() {
             assert_eq!(file.mode() & 0o777, 0o600, "{name}");
         }
     }
-    let status = user.done(&["status"]);
-    assert!(status.contains("forgotten: 2 conversations"), "{status}");
+    user.done(&["status"]).prints("forgotten: 2 conversations");
     user.done(&["forget", "--undo", "s-forg"]);
     assert_eq!(user.found("zanzibarish"), 3);
     user.done(&["forget", "--undo", "chat-forgotten"]);
     user.done(&["import", &export]);
     assert_eq!(user.found("zanzibarish"), 5 + 1, "and its title");
-    assert_eq!(user.run(&["forget", "--list"]).0, 0);
-    assert_eq!(user.run(&["forget", "--undo", "s-forgotten"]).0, 2);
+    user.run(&["forget", "--list"]).ends(0);
+    user.run(&["forget", "--undo", "s-forgotten"]).ends(2);
 }
 
 #[test]
@@ -433,20 +400,17 @@ fn databases_that_are_only_read_are_not_written_to() {
     let path = user.path("home/db/a.db");
     drop(crate::corpus::database(&path, &["red"]));
     let before = fs::read(&path).unwrap();
-    let (code, _, errors) = user.run(&["forget", "--yes", "conv-0001"]);
-    assert!(code == 2 && errors.contains("a.db: only read"), "{errors}");
+    user.run(&["forget", "--yes", "conv-0001"]).ends(2).warns("a.db: only read");
     assert_eq!(fs::read(&path).unwrap(), before);
     assert!(!user.path("home/forgotten.jsonl").exists());
-    let (code, _, errors) = user.run(&["forget", "--yes", "nothing-of-it"]);
-    assert!(code == 2 && errors.contains("nothing-of-it"), "{errors}");
+    user.run(&["forget", "--yes", "nothing-of-it"]).ends(2).warns("nothing-of-it");
     // A database in the working folder is only read, even if an import made it.
     let export = user.export("a.json", &json!([chat("c1", "Fruit", &["apple"])]));
     fs::create_dir_all(user.path("work/db")).unwrap();
     let local = user.path("work/db/b.db").to_string_lossy().into_owned();
     user.done(&["import", &export, "--db", &local]);
     fs::write(user.path("config.toml"), "archives = []\n").unwrap();
-    let (code, _, errors) = user.run(&["forget", "--yes", "c1"]);
-    assert!(code == 2 && errors.contains("b.db: only read"), "{errors}");
+    user.run(&["forget", "--yes", "c1"]).ends(2).warns("b.db: only read");
 }
 
 #[test]
@@ -460,7 +424,7 @@ fn a_broken_off_command_is_finished_by_the_next_one() {
     user.done(&["forget", "--yes", "c1"]);
     assert_eq!(user.files_with("zanzibarish"), Vec::<PathBuf>::new());
     user.done(&["forget", "--yes", "c1"]);
-    assert_eq!((user.found("kept"), user.done(&["forget", "--list"]).lines().count()), (1, 1));
+    assert_eq!((user.found("kept"), user.done(&["forget", "--list"]).out.lines().count()), (1, 1));
 }
 
 #[test]
@@ -502,7 +466,7 @@ fn a_terminal_is_asked_and_an_empty_line_is_a_no() {
     let asked = |answer: &str| {
         let command = Command::new(env!("CARGO_BIN_EXE_verbatim"))
             .env_clear()
-            .env("HOME", user.0.path())
+            .env("HOME", user.path(""))
             .env("VERBATIM_CONFIG", user.path("config.toml"))
             .args(["forget", "fruit"]);
         let mut on = OnTerminal::start(command, (24, 200));
@@ -586,12 +550,11 @@ fn an_id_of_two_services_is_forgotten_for_both() {
     for export in [&user.path("a.json").to_string_lossy(), claude.as_str()] {
         user.done(&["import", export]);
         user.done(&["forget", "--yes", "same-id"]);
-        let report = user.done(&["import", export]);
-        assert!(report.contains("left out: 1 conversation that you forgot; "), "{report}");
+        user.done(&["import", export]).prints("left out: 1 conversation that you forgot; ");
     }
-    assert_eq!(user.done(&["forget", "--list"]).lines().count(), 2);
+    assert_eq!(user.done(&["forget", "--list"]).out.lines().count(), 2);
     user.done(&["forget", "--yes", "same-id"]);
-    assert_eq!(user.done(&["forget", "--list"]).lines().count(), 2);
+    assert_eq!(user.done(&["forget", "--list"]).out.lines().count(), 2);
 }
 
 #[test]
@@ -608,15 +571,14 @@ fn what_cannot_be_forgotten_is_an_error_and_the_rest_is_forgotten() {
     user.done(&["reindex"]);
     let locked = Connection::open(&older).unwrap();
     locked.execute_batch("BEGIN EXCLUSIVE").unwrap();
-    let (code, out, errors) = user.run(&["forget", "--yes", "c-1"]);
-    assert_eq!((code, out.as_str()), (2, ""), "{errors}");
+    let Said { code, out, errors } = user.run(&["forget", "--yes", "c-1"]);
+    assert_eq!((code, out.as_str()), (Some(2), ""), "{errors}");
     assert!(errors.contains("older.db: the database is locked"), "{errors}");
     assert_eq!(user.files_with("zanzibarish"), [older]);
     drop(locked);
     let store = user.path("home/transcripts.db");
     Connection::open(&store).unwrap().execute_batch("PRAGMA user_version = 2").unwrap();
-    let (code, _, errors) = user.run(&["forget", "--yes", "c-1"]);
-    assert!(code == 2 && errors.contains("transcripts.db: another version"), "{errors}");
+    user.run(&["forget", "--yes", "c-1"]).ends(2).warns("transcripts.db: another version");
     assert_eq!(user.files_with("zanzibarish"), Vec::<PathBuf>::new());
     fs::remove_file(store).unwrap();
     user.done(&["forget", "--yes", "c-1"]);
@@ -632,12 +594,13 @@ fn damaged_stores_are_named() {
     user.done(&["reindex"]);
     let damaged = user.path("home/transcripts.damaged-1");
     fs::write(&damaged, "zanzibarish").unwrap();
-    let (code, out, errors) = user.run(&["forget", "--yes", "s-1"]);
-    assert!(code == 1 && out.contains("1 conversation forgotten"), "{out}{errors}");
-    assert!(errors.contains("transcripts.damaged-1: may still have the text"), "{errors}");
+    user.run(&["forget", "--yes", "s-1"])
+        .ends(1)
+        .prints("1 conversation forgotten")
+        .warns("transcripts.damaged-1: may still have the text");
     assert_eq!(user.files_with("zanzibarish"), [damaged]);
     // A chat of a service was never in it.
-    assert_eq!(user.run(&["forget", "--yes", "c-1"]).2, "");
+    assert_eq!(user.run(&["forget", "--yes", "c-1"]).errors, "");
 }
 
 #[test]
@@ -680,7 +643,8 @@ fn the_status_says_what_it_does_not_know() {
     let path = user.path("s1.jsonl");
     fs::write(&path, transcript("s1", "/w/secret", &["apple", "pear", "plum"])).unwrap();
     user.done(&["import", &path.to_string_lossy()]);
-    let status = || -> Value { serde_json::from_str(&user.done(&["status", "--json"])).unwrap() };
+    let status =
+        || -> Value { serde_json::from_str(&user.done(&["status", "--json"]).out).unwrap() };
     let before = status();
     assert_eq!(before["sources"][0]["last"], "2025-01-04T10:00:02Z", "{before}");
     user.set("exclude = ['secret']\n");
@@ -693,16 +657,12 @@ fn the_status_says_what_it_does_not_know() {
     let damaged = status();
     assert_eq!(damaged["forgotten"], Value::Null);
     assert_eq!(damaged["sources"][0]["excluded"], Value::Null);
-    let text = user.done(&["status"]);
+    let text = user.done(&["status"]).out;
     for part in ["forgotten: unknown: ", "in no answer: an unknown number of the export: "] {
         assert!(text.contains(part) && text.contains("forgotten.jsonl"), "{text}");
     }
     user.set("exclude = ['ann/secret']\n");
-    let (code, _, errors) = user.run(&["status"]);
-    assert!(
-        code == 2 && errors.contains("ann/secret") && errors.contains("whole path"),
-        "{errors}"
-    );
+    user.run(&["status"]).ends(2).warns("ann/secret").warns("whole path");
 }
 
 #[test]
@@ -710,6 +670,5 @@ fn a_word_of_several_titles_is_shown_as_it_was_given() {
     let user = User::new();
     let chats = json!([chat("c-1", "The Nile", &["one"]), chat("c-2", "A Nile", &["two"])]);
     user.done(&["import", &user.export("a.json", &chats)]);
-    let (code, _, errors) = user.run(&["show", "Nile"]);
-    assert!(code == 2 && errors.contains("\"Nile\" may be any of"), "{errors}");
+    user.run(&["show", "Nile"]).ends(2).warns("\"Nile\" may be any of");
 }

@@ -1,16 +1,15 @@
 //! The pictures and files in transcripts: kept, shown, written out, and removed with their conversations.
 
-use std::{
-    fs::{self, OpenOptions},
-    io::Write,
-    path::Path,
-    process::Command,
-};
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::path::Path;
+use std::process::Command;
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use serde_json::{Value, json};
 
 use crate::corpus::folder;
+use crate::user::Said;
 
 /// The first bytes of a picture are enough.
 const RED: &[u8] = b"\x89PNG\r\n\x1a\n red";
@@ -20,16 +19,14 @@ const REPORT: &[u8] = b"%PDF-1.4 report";
 const SHOP: &str = "11111111-0000-4000-8000-000000000001";
 const OTHER: &str = "22222222-0000-4000-8000-000000000002";
 
-fn run(home: &Path, arguments: &[&str]) -> (Option<i32>, String, String) {
+fn run(home: &Path, arguments: &[&str]) -> Said {
     let mut command = Command::new(env!("CARGO_BIN_EXE_verbatim"));
     command.env_clear().env("HOME", home).current_dir(home).args(["--home", "v", "--archive"]);
     let settings = home.join("config.toml");
     if settings.exists() {
         command.env("VERBATIM_CONFIG", settings);
     }
-    let output = command.arg(home.join("agents")).args(arguments).output().unwrap();
-    let text = |bytes| String::from_utf8(bytes).unwrap();
-    (output.status.code(), text(output.stdout), text(output.stderr))
+    Said::of(command.arg(home.join("agents")).args(arguments))
 }
 
 fn base64(content: &[u8]) -> String {
@@ -80,7 +77,7 @@ fn contents(home: &Path, store: &str) -> Vec<Vec<u8>> {
 
 /// Returns the names and types of the files of each message.
 fn shown(home: &Path, id: &str) -> Vec<Vec<String>> {
-    let (code, out, err) = run(home, &["show", id, "--json"]);
+    let Said { code, out, errors: err } = run(home, &["show", id, "--json"]);
     assert_eq!(code, Some(0), "{out}{err}");
     let name = |it: &Value| {
         let text = |name: &str| it[name].as_str().unwrap().to_owned();
@@ -100,8 +97,7 @@ fn files_in_sessions_of_claude_code() {
     let folder = folder();
     let home = folder.path();
     session(home, SHOP);
-    let (code, out, err) = run(home, &["reindex"]);
-    assert_eq!(code, Some(0), "{out}{err}");
+    run(home, &["reindex"]).ends(0);
     let expected = [
         vec!["image-1.png image/png"],
         vec!["image-1.png image/png"],
@@ -109,7 +105,7 @@ fn files_in_sessions_of_claude_code() {
     ];
     assert_eq!(shown(home, SHOP), expected);
     assert_eq!(contents(home, STORE), [REPORT, BLUE, RED]);
-    assert!(run(home, &["show", SHOP]).1.contains("[image-1.png, image/png, "));
+    run(home, &["show", SHOP]).prints("[image-1.png, image/png, ");
 
     // A transcript that grows adds what is new, and no content twice.
     let again = json!([{"type": "text", "text": "And again?"}, picture(RED)]);
@@ -120,8 +116,7 @@ fn files_in_sessions_of_claude_code() {
     assert_eq!(contents(home, STORE), [REPORT, BLUE, RED]);
     assert!(!home.join("v").join(STORE).join("new-begun").exists());
 
-    let (code, out, err) = run(home, &["export", "notes"]);
-    assert!(code == Some(0) && out.contains("\n4 attachments with them"), "{out}{err}");
+    run(home, &["export", "notes"]).ends(0).prints("\n4 attachments with them");
 
     // What a file had before it was rewritten is kept, and the new text is another conversation.
     let path = home.join("agents").join(format!("shop/{SHOP}.jsonl"));
@@ -137,9 +132,9 @@ fn files_in_sessions_of_claude_code() {
     fs::remove_file(&path).unwrap();
     run(home, &["reindex"]);
     assert_eq!(contents(home, STORE), [REPORT, BLUE, RED]);
-    assert_eq!(run(home, &["forget", SHOP, "--yes"]).0, Some(0));
+    run(home, &["forget", SHOP, "--yes"]).ends(0);
     assert_eq!(contents(home, STORE), [BLUE]);
-    assert_eq!(run(home, &["forget", &other, "--yes"]).0, Some(0));
+    run(home, &["forget", &other, "--yes"]).ends(0);
     assert!(contents(home, STORE).is_empty());
 }
 
@@ -208,12 +203,11 @@ fn an_imported_transcript_has_its_files() {
     let home = folder.path();
     session(home, SHOP);
     fs::rename(home.join("agents"), home.join("elsewhere")).unwrap();
-    let (code, out, err) = run(home, &["import", "elsewhere"]);
-    assert!(code == Some(0) && out.contains(", 3 files ("), "{out}{err}");
+    run(home, &["import", "elsewhere"]).ends(0).prints(", 3 files (");
     assert_eq!(shown(home, SHOP)[2], ["report.pdf application/pdf"]);
     assert_eq!(contents(home, "attachments"), [REPORT, BLUE, RED]);
-    assert!(run(home, &["import", "elsewhere"]).1.contains(", 3 files ("));
-    assert_eq!(run(home, &["forget", SHOP, "--yes"]).0, Some(0));
+    run(home, &["import", "elsewhere"]).prints(", 3 files (");
+    run(home, &["forget", SHOP, "--yes"]).ends(0);
     assert!(contents(home, "attachments").is_empty());
 }
 
@@ -226,18 +220,17 @@ fn an_id_of_two_sources_is_told_apart_by_a_key() {
         "chat_messages": [{"uuid": "c1", "sender": "human", "text": "From the export"}]}]);
     fs::write(home.join("conversations.json"), chat.to_string()).unwrap();
     run(home, &["import", "conversations.json"]);
-    let (code, _, err) = run(home, &["show", SHOP]);
+    let Said { code, errors: err, .. } = run(home, &["show", SHOP]);
     assert_eq!(code, Some(2), "{err}");
     let commands: Vec<&str> = err.split('`').filter(|part| part.starts_with("verbatim ")).collect();
     assert_eq!(commands.len(), 2, "{err}");
     for (command, text) in commands.iter().zip(["From the export", "What is this?"]) {
         let words: Vec<&str> = command.split(' ').skip(1).collect();
-        let (code, out, err) = run(home, &words);
-        assert!(code == Some(0) && out.contains(text), "{command}: {out}{err}");
+        run(home, &words).ends(0).prints(text);
     }
     // What is forgotten is forgotten in every source.
-    assert_eq!(run(home, &["forget", SHOP, "--yes"]).0, Some(0));
-    assert_eq!(run(home, &["show", SHOP]).0, Some(2));
+    run(home, &["forget", SHOP, "--yes"]).ends(0);
+    run(home, &["show", SHOP]).ends(2);
     assert!(contents(home, STORE).is_empty());
 }
 
@@ -253,7 +246,6 @@ fn an_import_knows_a_transcript_that_begins_with_a_large_picture() {
     let text = format!("{{\"parentUuid\":null,{id}\"type\":\"user\",{rest}\n");
     fs::create_dir(home.join("elsewhere")).unwrap();
     fs::write(home.join("elsewhere").join(format!("{SHOP}.jsonl")), text).unwrap();
-    let (code, out, err) = run(home, &["import", "elsewhere"]);
-    assert!(code == Some(0) && out.contains(", 1 file ("), "{out}{err}");
+    run(home, &["import", "elsewhere"]).ends(0).prints(", 1 file (");
     assert_eq!(contents(home, "attachments"), [large]);
 }

@@ -1,19 +1,17 @@
 //! The server over HTTP, driven and attacked over raw sockets: who is let in, what a client can take
 //! of the server's time and memory, and whether the answers are those of SQLite.
 
-use std::{
-    fs,
-    io::{BufRead, BufReader, Read, Write},
-    net::{Shutdown, TcpStream},
-    path::Path,
-    process::{Command, Stdio},
-    thread,
-    time::{Duration, Instant},
-};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+use std::{fs, thread};
 
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
+use crate::user::Said;
 use crate::{
     corpus::{SCHEMA, database, folder_with},
     http_server::{ACCEPT, Answered, HttpServer, JSON, PATIENCE, REDS, call, colours, read_answer},
@@ -51,29 +49,10 @@ fn without_the_token_nothing_is_reached() {
         &cookie,
         &basic,
     ];
-    let paths = [
-        "/",
-        "/mcp",
-        "/search?q=red",
-        "/c/conv-0001",
-        "//mcp",
-        "/mcp/",
-        "/./mcp",
-        "/x/../mcp",
-        "/%6dcp",
-        "/MCP",
-        "/healthz/",
-        "/healthz/../mcp",
-        "/healthz%2f..%2fmcp",
-        "/login",
-        "/mcp?x=/healthz",
-        "/mcp;/healthz",
-        "/static/../../token",
-        "/%2e%2e/token",
-        "/mcp%00",
-        "*",
-    ];
-    for path in paths {
+    let paths = "/ /mcp /search?q=red /c/conv-0001 //mcp /mcp/ /./mcp /x/../mcp /%6dcp /MCP /healthz/ \
+        /healthz/../mcp /healthz%2f..%2fmcp /login /mcp?x=/healthz /mcp;/healthz /static/../../token \
+        /%2e%2e/token /mcp%00 *";
+    for path in paths.split(' ') {
         for header in wrong {
             for method in ["GET", "POST", "PUT", "DELETE", "OPTIONS", "TRACE"] {
                 if (method, path) == ("POST", "/login") {
@@ -108,28 +87,13 @@ fn pages_of_others_are_refused() {
         let headers = [&[bearer.as_str()], headers].concat();
         server.ask("GET /search?q=red", &headers, "").status
     };
-    let own = [
-        "Host: localhost",
-        "Host: LOCALHOST:8377",
-        "Host: 127.0.0.1:1",
-        "Host: [::1]:8377",
-        "Host: chats.example.org",
-    ];
-    for host in own {
-        assert_eq!(get(&[host]), 200, "{host}");
+    for host in "localhost LOCALHOST:8377 127.0.0.1:1 [::1]:8377 chats.example.org".split(' ') {
+        assert_eq!(get(&[&format!("Host: {host}")]), 200, "{host}");
     }
-    let foreign = [
-        "Host: evil.example",
-        "Host: evil.example:8377",
-        "Host: 127.0.0.1.evil.example",
-        "Host: localhost.evil.example",
-        "Host: 192.168.1.7",
-        "Host: localhost@evil.example",
-        "Host: evil.example@localhost",
-        "Host: 2130706433",
-    ];
-    for host in foreign {
-        assert_eq!(get(&[host]), 403, "{host}");
+    let foreign = "evil.example evil.example:8377 127.0.0.1.evil.example localhost.evil.example \
+        192.168.1.7 localhost@evil.example evil.example@localhost 2130706433";
+    for host in foreign.split(' ') {
+        assert_eq!(get(&[&format!("Host: {host}")]), 403, "{host}");
     }
     for host in ["Host: ", "Host: a b", "Host: localhost\r\nHost: localhost"] {
         assert_eq!(get(&[host]), 400, "{host}");
@@ -296,10 +260,8 @@ fn the_answers_are_those_of_stdio_and_of_sqlite() {
     assert!(all.len() > 2 && all.iter().all(|line| line["content"].is_string()), "{all:?}");
     assert_eq!(lines(&search(&format!("q=number+7919&limit={}", all.len()))), all);
     let cut = lines(&search(&format!("q=number+7919&limit={}", all.len() - 1)));
-    assert_eq!(
-        (&cut[..all.len() - 1], &cut[all.len() - 1]["more"]),
-        (&all[..all.len() - 1], &json!(true))
-    );
+    assert_eq!(cut[..all.len() - 1], all[..all.len() - 1]);
+    assert_eq!(cut[all.len() - 1]["more"], true);
     let best = lines(&search("q=number&mode=words&limit=3"));
     assert_eq!((best.len(), &best[3]["more"]), (4, &json!(true)), "{best:?}");
     for (query, why) in [
@@ -410,11 +372,8 @@ fn revisions_batches_and_what_is_no_message() {
         [headers[0], headers[1], "Mcp-Name: search"],
     ] {
         let refused = server.mcp(&wrong, &red);
-        assert_eq!(
-            (refused.status, &refused.json()["error"]["code"]),
-            (400, &json!(-32020)),
-            "{refused:?}"
-        );
+        assert_eq!(refused.status, 400, "{refused:?}");
+        assert_eq!(refused.json()["error"]["code"], -32020, "{refused:?}");
     }
     let discover =
         newest(json!({"jsonrpc": "2.0", "id": 5, "method": "server/discover", "params": {}}));
@@ -461,11 +420,8 @@ fn revisions_batches_and_what_is_no_message() {
     let raw = |body: &str| server.ask("POST /mcp", &[&server.bearer(), JSON, ACCEPT], body);
     for (body, code) in [("{bad", -32700), ("", -32600), ("5", -32600), ("{}", -32600)] {
         let refused = raw(body);
-        assert_eq!(
-            (refused.status, &refused.json()["error"]["code"]),
-            (400, &json!(code)),
-            "{body}"
-        );
+        assert_eq!(refused.status, 400, "{body}");
+        assert_eq!(refused.json()["error"]["code"], json!(code), "{body}");
     }
     let lone = r#"{"jsonrpc":"2.0","id":11,"method":"tools/call","params":{"name":"conversation_search","arguments":{"query":"red \ud83d"}}}"#;
     assert_eq!(raw(lone).status, 200);
@@ -726,19 +682,16 @@ fn tokens_of_the_user_and_none() {
     let command = |words: &[&str]| {
         let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_verbatim"));
         command.env_clear().args(words).arg("--home").arg(&server.place.home);
-        let output = command.env("VERBATIM_TOKEN", own).output().unwrap();
-        let text = |bytes| String::from_utf8(bytes).unwrap();
-        (output.status.code(), text(output.stdout), text(output.stderr))
+        Said::of(command.env("VERBATIM_TOKEN", own))
     };
-    assert_eq!(command(&["status", "--token"]).1, format!("{own}\n"));
+    assert_eq!(command(&["status", "--token"]).out, format!("{own}\n"));
     fs::write(&file, "short").unwrap();
     let weak = ["serve", "--http", "0", "--token-file", file.to_str().unwrap()];
-    let (code, _, errors) = command(&weak);
-    assert!(code == Some(2) && errors.contains("at least 22 characters"), "{errors}");
+    command(&weak).ends(2).warns("at least 22 characters");
     set(0o604);
-    assert!(command(&weak).2.contains("other users may read"));
-    let (code, _, errors) = command(&["serve", "--http", "0.0.0.0:0", "--no-token"]);
-    assert!(code == Some(2) && errors.contains("so it needs a token"), "{errors}");
+    command(&weak).warns("other users may read");
+    let open = command(&["serve", "--http", "0.0.0.0:0", "--no-token"]);
+    open.ends(2).warns("so it needs a token");
     for flags in [
         &["serve", "--page"][..],
         &["serve", "--no-token"],
@@ -747,7 +700,7 @@ fn tokens_of_the_user_and_none() {
         &["serve", "--socket", "s", "--token-file", "x"],
         &["serve", "--http", "--token-file", "x", "--no-token"],
     ] {
-        assert_eq!(command(flags).0, Some(2), "{flags:?}");
+        command(flags).ends(2);
     }
     let open = HttpServer::start(colours, &["--no-token"]);
     assert!(open.log().contains("every user of this computer can read your chats"));

@@ -1,20 +1,15 @@
 //! Other programs over HTTP: the conformance suites of the protocol, the official clients and the
 //! inspector. `.ci/run` installs them and runs these tests.
 
-use std::{
-    env,
-    ffi::OsString,
-    fs,
-    path::{Path, PathBuf},
-    process::{Command, Output},
-};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::{env, fs};
 
 use serde_json::{Value, json};
 
-use crate::{
-    corpus::folder,
-    http_server::{HttpServer, REDS, colours},
-};
+use crate::corpus::folder;
+use crate::http_server::{HttpServer, REDS, colours};
 
 /// Returns the folder with `node_modules` and a Python: `MCP_TOOLS` names another one.
 fn tools() -> PathBuf {

@@ -1,23 +1,18 @@
 //! Many clients at the same time over HTTP: connections that send nothing, and clients that ask without a
 //! pause. Every client is served, every answer is SQLite's, and memory does not grow.
 
-use std::{
-    env, fs,
-    io::{BufReader, Write},
-    net::TcpStream,
-    path::Path,
-    sync::atomic::{AtomicUsize, Ordering},
-    thread,
-    time::{Duration, Instant},
-};
+use std::io::{BufReader, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+use std::{env, fs, thread};
 
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
-use crate::{
-    corpus::SCHEMA,
-    http_server::{ACCEPT, Answered, HttpServer, JSON, REDS, call, colours, read_answer},
-};
+use crate::corpus::SCHEMA;
+use crate::http_server::{ACCEPT, Answered, HttpServer, JSON, REDS, call, colours, read_answer};
 
 /// Returns the resident memory of a server, in KiB.
 fn memory(server: &HttpServer) -> u64 {

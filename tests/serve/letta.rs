@@ -1,16 +1,12 @@
 //! The texts that the documents tell users to paste, in the clients themselves if they are installed.
 
-use std::{
-    fs,
-    process::{Command, Stdio},
-};
+use std::fs;
+use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::{
-    corpus::{database, folder_with},
-    program::Server,
-};
+use crate::corpus::{database, folder_with};
+use crate::program::Server;
 
 /// Runs the lines of a file against an HTTP server; prints the request that the server received.
 const CATCH: &str = r#"

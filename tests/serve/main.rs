@@ -2,14 +2,12 @@
 
 #[path = "../shared/browser.rs"]
 mod browser;
-#[allow(dead_code, reason = "not every binary needs it")]
 #[path = "../shared/calls.rs"]
 mod calls;
 #[path = "../shared/cases.rs"]
 mod cases;
 #[path = "../shared/corpus.rs"]
 mod corpus;
-#[allow(dead_code, reason = "not every binary needs it")]
 #[path = "../shared/exports.rs"]
 mod exports;
 #[path = "../shared/golden.rs"]
@@ -21,7 +19,6 @@ mod http_clients;
 #[cfg(target_os = "linux")]
 mod http_load;
 #[cfg(unix)]
-#[allow(dead_code, reason = "not every binary needs it")]
 #[path = "../shared/http_server.rs"]
 mod http_server;
 #[cfg(unix)]
@@ -34,15 +31,15 @@ mod page_files;
 mod page_place;
 mod pictures;
 #[cfg(unix)]
-#[allow(dead_code, reason = "not every binary needs it")]
 #[path = "../shared/program.rs"]
 mod program;
-#[allow(dead_code, reason = "not every binary needs it")]
 #[path = "../shared/running.rs"]
 mod running;
-#[allow(dead_code, reason = "not every binary needs it")]
 #[path = "../shared/schema.rs"]
 mod schema;
 mod search;
+#[cfg(unix)]
+#[path = "../shared/user.rs"]
+mod user;
 mod watch;
 mod workspace;

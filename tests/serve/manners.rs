@@ -2,26 +2,22 @@
 
 use std::path::Path;
 
-use rmcp::{
-    ClientHandler, RoleClient, ServiceExt,
-    model::{
-        CallToolRequestParams, GetPromptRequestParams, PaginatedRequestParams,
-        ProgressNotificationParam, ReadResourceRequestParams, ResourceContents,
-    },
-    service::{NotificationContext, RunningService},
+use rmcp::model::{
+    CallToolRequestParams, GetPromptRequestParams, PaginatedRequestParams,
+    ProgressNotificationParam, ReadResourceRequestParams, ResourceContents,
 };
+use rmcp::service::{NotificationContext, RunningService};
+use rmcp::{ClientHandler, RoleClient, ServiceExt};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use verbatim_base::call::Call;
 use verbatim_engine::{Config, Engine};
 use verbatim_server::tools::{self, Options};
 
-use crate::{
-    calls::sampled,
-    corpus::{SCHEMA, folder, folder_with},
-    mcp::spawned,
-    schema,
-};
+use crate::calls::sampled;
+use crate::corpus::{SCHEMA, folder, folder_with};
+use crate::mcp::spawned;
+use crate::schema;
 
 /// A client that stores the server's notifications.
 struct Listener(mpsc::UnboundedSender<(&'static str, Value)>);
@@ -252,10 +248,9 @@ fn clients_hear_what_they_want_to_hear() {
         client.set_level(SetLevelRequestParams::new(LoggingLevel::Warning)).await.unwrap();
         call().await.unwrap();
         let (kind, note) = heard.recv().await.unwrap();
-        assert_eq!(
-            (kind, &note["level"], &note["logger"]),
-            ("log", &json!("error"), &json!("verbatim"))
-        );
+        assert_eq!(kind, "log");
+        assert_eq!(note["level"], "error");
+        assert_eq!(note["logger"], "verbatim");
         assert!(note["data"].as_str().unwrap().contains("not an SQLite database"), "{note}");
         client.set_level(SetLevelRequestParams::new(LoggingLevel::Emergency)).await.unwrap();
         call().await.unwrap();
@@ -272,10 +267,8 @@ fn clients_hear_what_they_want_to_hear() {
 
 #[test]
 fn long_work_gives_signs_of_life() {
-    use rmcp::{
-        model::{ClientRequest, Request},
-        service::PeerRequestOptions,
-    };
+    use rmcp::model::{ClientRequest, Request};
+    use rmcp::service::PeerRequestOptions;
 
     let (_home, db) = folder_with("a.db");
     crate::mcp::large(&db);

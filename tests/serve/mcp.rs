@@ -1,20 +1,17 @@
 //! The server over standard input and output: driven by rmcp's client, and by raw lines.
 
-use std::{
-    io::{BufRead, BufReader, Write},
-    path::{Path, PathBuf},
-    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
-    time::{Duration, Instant},
-};
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
 
-use rmcp::{
-    ServiceExt,
-    model::{CallToolRequestParams, ClientRequest, Request},
-    service::PeerRequestOptions,
-};
+use rmcp::ServiceExt;
+use rmcp::model::{CallToolRequestParams, ClientRequest, Request};
+use rmcp::service::PeerRequestOptions;
 use serde_json::{Value, json};
 use verbatim_server::tools;
 
+use crate::calls::has;
 use crate::corpus::{database, folder_with};
 
 fn program(db: &Path) -> Command {
@@ -413,10 +410,8 @@ fn scans_leave_room_for_other_calls() {
         (102, "manage_conversation", json!({"action": "analytics"})),
     ] {
         let answer = server.ask(&tool(id, name, &arguments));
-        assert_eq!(
-            (answer["id"].as_i64(), &answer["result"]["isError"]),
-            (Some(id), &json!(false))
-        );
+        assert_eq!(answer["id"].as_i64(), Some(id));
+        assert_eq!(answer["result"]["isError"], false);
     }
     assert!(begun.elapsed() < SOON, "{:?}", begun.elapsed());
     assert!(server.end() < SOON);
@@ -431,16 +426,10 @@ fn long_arguments() -> Vec<(&'static str, Value)> {
             "query_conversations" => {
                 vec![json!({"mode": "search"}), json!({"mode": "get"}), json!({"mode": "list"})]
             }
-            "manage_conversation" => [
-                "start",
-                "continue",
-                "resume",
-                "history",
-                "search",
-                "analytics",
-            ]
-            .map(|action| json!({"action": action, "continuation_id": "x", "thread_id": "x"}))
-            .to_vec(),
+            "manage_conversation" => "start continue resume history search analytics"
+                .split(' ')
+                .map(|action| json!({"action": action, "continuation_id": "x", "thread_id": "x"}))
+                .collect(),
             "search" => vec![json!({"query": "red"}), json!({"query": "red", "mode": "text"})],
             "search_workspace" => vec![json!({"query": "red"})],
             "save_conversation_context" => vec![json!({"summary": "red"})],
@@ -530,14 +519,8 @@ fn the_list_of_tools_is_short_and_its_use_is_told() {
     drop(database(&path, &["red"]));
     let usual =
         ["conversation_search", "query_conversations", "search", "read", "manage_conversation"];
-    let with_notes = [
-        "conversation_search",
-        "query_conversations",
-        "search",
-        "read",
-        "search_workspace",
-        "manage_conversation",
-    ];
+    let [.., manage] = usual;
+    let with_notes = [&usual[..4], &["search_workspace", manage]].concat();
     let all = tools::ALL.iter().map(|tool| tool.name).collect::<Vec<_>>();
     let agent = ["search", "read", "manage_conversation"];
     let saving = ["search", "read", "manage_conversation", "save_conversation_context"];
@@ -614,10 +597,7 @@ fn only_the_tools_named_are_offered() {
     let refused = program(&path).args(["--tools", "conversation_search,colours"]).output().unwrap();
     assert_eq!(refused.status.code(), Some(2));
     let message = String::from_utf8(refused.stderr).unwrap();
-    assert!(
-        message.contains("\"colours\"") && message.contains("conversation_search"),
-        "{message}"
-    );
+    has(&message, &["\"colours\"", "conversation_search"]);
 }
 
 #[test]

@@ -5,52 +5,20 @@ use std::{fmt::Write, ops::ControlFlow, path::Path};
 use proptest::{collection::vec, option, prelude::*, sample::select};
 use rusqlite::{Connection, params, types::Value};
 use serde_json::{Map, json};
-use verbatim_base::{
-    call::Call,
-    model::{Hit, Instant, Request},
-};
+use verbatim_base::call::Call;
+use verbatim_base::model::{Hit, Instant, Request};
 use verbatim_engine::{Config, Engine};
 use verbatim_server::tools::{Options, conversation_search::TOOL};
 
-use crate::{
-    cases::config,
-    corpus::{folder, folder_with},
-};
+use crate::cases::config;
+use crate::corpus::{folder, folder_with};
 
 /// The characters of texts and queries: scripts, cases, wildcards, quotes, escapes, emoji.
+#[rustfmt::skip]
 const PIECES: &[&str] = &[
-    "a",
-    "B",
-    "ab",
-    "AB",
-    "é",
-    "É",
-    "ß",
-    "日本",
-    "語",
-    "привет",
-    "ПРИВЕТ",
-    "مرحبا",
-    "😀",
-    "👩‍👧",
-    "%",
-    "_",
-    "'",
-    "\"",
-    "\\",
-    "\n",
-    " ",
-    "  ",
-    "[",
-    "]",
-    "\u{301}",
-    "\u{a0}",
-    "\u{1f}",
-    "\u{2028}",
-    "x",
-    "1",
-    "\u{fffd}",
-    "-",
+    "a", "B", "ab", "AB", "é", "É", "ß", "日本", "語", "привет", "ПРИВЕТ", "مرحبا", "😀", "👩‍👧",
+    "%", "_", "'", "\"", "\\", "\n", " ", "  ", "[", "]", "\u{301}", "\u{a0}", "\u{1f}",
+    "\u{2028}", "x", "1", "\u{fffd}", "-",
 ];
 
 /// Stored times and the instants that they denote.
@@ -416,22 +384,14 @@ fn answer(engine: &Engine, query: &Query) -> String {
 
 /// Writes the rows in the contract's form.
 fn written(corpus: &Corpus, decodes: bool, query: &Query, rows: &[usize]) -> String {
-    let clock = [
-        "2023-11-14 22:13",
-        "2023-11-14 22:13",
-        "2023-11-14 22:13",
-        "2023-11-14 22:13",
-        "2023-11-14 22:13",
-        "2023-11-14 22:13",
-        "2023-11-14 22:13",
-        "2023-11-15 00:00",
-        "1969-12-31 23:59",
-        "5138-11-16 09:46",
-        "1970-01-01 00:00",
-        "(no time)",
-        "(no time)",
-        "(no time)",
-    ];
+    let clock = |time: usize| match time {
+        0..=6 => "2023-11-14 22:13",
+        7 => "2023-11-15 00:00",
+        8 => "1969-12-31 23:59",
+        9 => "5138-11-16 09:46",
+        10 => "1970-01-01 00:00",
+        _ => "(no time)",
+    };
     let blocks: Vec<String> = rows
         .iter()
         .map(|row| {
@@ -440,7 +400,7 @@ fn written(corpus: &Corpus, decodes: bool, query: &Query, rows: &[usize]) -> Str
             let title = stripped(corpus.titles[row.conversation].as_deref().unwrap_or_default());
             let title = if title.is_empty() { "conversa" } else { title };
             let content = shown(corpus, decodes, query.raw, row);
-            format!("[{}] {role} (conv: {title})\n{}", clock[row.time], stripped(&content))
+            format!("[{}] {role} (conv: {title})\n{}", clock(row.time), stripped(&content))
         })
         .collect();
     if blocks.is_empty() { "No matching messages.".to_owned() } else { blocks.join("\n\n---\n\n") }

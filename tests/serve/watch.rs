@@ -1,15 +1,12 @@
 //! The index follows the data: every change is answered at once, and by the index soon after.
 
-use std::{
-    fs,
-    io::{BufRead, BufReader, Read, Write},
-    ops::ControlFlow,
-    path::{Path, PathBuf},
-    process::{Command, Stdio},
-    sync::{Arc, Mutex},
-    thread,
-    time::{Duration, Instant},
-};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use std::{fs, thread};
 
 use rusqlite::Connection;
 use serde_json::{Value, json};
@@ -18,10 +15,8 @@ use verbatim_base::{call::Call, model::Request};
 use verbatim_engine::{Config, Engine, Reindex, Resources, SearchPlan};
 use verbatim_server::watch::{self, Watch};
 
-use crate::{
-    corpus::{add, database, files, folder, folder_with},
-    running::Running,
-};
+use crate::corpus::{add, database, files, folder, folder_with};
+use crate::running::Running;
 
 /// A time limit that is long enough for a busy machine.
 const SOON: Duration = Duration::from_secs(40);

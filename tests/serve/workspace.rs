@@ -1,12 +1,9 @@
 //! The workspace: each scenario of the contract, and which files are searched, as in ripgrep.
 
-use std::{
-    fs,
-    path::Path,
-    sync::atomic::{AtomicBool, Ordering},
-    thread,
-    time::{Duration, Instant},
-};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+use std::{fs, thread};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -14,10 +11,9 @@ use verbatim_base::call::Call;
 use verbatim_engine::{Config, Engine};
 use verbatim_server::tools::{self, Answer, Options};
 
-use crate::{
-    corpus::folder,
-    program::{Place, Server},
-};
+use crate::calls::{has, with};
+use crate::corpus::folder;
+use crate::program::{Place, Server};
 
 /// Writes the files of a workspace.
 fn workspace(files: &[(&str, &str)]) -> TempDir {
@@ -106,16 +102,14 @@ fn filter_by_month_backward_compatibility() {
 fn no_date_filter_specified() {
     let home = workspace(FORMATS);
     let text = found(home.path(), json!({"query": "feature"}));
-    assert_eq!(
-        conversations(&text),
-        [
-            "001-later",
-            "002-another-new",
-            "001-new-conversation",
-            "001-old-conversation",
-            "001-earlier"
-        ]
-    );
+    let expected = [
+        "001-later",
+        "002-another-new",
+        "001-new-conversation",
+        "001-old-conversation",
+        "001-earlier",
+    ];
+    assert_eq!(conversations(&text), expected);
 }
 
 #[test]
@@ -158,26 +152,21 @@ fn ripgrep_glob_pattern_for_month_level_filter() {
 fn nothing_found() {
     let home = workspace(DAYS);
     for (arguments, text) in [
-        (json!({"query": "it's"}), "No results found for query: 'it's'"),
-        (json!({"query": "x{9}", "type": "all"}), "No results found for query: 'x{9}'"),
-        (
-            json!({"query": "zebra", "type": "debug"}),
-            "No results found for query: 'zebra' (type: debug)",
-        ),
-        (
-            json!({"query": "zebra", "date_range": "2025-11"}),
-            "No results found for query: 'zebra' (date: 2025-11)",
-        ),
+        (json!({"query": "it's"}), "'it's'"),
+        (json!({"query": "x{9}", "type": "all"}), "'x{9}'"),
+        (json!({"query": "zebra", "type": "debug"}), "'zebra' (type: debug)"),
+        (json!({"query": "zebra", "date_range": "2025-11"}), "'zebra' (date: 2025-11)"),
         (
             json!({"query": "authentication", "type": "learn", "date_range": "2025-11-10"}),
-            "No results found for query: 'authentication' (type: learn) (date: 2025-11-10)",
+            "'authentication' (type: learn) (date: 2025-11-10)",
         ),
         (
             json!({"query": "authentication", "type": "../debug"}),
-            "No results found for query: 'authentication' (type: ../debug)",
+            "'authentication' (type: ../debug)",
         ),
     ] {
-        assert_eq!(found(home.path(), arguments), text);
+        let expected = format!("No results found for query: {text}");
+        assert_eq!(found(home.path(), arguments), expected);
     }
 }
 
@@ -206,9 +195,7 @@ fn what_lies_where_no_conversation_is_looked_for() {
     for filter in
         [json!({"type": "none"}), json!({"date_range": "1999"}), json!({"date_range": "1999-01"})]
     {
-        let mut arguments = json!({"query": "zebra"});
-        arguments.as_object_mut().unwrap().extend(filter.as_object().unwrap().clone());
-        let answer = call(&engine(&[home.path()]), arguments);
+        let answer = call(&engine(&[home.path()]), with(json!({"query": "zebra"}), &filter));
         assert!(!answer.text.contains("No conversation folders"), "{}", answer.text);
     }
 }
@@ -223,9 +210,7 @@ fn the_older_layouts() {
         ("conversations/debug/notes/2025-11/001-a/a.md", "needle\n"),
     ]);
     let of = |filter: Value| {
-        let mut arguments = json!({"query": "needle"});
-        arguments.as_object_mut().unwrap().extend(filter.as_object().unwrap().clone());
-        let text = found(home.path(), arguments);
+        let text = found(home.path(), with(json!({"query": "needle"}), &filter));
         let heads = text.lines().filter_map(|line| line.strip_prefix("**")?.split_once("** - "));
         heads.map(|(_, path)| path.to_owned()).collect::<Vec<_>>()
     };
@@ -258,15 +243,6 @@ fn wrong_arguments_are_named() {
             "Error: date_range: there is no date \"2025-02-30\"; it takes YYYY-MM (month) or \
              YYYY-MM-DD (day)",
         ),
-        (json!({"query": "x", "limit": 0}), "Error: limit takes an integer from 1 to 1000; got 0"),
-        (
-            json!({"query": "x", "limit": "1001"}),
-            "Error: limit takes an integer from 1 to 1000; got \"1001\"",
-        ),
-        (
-            json!({"query": "x", "limit": -3}),
-            "Error: limit takes an integer from 1 to 1000; got -3",
-        ),
         (
             json!({"query": "x", "dates": "2025"}),
             "Error: search_workspace has no argument \"dates\"; it takes query, type, date_range, limit, \
@@ -274,6 +250,10 @@ fn wrong_arguments_are_named() {
         ),
     ] {
         assert_eq!(refused(home.path(), arguments), text);
+    }
+    for limit in [json!(0), json!("1001"), json!(-3)] {
+        let text = format!("Error: limit takes an integer from 1 to 1000; got {limit}");
+        assert_eq!(refused(home.path(), json!({"query": "x", "limit": limit})), text);
     }
     let unclosed = refused(home.path(), json!({"query": "a(b"}));
     assert!(unclosed.starts_with("Error: query is not a regular expression"), "{unclosed}");
@@ -555,10 +535,7 @@ fn answers_stay_short() {
     let home = workspace(&[("plan/2025-11-10/001-a/a.md", &long.repeat(300))]);
     let text = found(home.path(), json!({"query": "needle", "limit": 300}));
     assert!(text.len() < 61_000, "{}", text.len());
-    assert!(
-        text.contains("more lines do not fit here; narrow query, type or date_range"),
-        "{text}"
-    );
+    has(&text, &["more lines do not fit here; narrow query, type or date_range"]);
     let shown = conversations(&text).len();
     assert!(text.starts_with(&format!("Found {shown} result(s):")) && shown > 50);
 }

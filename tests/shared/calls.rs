@@ -1,4 +1,5 @@
 //! Calls of tools in this process, and a database of a few conversations for them.
+#![allow(dead_code, reason = "not every binary needs it")]
 
 use std::path::{Path, PathBuf};
 
@@ -115,4 +116,18 @@ pub(crate) fn found(engine: &Engine, tool: &str, arguments: Value) -> String {
 
 pub(crate) fn path_of(db: &Path, id: &str) -> String {
     format!("{}#{id}", db.display())
+}
+
+/// Asserts that all of these are parts of a text.
+#[track_caller]
+pub(crate) fn has(text: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(text.contains(part), "{part:?} is not in:\n{text}");
+    }
+}
+
+/// Returns an object with the fields of another one.
+pub(crate) fn with(mut object: Value, more: &Value) -> Value {
+    object.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    object
 }

@@ -1,10 +1,9 @@
 //! Small databases for the tests, and the files in their folders.
+#![allow(dead_code, reason = "not every binary needs it")]
 
-use std::{
-    collections::BTreeMap,
-    fs,
-    path::{Path, PathBuf},
-};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
 use tempfile::TempDir;

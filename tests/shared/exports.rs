@@ -1,4 +1,5 @@
 //! Exports of ChatGPT, and archives of files.
+#![allow(dead_code, reason = "not every binary needs it")]
 
 use std::io::{Cursor, Write};
 

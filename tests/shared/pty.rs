@@ -1,15 +1,11 @@
 //! A pseudo-terminal with a program on it.
 
-use std::{
-    io::{Read, Write},
-    process::Child,
-    sync::Arc,
-};
+use std::io::{Read, Write};
+use std::process::Child;
+use std::sync::Arc;
 
-use pty_process::{
-    Size,
-    blocking::{Command, Pty, open},
-};
+use pty_process::Size;
+use pty_process::blocking::{Command, Pty, open};
 
 /// A program on a terminal of its own. The terminal is closed when all clones of `pty` are dropped.
 pub(crate) struct OnTerminal {

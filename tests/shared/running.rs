@@ -1,9 +1,8 @@
 //! A server of standard input and output as a process, asked one line at a time.
+#![allow(dead_code, reason = "not every binary needs it")]
 
-use std::{
-    io::{Read, Write},
-    process::{Child, Command, ExitStatus},
-};
+use std::io::{Read, Write};
+use std::process::{Child, Command, ExitStatus};
 
 use serde_json::{Value, json};
 

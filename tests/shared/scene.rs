@@ -1,22 +1,19 @@
 //! A user's folder with everything that the documents name: exports among the downloads, the
 //! transcripts of agents, clients, and programs that do nothing.
 
-use std::{
-    fs,
-    os::unix::fs::{PermissionsExt, symlink},
-    path::{Path, PathBuf},
-    process::{Command, Output, Stdio},
-    time::{SystemTime, UNIX_EPOCH},
-};
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::{
-    corpus::folder,
-    exports::zip_of,
-    transcripts::{copy, goldens},
-};
+use crate::corpus::folder;
+use crate::exports::zip_of;
+use crate::transcripts::{copy, goldens};
+use crate::user::Said;
 
 /// The id of the conversation that the documents show.
 pub(crate) const CHAT: &str = "6a41cf0e-0000-4000-8000-000000000001";
@@ -65,8 +62,7 @@ impl Scene {
     /// Makes the folder and imports what is in the downloads.
     pub(crate) fn imported() -> Scene {
         let scene = Scene::new();
-        let output = scene.command(&["import", "--yes"]).output().unwrap();
-        assert!(output.status.success(), "{output:?}");
+        scene.run(&["import", "--yes"]).ends(0);
         scene
     }
 
@@ -86,6 +82,10 @@ impl Scene {
         let mut command = self.prepared(env!("CARGO_BIN_EXE_verbatim").as_ref());
         command.args(arguments);
         command
+    }
+
+    pub(crate) fn run(&self, arguments: &[&str]) -> Said {
+        Said::of(&mut self.command(arguments))
     }
 
     /// Runs a line as a shell does.

@@ -1,6 +1,7 @@
 //! The part of JSON Schema that the tools use: validates schemas, and values against them.
 //!
 //! Source: JSON Schema 2020-12, <https://json-schema.org/draft/2020-12/json-schema-validation>.
+#![allow(dead_code, reason = "not every binary needs it")]
 
 use serde_json::{Map, Value};
 

@@ -1,10 +1,9 @@
 //! Transcripts of coding agents, and homes with an archive of them.
+#![allow(dead_code, reason = "not every binary needs it")]
 
-use std::{
-    fs::{self, File},
-    io::Write,
-    path::{Path, PathBuf},
-};
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OpenFlags};
 use tempfile::TempDir;

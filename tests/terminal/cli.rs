@@ -1,29 +1,44 @@
-//! The command line: every help and typical outputs as golden files.
+//! The command line: every flag and typical outputs as golden files.
 
-use std::{ffi::OsString, fs, path::Path, process::Command, process::Stdio};
+use std::fmt::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::{ffi::OsString, fs};
 
 use rusqlite::Connection;
 use unicode_width::UnicodeWidthStr;
 use verbatim_engine::Config;
 use verbatim_search::cli::{self, Environment};
 
-use crate::{
-    corpus::{folder, folder_with},
-    golden::golden,
-    program::Place,
-    terminal::{output, run, sample},
-};
+use crate::corpus::{folder, folder_with};
+use crate::golden::golden;
+use crate::program::Place;
+use crate::terminal::{output, run, sample};
 
+/// The help of each command names its flags, which the golden file lists with their values.
 #[test]
-fn every_help() {
-    let mut names = vec![vec![]];
-    names.extend(cli::command().get_subcommands().map(|c| vec![c.get_name().to_owned()]));
-    for name in names {
-        let mut arguments: Vec<&str> = name.iter().map(String::as_str).collect();
-        arguments.push("--help");
-        let file = name.first().map_or("verbatim", String::as_str);
-        golden(&format!("cli/help/{file}.txt"), &output(&arguments));
+fn every_flag_is_in_the_help_of_its_command() {
+    let mut program = cli::command();
+    program.build();
+    let mut table = String::new();
+    let commands = program.get_subcommands().filter(|command| command.get_name() != "help");
+    for command in std::iter::once(&program).chain(commands) {
+        let name = command.get_name();
+        let help = output(&[&[name][..], &["--help"]].concat()[usize::from(name == "verbatim")..]);
+        writeln!(table, "{name}").unwrap();
+        // Flags of all commands are in the help of the program alone.
+        let is_own = |flag: &&clap::Arg| name == "verbatim" || !flag.is_global_set();
+        for flag in command.get_arguments().filter(is_own) {
+            let short = flag.get_short().map_or(String::new(), |short| format!("-{short} "));
+            let values = flag.get_possible_values();
+            let values: Vec<&str> = values.iter().map(|value| value.get_name()).collect();
+            let line = format!("    {short}{flag} {}", values.join("|"));
+            writeln!(table, "{}", line.trim_end()).unwrap();
+            let printed = flag.get_long().map_or(String::new(), |long| format!("--{long}"));
+            assert!(flag.is_hide_set() || help.contains(&printed), "{name} {flag}: {help}");
+        }
     }
+    golden("cli/flags.txt", &table);
 }
 
 #[test]
@@ -189,16 +204,12 @@ fn every_source_is_searched_and_filters_choose() {
         let from = |source: &str| all.iter().filter(|hit| hit["source"] == source).count();
         assert!(from("export") == 3 && from("archive") > 3, "{all:?}");
         let chatgpt = all.iter().find(|hit| hit["conversation_id"] == "6650a1b2-0001").unwrap();
-        assert_eq!(
-            (&chatgpt["number"], chatgpt["url"].as_str()),
-            (&serde_json::json!(4), Some("https://chatgpt.com/c/6650a1b2-0001"))
-        );
+        assert_eq!(chatgpt["number"], serde_json::json!(4));
+        assert_eq!(chatgpt["url"].as_str(), Some("https://chatgpt.com/c/6650a1b2-0001"));
         let count = |arguments: &[&str]| search(arguments).1.len();
         let (claude, codex) = (count(&["--source", "claude-code"]), count(&["--source", "codex"]));
-        assert_eq!(
-            (claude + codex, count(&["--source", "archive"])),
-            (from("archive"), from("archive"))
-        );
+        assert_eq!(claude + codex, from("archive"));
+        assert_eq!(count(&["--source", "archive"]), from("archive"));
         assert!(claude > 0 && codex > 0);
         assert_eq!(count(&["--source", "chatgpt"]), 3);
         assert_eq!(count(&["--source", "chatgpt", "--source", "codex"]), 3 + codex);
@@ -217,10 +228,8 @@ fn every_source_is_searched_and_filters_choose() {
         assert!(text.contains("\u{1b}[31mrounding\u{1b}[0m"), "{text}");
         let stats = run_on_all(home.path(), &["stats", "--json"], &environment).1;
         let stats: serde_json::Value = serde_json::from_str(&stats).unwrap();
-        assert_eq!(
-            (&stats["services"]["chatgpt"], &stats["services"]["export"]),
-            (&4.into(), &3.into())
-        );
+        assert_eq!(stats["services"]["chatgpt"], 4);
+        assert_eq!(stats["services"]["export"], 3);
         let list =
             run_on_all(home.path(), &["list", "--project", "pars", "--json"], &environment).1;
         let is_of_parser = |line: &str| line.contains(r#""project":"parser""#);

@@ -1,15 +1,15 @@
 //! `verbatim connect`, and what `verbatim doctor` finds in the configurations of AI clients.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-    process::{Command, Output},
-};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use crate::calls::has;
 use crate::corpus::{database, folder};
+use crate::user::Said;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_verbatim");
 
@@ -34,40 +34,28 @@ impl User {
         fs::write(path, text).unwrap();
     }
 
-    fn run(&self, arguments: &[&str]) -> Output {
-        self.command(arguments).output().unwrap()
-    }
-
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(PROGRAM);
         command.args(arguments).current_dir(self.0.path());
-        for name in
-            ["CONVERSATION_DB", "ORIGIN_CONVERSATION_DB", "VERBATIM_HOME", "CLAUDE_CONFIG_DIR"]
-        {
-            command.env_remove(name);
+        command.env_clear().env("HOME", self.0.path());
+        if let Some(path) = std::env::var_os("PATH") {
+            command.env("PATH", path);
         }
-        command
-            .env_remove("VERBATIM_CONFIG")
-            .env("HOME", self.0.path())
-            .env("XDG_CONFIG_HOME", self.path("config"));
-        command.env("XDG_DATA_HOME", self.path("share")).env_remove("CODEX_HOME");
-        command.env_remove("VERBATIM_TOKEN");
+        command.env("XDG_CONFIG_HOME", self.path("config"));
+        command.env("XDG_DATA_HOME", self.path("share"));
         command
     }
 
     /// Runs a command that ends with an exit code; returns its output and errors.
     #[track_caller]
     fn says(&self, arguments: &[&str], code: i32) -> String {
-        let output = self.run(arguments);
-        let text = [output.stdout, output.stderr].concat();
-        let text = String::from_utf8(text).unwrap();
-        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {text}");
-        text
+        let said = Said::of(&mut self.command(arguments));
+        said.ends(code);
+        said.out + &said.errors
     }
 
     fn doctor(&self) -> Vec<(String, String)> {
-        let output = self.run(&["doctor", "--json"]);
-        let json: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let json = Said::of(&mut self.command(&["doctor", "--json"])).json().remove(0);
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let findings = json["findings"].as_array().unwrap().iter();
         let of_clients = findings.filter(|it| !text(&it["about"]).contains("share/verbatim"));
@@ -112,9 +100,7 @@ fn a_home_that_is_no_text_is_refused() {
     let user = User::new();
     let home = user.0.path().join(std::ffi::OsStr::from_bytes(b"h\xff"));
     let mut command = user.command(&["connect", "claude-desktop", "--yes"]);
-    let output = command.arg("--home").arg(&home).output().unwrap();
-    let errors = String::from_utf8(output.stderr).unwrap();
-    assert!(output.status.code() == Some(2) && errors.contains("is not UTF-8"), "{errors}");
+    Said::of(command.arg("--home").arg(&home)).ends(2).warns("is not UTF-8");
     assert!(!user.path(CLAUDE_DESKTOP).exists());
 }
 
@@ -156,10 +142,7 @@ fn a_change_is_shown_and_asked_for_and_leaves_the_rest() {
     assert!(says.contains(".cursor/mcp.json\n"), "{says}");
     assert_eq!(fs::read_to_string(&path).unwrap(), mine, "nothing was changed");
     let says = user.says(&["connect"], 0);
-    assert!(
-        says.contains("Cursor              not connected; `verbatim connect cursor`"),
-        "{says}"
-    );
+    has(&says, &["Cursor              not connected; `verbatim connect cursor`"]);
     assert!(says.contains("Not found on this machine: claude-desktop, "), "{says}");
     user.says(&["--no-archive", "connect", "cursor", "--yes"], 0);
     let text = fs::read_to_string(&path).unwrap();
@@ -375,9 +358,8 @@ fn a_check_starts_the_server_without_the_variables_of_the_terminal() {
         let script = script.replace("VARIABLE", name);
         let entry = json!({"command": "/bin/sh", "args": ["-c", script]});
         user.write(".cursor/mcp.json", &json!({"mcpServers": {"verbatim": entry}}).to_string());
-        let output = user.command(&["connect"]).env(name, "x").output().unwrap();
-        let says = String::from_utf8(output.stdout).unwrap();
-        assert!(says.contains("connected, and the server answers"), "{name}: {says}");
+        let said = Said::of(user.command(&["connect"]).env(name, "x"));
+        said.prints("connected, and the server answers");
     }
 }
 
@@ -399,10 +381,7 @@ fn every_entry_is_removed_and_named() {
     let in_project = json!({"projects": {"/p": {"mcpServers": {"verbatim": entry("/x")}}}});
     user.write(".claude.json", &in_project.to_string());
     let says = user.says(&["disconnect", "claude-code", "--yes"], 0);
-    assert!(
-        says.contains("No entry in \"mcpServers\" of ") && says.contains("nothing to do"),
-        "{says}"
-    );
+    has(&says, &["No entry in \"mcpServers\" of ", "nothing to do"]);
 }
 
 #[test]

@@ -1,10 +1,8 @@
 //! Every command line in README.md and docs/ works.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-    sync::{Mutex, PoisonError},
-};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use verbatim_search::cli;

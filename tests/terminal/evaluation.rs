@@ -6,13 +6,11 @@ use serde_json::Value;
 use tempfile::TempDir;
 use verbatim_text::date;
 
-use crate::{
-    corpus::folder,
-    quality::{
-        corpus::{EvalSet, time},
-        figures::{Figures, QuestionFigures},
-        lines, locomo, published,
-    },
+use crate::corpus::folder;
+use crate::quality::{
+    corpus::{EvalSet, time},
+    figures::{Figures, QuestionFigures},
+    lines, locomo, published,
 };
 
 const MESSAGES: &str = r#"

@@ -1,12 +1,11 @@
 //! `verbatim export`: conversations as Markdown files.
 
-use std::{
-    fs,
-    io::{BufRead, BufReader},
-    path::Path,
-    process::{Command, Stdio},
-};
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
 
+use crate::calls::has;
 use crate::corpus::{files, folder};
 
 fn run(home: &Path, arguments: &[&str]) -> (Option<i32>, String) {
@@ -67,10 +66,7 @@ fn conversations_become_files_that_are_kept_up_to_date() {
     assert!(rust.ends_with("Rust lifetimes (6650a1b2).md"), "{before:?}");
     let text = fs::read_to_string(target.join(rust)).unwrap();
     let front = text.strip_prefix("---\n").unwrap().split("---\n").next().unwrap();
-    assert!(
-        front.contains("id: \"6650a1b2-0001\"\ntitle: \"Rust lifetimes\"\nservice: \"export\"\n"),
-        "{front}"
-    );
+    has(front, &["id: \"6650a1b2-0001\"\ntitle: \"Rust lifetimes\"\nservice: \"export\"\n"]);
     let count: usize = front.split("messages: ").nth(1).unwrap().trim().parse().unwrap();
     assert_eq!(text.matches("\n## ").count(), count, "{text}");
     // A file without changes stays; a new title renames its file; a file of the user stays.
@@ -97,10 +93,7 @@ fn conversations_become_files_that_are_kept_up_to_date() {
         let sql = "UPDATE conversations SET title = ?1 WHERE id = '6650a1b2-0001'";
         connection.execute(sql, [title]).unwrap();
         let (_, says) = run(home, &["export", to]);
-        assert!(
-            says.contains("kept as now: 1 file that no export wrote, or that changed"),
-            "{says}"
-        );
+        has(&says, &["kept as now: 1 file that no export wrote, or that changed"]);
         assert_eq!(fs::read_to_string(&new).unwrap(), edited);
         assert_eq!(names(&target).len(), before.len());
     }

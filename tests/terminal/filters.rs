@@ -6,28 +6,23 @@ use serde_json::{Value, json};
 use verbatim_answer::filters;
 use verbatim_engine::filters::ALL;
 
-use crate::{
-    corpus::files,
-    http_server::HttpServer,
-    program::Place,
-    scene::{CHAT, Scene},
-    terminal::sample,
-};
+use crate::calls::with;
+use crate::corpus::files;
+use crate::http_server::HttpServer;
+use crate::program::Place;
+use crate::scene::{CHAT, Scene};
+use crate::terminal::sample;
+
+fn ask(scene: &Scene, command: &[&str], filters: &[&str]) -> Answer {
+    let said = scene.run(&[command, &["--json"], filters].concat());
+    Answer { lines: said.json(), code: said.code, errors: said.errors }
+}
 
 /// The output of a command.
 struct Answer {
     code: Option<i32>,
     lines: Vec<Value>,
     errors: String,
-}
-
-fn ask(scene: &Scene, command: &[&str], filters: &[&str]) -> Answer {
-    let arguments: Vec<&str> = command.iter().chain(&["--json"]).chain(filters).copied().collect();
-    let output = scene.command(&arguments).output().unwrap();
-    let text = String::from_utf8(output.stdout).unwrap();
-    let lines = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let errors = String::from_utf8(output.stderr).unwrap();
-    Answer { code: output.status.code(), lines, errors }
 }
 
 /// Returns the ids of the conversations that lines name.
@@ -106,16 +101,9 @@ fn models_choose_conversations() {
     assert!(exported.stdout.starts_with(b"1 conversation in notes: 1 written"), "{exported:?}");
     let notes = files(&scene.path("work/notes"));
     assert_eq!(notes.keys().filter(|path| path.is_dir()).count(), 1, "a folder of one year");
-    let unknown = ask(&scene, &["list"], &["--model", "gpt-4x"]);
-    assert_eq!(unknown.code, Some(2));
-    assert!(
-        unknown.errors.contains("no conversation has the model \"gpt-4x\""),
-        "{}",
-        unknown.errors
-    );
-    assert!(unknown.errors.contains("gpt-4o"), "{}", unknown.errors);
-    let unknown = ask(&scene, &["stats"], &["--role", "asistant"]);
-    assert!(unknown.code == Some(2) && unknown.errors.contains("assistant"), "{}", unknown.errors);
+    let unknown = scene.run(&["list", "--model", "gpt-4x"]);
+    unknown.ends(2).warns("no conversation has the model \"gpt-4x\"").warns("gpt-4o");
+    scene.run(&["stats", "--role", "asistant"]).ends(2).warns("assistant");
 }
 
 #[test]
@@ -274,18 +262,13 @@ fn every_face_takes_every_filter() {
                 "project" => json!({"project": value}),
                 name => json!({"filters": {name: value}}),
             };
-            let mut arguments =
+            let all =
                 json!({"query": "in", "mode": "text", "limit": 50, "response_format": "json"});
-            arguments.as_object_mut().unwrap().extend(filters.as_object().unwrap().clone());
-            let answer = server.call("search", &arguments);
+            let answer = server.call("search", &with(all, &filters));
             let results = serde_json::from_str::<Value>(&answer).unwrap();
-            let paths: Vec<&str> = results["results"]
-                .as_array()
-                .unwrap()
-                .iter()
-                .map(|it| it["path"].as_str().unwrap())
-                .collect();
-            assert_eq!(paths.len(), expected.len(), "{name}: {answer}");
+            let results = results["results"].as_array().unwrap();
+            assert!(results.iter().all(|it| it["path"].is_string()), "{name}: {answer}");
+            assert_eq!(results.len(), expected.len(), "{name}: {answer}");
         }
     }
     // Filters narrow an answer together: this chat has no branch, no project and no tools.

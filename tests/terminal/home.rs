@@ -1,77 +1,27 @@
 //! The first steps of a new user: one home, exports that are found, and an import that indexes.
 
-use std::{
-    collections::BTreeMap,
-    ffi::OsString,
-    fs,
-    path::{Path, PathBuf},
-    process::{Command, Stdio},
-};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
 use serde_json::Value;
-use tempfile::TempDir;
 use verbatim_search::cli::{self, Environment};
 
-use crate::{
-    corpus::{database, files, folder},
-    exports::{chat, zip_of},
-};
-
-/// The user's folder, with a working folder in it.
-struct User(TempDir);
-
-/// The exit code and the output of a command.
-struct Answer {
-    code: Option<i32>,
-    out: String,
-    errors: String,
-}
+use crate::corpus::{database, files};
+use crate::exports::{chat, zip_of};
+use crate::user::{Said, User};
 
 impl User {
-    fn new() -> User {
-        let user = User(folder());
-        fs::create_dir(user.path("work")).unwrap();
-        user
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
     fn home(&self, name: &str) -> PathBuf {
         self.path(".local/share/verbatim").join(name)
     }
 
-    fn write(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
-        let path = self.path(name);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(&path, content).unwrap();
-        path
-    }
-
-    /// Returns a command in the working folder, without a terminal.
-    fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_verbatim"));
-        command.env_clear().env("HOME", self.0.path()).current_dir(self.path("work"));
-        command.args(arguments).stdin(Stdio::null());
-        command
-    }
-
-    fn run(&self, arguments: &[&str]) -> Answer {
-        answer(&mut self.command(arguments))
-    }
-
     fn searched(&self) -> String {
-        let status: Value = serde_json::from_str(&self.run(&["status", "--json"]).out).unwrap();
-        status["sources"][0]["database"].as_str().unwrap_or("none").to_owned()
+        let status = self.run(&["status", "--json"]).json();
+        status[0]["sources"][0]["database"].as_str().unwrap_or("none").to_owned()
     }
-}
-
-fn answer(command: &mut Command) -> Answer {
-    let output = command.output().unwrap();
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    Answer { code: output.status.code(), out: text(&output.stdout), errors: text(&output.stderr) }
 }
 
 /// Returns every file below a folder with its content.
@@ -104,23 +54,22 @@ fn the_working_folder_is_read_and_not_written_to() {
     drop(database(&user.path("work/db/a.db"), &["red", "green"]));
     let before = tree(&user.path("work"));
     assert_eq!(user.searched(), user.path("work/db/a.db").to_str().unwrap());
-    assert_eq!(user.run(&["search", "red"]).code, Some(0));
-    let status = user.run(&["status"]).out;
-    assert!(status.contains("the db/ of the working folder, which is only read"), "{status}");
-    let log = answer(&mut user.command(&["serve"])).errors;
+    user.run(&["search", "red"]).ends(0);
+    user.run(&["status"]).prints("the db/ of the working folder, which is only read");
+    let log = Said::of(&mut user.command(&["serve"])).errors;
     assert!(log.contains("because the working folder has it; it is only read"), "{log}");
     let import = user.run(&["import", export.to_str().unwrap()]);
-    assert_eq!(import.code, Some(0), "{}", import.errors);
-    assert!(import.out.contains("Your chats are in ~/.local/share/verbatim"), "{}", import.out);
-    assert!(import.out.contains("searches here read ~/work/db/a.db"), "{}", import.out);
-    assert_eq!(user.run(&["reindex"]).code, Some(0));
-    assert_eq!(user.run(&["search", "violet"]).code, Some(1), "the working folder is searched");
+    import
+        .ends(0)
+        .prints("Your chats are in ~/.local/share/verbatim")
+        .prints("searches here read ~/work/db/a.db");
+    user.run(&["reindex"]).ends(0);
+    user.run(&["search", "violet"]).ends(1);
     assert_eq!(tree(&user.path("work")), before, "nothing is written to it");
     assert!(user.home("db/verbatim.db").is_file() && user.home("index").is_dir());
     // The command in the hint finds the imported text.
     let home = user.home("");
-    let found = user.run(&["search", "violet", "--home", home.to_str().unwrap()]);
-    assert_eq!(found.code, Some(0), "{}", found.errors);
+    user.run(&["search", "violet", "--home", home.to_str().unwrap()]).ends(0);
     // With `--home .` the working folder is the home, as before.
     let here = user.run(&["import", export.to_str().unwrap(), "--home", "."]);
     assert!(here.code == Some(0) && user.path("work/db/verbatim.db").is_file(), "{}", here.errors);
@@ -134,9 +83,9 @@ fn databases_of_other_programs_are_ignored() {
     rails.execute_batch("CREATE TABLE users (id); CREATE TABLE messages (id, body)").unwrap();
     let before = tree(&user.path("work"));
     let export = user.write("chats.json", chat("a", 1.0, &["violet"]));
-    assert_eq!(user.run(&["import", export.to_str().unwrap()]).code, Some(0));
+    user.run(&["import", export.to_str().unwrap()]).ends(0);
     assert_eq!(user.searched(), user.home("db/verbatim.db").to_str().unwrap());
-    assert_eq!(user.run(&["search", "violet"]).code, Some(0));
+    user.run(&["search", "violet"]).ends(0);
     assert_eq!(tree(&user.path("work")), before);
     // Canonical tables in the write-ahead log alone count as well.
     fs::remove_dir_all(user.path("work/db")).unwrap();
@@ -172,28 +121,24 @@ fn an_import_goes_to_the_database_that_is_named() {
     let export = user.write("my chats/it's.json", chat("a", 1.0, &["violet"]));
     let export = export.to_str().unwrap();
     let import = user.run(&["import", export, "--db", "mine.db"]);
-    assert_eq!(import.code, Some(0), "{}", import.errors);
+    import.ends(0);
     let mine = user.path("work/mine.db");
     assert!(mine.is_file() && !user.home("db").exists());
-    assert!(import.out.contains("Your chats are in mine.db."), "{}", import.out);
+    import.prints("Your chats are in mine.db.");
     let hint = format!("Try: verbatim search --db {}", mine.display());
-    assert!(import.out.contains(&hint), "{}", import.out);
+    import.prints(&hint);
     // The database is named a second time, and then by the variable.
-    assert_eq!(user.run(&["import", export, "--db", "mine.db"]).code, Some(0));
-    let named = answer(user.command(&["import", export]).env("CONVERSATION_DB", "other.db"));
+    user.run(&["import", export, "--db", "mine.db"]).ends(0);
+    let named = Said::of(user.command(&["import", export]).env("CONVERSATION_DB", "other.db"));
     assert!(named.code == Some(0) && user.path("work/other.db").is_file(), "{}", named.errors);
     // A database that another program made is only read.
     drop(database(&user.path("work/foreign.db"), &["red"]));
     let before = fs::read(user.path("work/foreign.db")).unwrap();
-    let refused = user.run(&["import", export, "--db", "foreign.db"]);
-    assert_eq!(refused.code, Some(2));
-    assert!(
-        refused.errors.contains("another program made it; leave out --db"),
-        "{}",
-        refused.errors
-    );
-    let refused = answer(user.command(&["import", export]).env("CONVERSATION_DB", "foreign.db"));
-    assert!(refused.errors.contains("leave out CONVERSATION_DB"), "{}", refused.errors);
+    user.run(&["import", export, "--db", "foreign.db"])
+        .ends(2)
+        .warns("another program made it; leave out --db");
+    Said::of(user.command(&["import", export]).env("CONVERSATION_DB", "foreign.db"))
+        .warns("leave out CONVERSATION_DB");
     assert_eq!(fs::read(user.path("work/foreign.db")).unwrap(), before);
 }
 
@@ -201,9 +146,10 @@ fn an_import_goes_to_the_database_that_is_named() {
 fn exports_among_the_downloads_are_found() {
     let user = User::new();
     let nothing = user.run(&["import"]);
-    assert_eq!(nothing.code, Some(1), "{}", nothing.errors);
-    assert!(nothing.out.contains("found in ~/Downloads."), "{}", nothing.out);
-    assert!(nothing.out.contains("Settings > Data controls > Export data"), "{}", nothing.out);
+    nothing
+        .ends(1)
+        .prints("found in ~/Downloads.")
+        .prints("Settings > Data controls > Export data");
 
     user.write("Downloads/my chatgpt.zip", chatgpt());
     user.write("Downloads/data-2026.zip", claude());
@@ -218,48 +164,34 @@ fn exports_among_the_downloads_are_found() {
         mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
     }
     let unanswered = user.run(&["import"]);
-    assert_eq!(unanswered.code, Some(2), "{}", unanswered.out);
+    unanswered.ends(2);
     let lines: Vec<&str> = unanswered.out.lines().collect();
     assert_eq!((lines[0], lines.len()), ("Found in ~/Downloads:", 3), "{lines:?}");
     let of = |name: &str| lines.iter().find(|line| line.contains(name)).copied().unwrap();
     assert!(of("my chatgpt.zip").contains("  ChatGPT, "), "{lines:?}");
     assert!(of("data-2026.zip").contains("  Claude.ai, "), "{lines:?}");
-    assert!(unanswered.errors.contains("verbatim import --yes"), "{}", unanswered.errors);
-    assert!(unanswered.errors.contains("half.zip: cannot read the zip"), "{}", unanswered.errors);
-    assert!(!unanswered.errors.contains("photos"), "{}", unanswered.errors);
+    unanswered.warns("verbatim import --yes").warns("half.zip: cannot read the zip");
+    unanswered.warns_not("photos");
     assert!(!user.home("db").exists(), "nothing was imported");
 
     user.write("Downloads/unpacked/conversations.json", chat("u", 1.0, &["unpacked"]));
     let import = user.run(&["import", "--yes"]);
     // A conversation of the sample cannot be read.
-    assert_eq!(import.code, Some(1), "{}", import.errors);
-    assert!(
-        import.out.contains("Imported 5 conversations, 9 messages, 1 file (15 bytes)\n"),
-        "{}",
-        import.out
-    );
-    assert!(
-        import.out.contains("left out: 1 conversation without messages, 1 empty message, "),
-        "{}",
-        import.out
-    );
-    assert!(import.out.contains("\nTry: verbatim search \""), "{}", import.out);
+    import.ends(1).prints("Imported 5 conversations, 9 messages, 1 file (15 bytes)\n");
+    import.prints("left out: 1 conversation without messages, 1 empty message, ");
+    import.prints("\nTry: verbatim search \"");
     assert!(!import.errors.contains('█'), "no progress in a pipe: {}", import.errors);
     let again = user.run(&["import", "--yes"]);
-    assert_eq!(again.code, Some(0), "{}", again.errors);
+    again.ends(0);
     assert_eq!(again.out.matches("(imported already)").count(), 3, "{}", again.out);
-    assert!(again.out.contains("Nothing is new."), "{}", again.out);
+    again.prints("Nothing is new.");
     // The program offers only the newer download, and does not read the others again.
     user.write("Downloads/new.zip", zip_of(&[("c.json", chat("n", 1.0, &["new"]).as_bytes())]));
-    let newer = user.run(&["import", "-y"]);
-    assert!(newer.out.contains("Imported 1 conversation, 1 message\n"), "{}", newer.out);
+    user.run(&["import", "-y"]).prints("Imported 1 conversation, 1 message\n");
     // A download without new messages is not offered again, even inside another zip.
     user.write("Downloads/outer.zip", zip_of(&[("new.zip", &chatgpt())]));
-    let same = user.run(&["import", "-y"]);
-    assert!(same.out.contains("  1  outer.zip "), "{}", same.out);
-    assert!(!same.out.contains("Nothing is new."), "{}", same.out);
-    let same = user.run(&["import", "-y"]);
-    assert!(same.out.contains("Nothing is new."), "{}", same.out);
+    user.run(&["import", "-y"]).prints("  1  outer.zip ").prints_not("Nothing is new.");
+    user.run(&["import", "-y"]).prints("Nothing is new.");
 }
 
 #[test]
@@ -280,8 +212,7 @@ fn an_import_suggests_a_word_of_the_messages() {
         let import = user.run(&words);
         let hint = import.out.lines().last().unwrap();
         assert!(hint.ends_with(&format!(" \"{word}\"")), "{}{}", import.out, import.errors);
-        let search = user.run(&["search", word, "-c", "--db", db.to_str().unwrap()]);
-        assert_eq!(search.code, Some(0), "{}", search.errors);
+        user.run(&["search", word, "-c", "--db", db.to_str().unwrap()]).ends(0);
     }
 }
 
@@ -290,7 +221,7 @@ fn without_a_chat_nothing_is_said_about_words_and_filters() {
     let user = User::new();
     let export = user.write("work/c.json", chat("c", 1.0, &["a cat"]));
     user.run(&["import", export.to_str().unwrap()]);
-    assert_eq!(user.run(&["forget", "--yes", "c"]).code, Some(0));
+    user.run(&["forget", "--yes", "c"]).ends(0);
     for words in [
         &["search", "cat"][..],
         &["search", "cat", "--since", "7d"],
@@ -299,7 +230,7 @@ fn without_a_chat_nothing_is_said_about_words_and_filters() {
         &["stats"],
     ] {
         let answer = user.run(words);
-        assert_eq!(answer.code, Some(1), "{words:?}");
+        answer.ends(1);
         assert!(answer.errors.starts_with("verbatim: there are no chats; "), "{}", answer.errors);
         assert_eq!(answer.errors.lines().count(), 1, "{}", answer.errors);
     }
@@ -349,16 +280,16 @@ fn of_a_folder_of_zips_nothing_is_passed_over_in_silence() {
     }
     user.write("zips/z.json", chat("beside", 1.0, &["yellow"]));
     let import = user.run(&["import", "~/zips"]);
-    assert_eq!(import.code, Some(1), "{}", import.errors);
+    import.ends(1);
     let all = import.out + &import.errors;
     assert!(all.contains("Imported 3 conversations, 3 messages"), "{all}");
     assert!(all.contains("bad.zip: cannot read the zip"), "{all}");
     assert!(!all.contains("ignored"), "{all}");
     // An export whose conversations were forgotten counts as read.
-    assert_eq!(user.run(&["forget", "--yes", "a"]).code, Some(0));
-    let import = user.run(&["import", good.to_str().unwrap(), bad.to_str().unwrap()]);
-    assert_eq!(import.code, Some(1), "{}", import.errors);
-    assert!(import.out.contains("left out: 1 conversation that you forgot; "), "{}", import.out);
+    user.run(&["forget", "--yes", "a"]).ends(0);
+    user.run(&["import", good.to_str().unwrap(), bad.to_str().unwrap()])
+        .ends(1)
+        .prints("left out: 1 conversation that you forgot; ");
 }
 
 #[test]
@@ -367,10 +298,10 @@ fn folders_of_zips_and_zips_in_zips_are_read() {
     let inner = [("chatgpt.zip", chatgpt()), ("claude.zip", claude())];
     let inner: Vec<(&str, &[u8])> = inner.iter().map(|(name, zip)| (*name, &zip[..])).collect();
     let outer = user.write("outer.zip", zip_of(&inner));
-    let read = |answer: &Answer| answer.out.contains("Imported 4 conversations, 8 messages");
+    let read = |answer: &Said| answer.out.contains("Imported 4 conversations, 8 messages");
     let import = user.run(&["import", outer.to_str().unwrap()]);
     assert!(read(&import), "{}{}", import.out, import.errors);
-    assert!(import.out.contains("claude.zip/conversations.json: conversation 4"), "{}", import.out);
+    import.prints("claude.zip/conversations.json: conversation 4");
 
     let user = User::new();
     user.write("zips/a.zip", chatgpt());
@@ -378,16 +309,13 @@ fn folders_of_zips_and_zips_in_zips_are_read() {
     user.write("zips/photos.zip", zip_of(&[("a.jpg", b"x")]));
     let import = user.run(&["import", "~/zips"]);
     assert!(read(&import), "{}{}", import.out, import.errors);
-    assert!(import.out.contains("1 zip without chats, "), "{}", import.out);
-    assert!(!import.errors.contains("photos"), "{}", import.errors);
+    import.prints("1 zip without chats, ").warns_not("photos");
     // The folder has a zip bomb inside a zip, and zips nested three deep.
     let bomb = zip_of(&[("conversations.json", &vec![b' '; 64 << 20])]);
     let bomb = user.write("bomb.zip", zip_of(&[("b.zip", &bomb)]));
-    let refused = user.run(&["import", bomb.to_str().unwrap()]);
-    assert_eq!(refused.code, Some(2), "{}", refused.out);
-    assert!(refused.errors.contains("refused: unpacks to 67 MB"), "{}", refused.errors);
+    user.run(&["import", bomb.to_str().unwrap()]).ends(2).warns("refused: unpacks to 67 MB");
     let deep = user.write("deep.zip", zip_of(&[("o.zip", &zip_of(&[("a.zip", &chatgpt())]))]));
-    assert_eq!(user.run(&["import", deep.to_str().unwrap()]).code, Some(2));
+    user.run(&["import", deep.to_str().unwrap()]).ends(2);
 }
 
 #[test]
@@ -414,11 +342,11 @@ fn a_manifest_names_the_zips_to_download() {
         (vec!["import", "~/Downloads"], 2),
     ] {
         let answer = user.run(&arguments);
-        assert_eq!(answer.code, Some(code), "{}", answer.errors);
+        answer.ends(code);
         for said in ["manifest-1-2026-09-10.json: ", "the 4 zips", "works once", "none of", all] {
-            assert!(answer.errors.contains(said), "{arguments:?}: {}", answer.errors);
+            answer.warns(said);
         }
-        assert!(!answer.out.contains("Each service sends"), "{}", answer.out);
+        answer.prints_not("Each service sends");
     }
     let chats =
         zip_of(&[("conversations.json", br#"[{"uuid": "c", "chat_messages": [{"text": "a"}]}]"#)]);
@@ -429,18 +357,17 @@ fn a_manifest_names_the_zips_to_download() {
     for arguments in [["import", "-y"], ["import", "~/Downloads"]] {
         let answer = user.run(&arguments);
         let said = "here already: frames-000.zip, conversations-000.zip; to be";
-        assert!(answer.errors.contains(said), "{}", answer.errors);
-        assert!(answer.out.contains("Imported 1 conversation"), "{}", answer.out);
+        answer.warns(said).prints("Imported 1 conversation");
         let said = "artifacts of Claude.ai as web pages (frames): frames-000.zip";
-        assert!(answer.out.contains(said), "{}", answer.out);
+        answer.prints(said);
     }
     // What an import does not read need not be there.
     let project = br#"{"uuid": "p", "name": "Pond", "prompt_template": "x", "docs": []}"#;
     user.write("Downloads/projects-000.zip", zip_of(&[("projects/p.json", project)]));
     let answer = user.run(&["import", "~/Downloads"]);
     assert_eq!((answer.code, answer.errors.as_str()), (Some(0), ""), "{}", answer.out);
-    assert!(answer.out.contains("left out: 1 zip without chats, "), "{}", answer.out);
-    assert!(user.run(&["list"]).out.contains("Project: Pond"));
+    answer.prints("left out: 1 zip without chats, ");
+    user.run(&["list"]).prints("Project: Pond");
 }
 
 #[test]
@@ -460,8 +387,7 @@ fn what_is_no_export_is_refused_with_a_hint() {
         (note, "it holds no conversation; looked for", true),
     ] {
         let refused = user.run(&["import", path.to_str().unwrap()]);
-        assert_eq!(refused.code, Some(2));
-        assert!(refused.errors.contains(said), "{}", refused.errors);
+        refused.ends(2).warns(said);
         assert_eq!(refused.errors.contains("looked for"), is_long, "{}", refused.errors);
     }
 }
@@ -472,11 +398,10 @@ fn an_import_indexes_at_its_end() {
     let export = user.write("chats.json", chat("a", 1.0, &["violet", "green"]));
     let export = export.to_str().unwrap();
     let index = |user: &User| -> Value {
-        let status: Value = serde_json::from_str(&user.run(&["status", "--json"]).out).unwrap();
-        status["sources"][0]["generation"].clone()
+        user.run(&["status", "--json"]).json()[0]["sources"][0]["generation"].clone()
     };
     let full = user.run(&["import", export]);
-    assert!(full.out.contains("\nReady in "), "{}", full.out);
+    full.prints("\nReady in ");
     assert_eq!(index(&user)["current"], true);
     assert_eq!(index(&user)["derived"], serde_json::json!(["words", "vectors"]));
 
@@ -546,17 +471,16 @@ fn a_command_that_reads_makes_no_home() {
         assert!(answer.errors.starts_with(expected), "{}", answer.errors);
         assert!(!typo.exists() && !user.path("work/notes").exists(), "{words:?}");
     }
-    let doctor = user.run(&["doctor", "--home", typo.to_str().unwrap()]);
-    assert!(doctor.out.contains("there is no such home: ~/typo"), "{}", doctor.out);
+    user.run(&["doctor", "--home", typo.to_str().unwrap()]).prints("there is no such home: ~/typo");
     // A tilde that the shell leaves as it is stands for the user's folder.
     user.write("chats.json", chat("a", 1.0, &["violet"]));
     let import = user.run(&["import", "~/chats.json", "--home=~/typo"]);
     assert_eq!((import.code, user.path("typo/db/verbatim.db").exists()), (Some(0), true));
-    assert_eq!(user.run(&["search", "violet", "--home=~/typo"]).code, Some(0));
+    user.run(&["search", "violet", "--home=~/typo"]).ends(0);
     // The usual home is made, and what is copied into it is said once.
     for (variable, home) in [(None, "~/.local/share/verbatim"), (Some("usual"), "~/usual")] {
         let variable = variable.map(|name| ("VERBATIM_HOME", user.path(name)));
-        let search = || answer(user.command(&["search", "zeppelin"]).envs(variable.clone()));
+        let search = || Said::of(user.command(&["search", "zeppelin"]).envs(variable.clone()));
         let first = search();
         let said = format!("verbatim: copied 1 transcript of coding agents into {home}, ");
         assert!(first.code == Some(0) && first.errors.starts_with(&said), "{}", first.errors);
@@ -571,10 +495,10 @@ fn a_session_does_not_start_in_another_folder() {
     assert_eq!((resumed.code, resumed.out.as_str()), (Some(2), ""), "{}", resumed.errors);
     let folder = user.path("gone/zeppelin");
     let folder = folder.to_str().unwrap();
-    assert!(resumed.errors.contains(&format!("folder is gone: {folder}")), "{}", resumed.errors);
+    resumed.warns(&format!("folder is gone: {folder}"));
     let command = "claude --resume 0d9b2f10-0000-4000-8000-000000000007";
     for command in [format!("`cd {folder} && {command}`"), format!("`{command}`")] {
-        assert!(resumed.errors.contains(&command), "{}", resumed.errors);
+        resumed.warns(&command);
     }
 }
 
@@ -586,15 +510,12 @@ fn words_of_several_titles_are_not_forgotten_by_mistake() {
         let title = format!("\"title\":\"{title}\"");
         let export = chat(id, 1.0, &["red"]).replace(&format!("\"title\":\"{id}\""), &title);
         let export = user.write(&format!("{id}.json"), export);
-        assert_eq!(user.run(&["import", export.to_str().unwrap()]).code, Some(0));
+        user.run(&["import", export.to_str().unwrap()]).ends(0);
     }
     let doubtful = user.run(&["forget", "--yes", "alpha", "beta"]);
     assert_eq!((doubtful.code, doubtful.out.as_str()), (Some(2), ""), "{}", doubtful.errors);
-    assert!(doubtful.errors.contains("verbatim forget 'alpha beta'"), "{}", doubtful.errors);
+    doubtful.warns("verbatim forget 'alpha beta'");
     assert_eq!(user.run(&["list", "--json"]).out.lines().count(), 4);
-    let one = user.run(&["forget", "--yes", "--json", "gamma", "rays"]);
-    assert!(one.code == Some(0) && one.out.contains("[\"d1\"]"), "{}{}", one.out, one.errors);
-    let both = user.run(&["forget", "--yes", "--json", "a1", "b1"]);
-    assert_eq!(both.code, Some(0), "{}", both.errors);
-    assert!(both.out.contains("\"a1\"") && both.out.contains("\"b1\""), "{}", both.out);
+    user.run(&["forget", "--yes", "--json", "gamma", "rays"]).ends(0).prints("[\"d1\"]");
+    user.run(&["forget", "--yes", "--json", "a1", "b1"]).ends(0).prints("\"a1\"").prints("\"b1\"");
 }

@@ -4,11 +4,9 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::{
-    corpus::folder_with,
-    golden::golden,
-    terminal::{output, run, sample},
-};
+use crate::corpus::folder_with;
+use crate::golden::golden;
+use crate::terminal::{output, run, sample};
 
 #[test]
 fn listing() {
@@ -34,10 +32,9 @@ fn listing() {
         let lines: Vec<Value> =
             lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         assert_eq!(lines.len(), 3);
-        assert_eq!(
-            (&lines[1]["id"], &lines[1]["source"], &lines[1]["messages"]),
-            (&json!("7000ffff"), &json!("export"), &json!(1))
-        );
+        assert_eq!(lines[1]["id"], "7000ffff");
+        assert_eq!(lines[1]["source"], "export");
+        assert_eq!(lines[1]["messages"], 1);
         assert_eq!(lines[1]["path"], format!("{db}#7000ffff"));
         assert_eq!(run(&list(&["--source", "archive"])), (Ok(0), String::new()));
         assert_eq!(run(&list(&["--until", "1999", "--json"])), (Ok(0), String::new()));
@@ -123,10 +120,8 @@ fn showing_some_lines() {
     }
     let (_, json) = show(&["--json", "--lines", "2"]);
     let json: Value = serde_json::from_str(&json).unwrap();
-    assert_eq!(
-        (&json["role"], &json["content"]),
-        (&json!("assistant"), &json!("Because `y` is gone."))
-    );
+    assert_eq!(json["role"], "assistant");
+    assert_eq!(json["content"], "Because `y` is gone.");
     let by_path = run(&["show", "--db", db, &format!("{db}#6650a1b2-0001")]);
     assert_eq!(by_path, show(&[]));
 }
@@ -154,10 +149,9 @@ fn a_list_in_parts_is_whole() {
         let ids =
             json.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["id"].clone());
         let ids: Vec<Value> = ids.collect();
-        assert_eq!(
-            (ids.len(), &ids[1204], &ids[505]),
-            (1205, &json!("many-0"), &json!("many-699"))
-        );
+        assert_eq!(ids.len(), 1205);
+        assert_eq!(ids[1204], "many-0");
+        assert_eq!(ids[505], "many-699");
         output(&["reindex", "--db", db, "--home", home_path]);
     }
 }

@@ -1,6 +1,5 @@
 //! The commands of the program.
 
-#[allow(dead_code, reason = "not every binary needs it")]
 #[path = "../shared/calls.rs"]
 mod calls;
 mod capture;
@@ -9,7 +8,6 @@ mod clients;
 mod completions;
 #[cfg(unix)]
 mod config;
-#[allow(dead_code, reason = "not every binary needs it")]
 #[path = "../shared/corpus.rs"]
 mod corpus;
 #[cfg(unix)]
@@ -17,7 +15,6 @@ mod docs;
 mod evaluation;
 #[cfg(unix)]
 mod export;
-#[allow(dead_code, reason = "not every binary needs it")]
 #[path = "../shared/exports.rs"]
 mod exports;
 #[cfg(unix)]
@@ -26,7 +23,6 @@ mod filters;
 mod golden;
 mod home;
 #[cfg(unix)]
-#[allow(dead_code, reason = "not every binary needs it")]
 #[path = "../shared/http_server.rs"]
 mod http_server;
 #[cfg(target_os = "linux")]
@@ -61,6 +57,7 @@ mod status;
 mod terminal;
 #[path = "../shared/threads.rs"]
 mod threads;
-#[allow(dead_code, reason = "not every binary needs it")]
 #[path = "../shared/transcripts.rs"]
 mod transcripts;
+#[path = "../shared/user.rs"]
+mod user;

@@ -1,17 +1,15 @@
 //! The vectors of the sentence model, which come after everything else: who makes them, and what is said of it.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-    process::{Command, Output, Stdio},
-    thread,
-    time::{Duration, Instant},
-};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+use std::{fs, thread};
 
 use pty_process::blocking::Command as PtyCommand;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use crate::user::Said;
 use crate::{corpus::folder, exports, pty::OnTerminal};
 
 /// More messages than an import makes vectors for.
@@ -53,16 +51,16 @@ impl User {
         self.command(&["import", self.export.to_str().unwrap()])
     }
 
-    fn run(&self, arguments: &[&str]) -> (String, String) {
-        told(&self.command(arguments).output().unwrap())
+    fn run(&self, arguments: &[&str]) -> Said {
+        done(&mut self.command(arguments))
     }
 
     /// Returns how far the model is, by `verbatim status`: as text, if it says so, and as JSON.
     fn meaning(&self) -> (Option<String>, Value) {
-        let text = self.run(&["status"]).0;
+        let text = self.run(&["status"]).out;
         let line = text.lines().find_map(|line| line.strip_prefix("  meaning: "));
-        let json: Value = serde_json::from_str(&self.run(&["status", "--json"]).0).unwrap();
-        (line.map(str::to_owned), json["sources"][0]["generation"]["meaning"].clone())
+        let json = self.run(&["status", "--json"]).json();
+        (line.map(str::to_owned), json[0]["sources"][0]["generation"]["meaning"].clone())
     }
 
     fn made(&self) -> u64 {
@@ -70,31 +68,32 @@ impl User {
     }
 }
 
+/// Runs a command that succeeds.
 #[track_caller]
-fn told(output: &Output) -> (String, String) {
-    assert!(output.status.success(), "{output:?}");
-    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
-    (text(&output.stdout), text(&output.stderr))
+fn done(command: &mut Command) -> Said {
+    let said = Said::of(command);
+    said.ends(0);
+    said
 }
 
 #[test]
 fn an_import_makes_the_vectors_of_a_few_messages_at_once() {
     let user = User::with(40);
-    let (out, _) = told(&user.import().output().unwrap());
+    let Said { out, .. } = done(&mut user.import());
     assert!(!out.contains("sentence model") && !out.contains("background"), "{out}");
     let (line, meaning) = user.meaning();
     assert_eq!(line, None, "nothing is missing");
     assert_eq!((&meaning["made"], &meaning["total"]), (&json!(40), &json!(40)));
     assert_eq!(meaning["vector_share"], 0.3);
     assert!(meaning["model"].as_str().is_some_and(|name| !name.is_empty()), "{meaning}");
-    let (_, notes) = user.run(&["search", "flowers", "--mode", "both"]);
+    let Said { errors: notes, .. } = user.run(&["search", "flowers", "--mode", "both"]);
     assert!(!notes.contains("sentence model"), "{notes}");
 }
 
 #[test]
 fn vectors_that_are_missing_are_named_and_reindex_makes_them() {
     let user = User::with(MANY);
-    let (out, _) = told(&user.import().output().unwrap());
+    let Said { out, .. } = done(&mut user.import());
     let missing =
         "2,100 messages have no vectors of the sentence model yet: `verbatim reindex --home";
     assert!(out.replace('\n', " ").contains(missing), "{out}");
@@ -103,7 +102,7 @@ fn vectors_that_are_missing_are_named_and_reindex_makes_them() {
     assert_eq!((&meaning["made"], &meaning["total"]), (&json!(0), &json!(MANY)));
 
     let note = "the sentence model has read 0 of 2,100 messages of the export";
-    let notes = |mode: &str| user.run(&["search", "tulip 7", "--mode", mode]).1;
+    let notes = |mode: &str| user.run(&["search", "tulip 7", "--mode", mode]).errors;
     for mode in ["both", "vector"] {
         assert!(notes(mode).contains(note), "{mode}: {}", notes(mode));
     }
@@ -112,38 +111,34 @@ fn vectors_that_are_missing_are_named_and_reindex_makes_them() {
     }
     // The share of vectors may be nothing.
     let mut command = user.command(&["search", "tulip 7", "--mode", "both"]);
-    let (_, notes) = told(&command.env("VERBATIM_VECTOR_SHARE", "0%").output().unwrap());
+    let Said { errors: notes, .. } = done(command.env("VERBATIM_VECTOR_SHARE", "0%"));
     assert!(!notes.contains("sentence model"), "{notes}");
     assert_eq!(user.made(), 0, "no search waits for so many");
 
     user.run(&["reindex", "--model", "static"]);
     assert_eq!(user.made(), 0);
-    let output = user.command(&["reindex", "--model", "nonsense"]).output().unwrap();
-    let errors = String::from_utf8(output.stderr).unwrap();
-    assert!(
-        output.status.code() == Some(2) && errors.contains("--model: \"nonsense\""),
-        "{errors}"
-    );
+    let nonsense = Said::of(&mut user.command(&["reindex", "--model", "nonsense"]));
+    nonsense.ends(2).warns("--model: \"nonsense\"");
     // The flag comes before the variable.
     let mut command = user.command(&["reindex", "--model", "built-in"]);
-    told(&command.env("VERBATIM_EMBEDDINGS", "static").output().unwrap());
+    done(command.env("VERBATIM_EMBEDDINGS", "static"));
     assert_eq!(user.made(), MANY as u64);
     assert_eq!(user.meaning().0, None);
-    let (_, notes) = user.run(&["search", "tulip 7", "--mode", "both"]);
+    let Said { errors: notes, .. } = user.run(&["search", "tulip 7", "--mode", "both"]);
     assert!(!notes.contains("sentence model"), "{notes}");
 }
 
 #[test]
 fn a_search_makes_the_vectors_of_a_few_messages() {
     let user = User::with(60);
-    told(&user.import().env("VERBATIM_EMBEDDINGS", "static").output().unwrap());
+    done(user.import().env("VERBATIM_EMBEDDINGS", "static"));
     let search = |mode: &str| user.run(&["search", "tulip", "--mode", mode]);
     search("words");
     assert_eq!(user.made(), 0, "words need no vectors");
     search("both");
     assert_eq!(user.made(), 60);
     let mut command = user.command(&["status", "--json"]);
-    let (out, _) = told(&command.env("VERBATIM_EMBEDDINGS", "static").output().unwrap());
+    let Said { out, .. } = done(command.env("VERBATIM_EMBEDDINGS", "static"));
     let status: Value = serde_json::from_str(&out).unwrap();
     assert_eq!(status["sources"][0]["generation"]["meaning"], Value::Null, "it is left out");
 }
@@ -151,7 +146,7 @@ fn a_search_makes_the_vectors_of_a_few_messages() {
 #[test]
 fn an_import_of_many_messages_lets_a_process_make_the_vectors() {
     let user = User::with(MANY);
-    let (out, _) = told(&user.import().env_remove("VERBATIM_BACKGROUND").output().unwrap());
+    let Said { out, .. } = done(user.import().env_remove("VERBATIM_BACKGROUND"));
     let line = out.replace('\n', " ");
     assert!(
         line.contains("2,100 messages get their vectors for meaning in the background"),
@@ -166,11 +161,11 @@ fn an_import_of_many_messages_lets_a_process_make_the_vectors() {
 #[test]
 fn two_imports_in_a_row_get_all_their_vectors() {
     let user = User::with(2 * MANY);
-    told(&user.import().env_remove("VERBATIM_BACKGROUND").output().unwrap());
+    done(user.import().env_remove("VERBATIM_BACKGROUND"));
     let texts: Vec<String> = (0..MANY).map(|number| format!("rose {number}")).collect();
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
     fs::write(&user.export, exports::chat("roses", 2.0, &texts)).unwrap();
-    told(&user.import().env_remove("VERBATIM_BACKGROUND").output().unwrap());
+    done(user.import().env_remove("VERBATIM_BACKGROUND"));
     wait_until("all vectors are made", || user.made() == 3 * MANY as u64);
     assert_eq!(user.meaning().0, None);
 }
@@ -180,7 +175,7 @@ fn two_imports_in_a_row_get_all_their_vectors() {
 #[test]
 fn a_home_that_is_removed_stays_removed() {
     let user = User::with(3 * MANY);
-    told(&user.import().env_remove("VERBATIM_BACKGROUND").output().unwrap());
+    done(user.import().env_remove("VERBATIM_BACKGROUND"));
     wait_until("a process begins", || process_for(&user.home()).is_some() && user.made() > 0);
     let process = process_for(&user.home()).expect("6,300 messages take seconds");
     assert_eq!(niceness(&process), (niceness(Path::new("/proc/self")) + 10).min(19));
@@ -223,7 +218,7 @@ fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
 #[test]
 fn ctrl_c_keeps_the_vectors_that_were_made() {
     let user = User::with(6 * MANY);
-    told(&user.import().output().unwrap());
+    done(&mut user.import());
     let mut command = PtyCommand::new(env!("CARGO_BIN_EXE_verbatim"));
     command = command.env_clear().env("HOME", user.folder.path()).env("TERM", "xterm");
     command = command.arg("--home").arg(user.home()).args(["reindex", "--full"]);

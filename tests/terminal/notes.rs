@@ -7,12 +7,10 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use verbatim_engine::{Config, Engine, Mode, Question};
 
-use crate::{
-    calls::{call, found, refused},
-    corpus::{SCHEMA, folder_with},
-    ranked::converse,
-    transcripts::line,
-};
+use crate::calls::{call, found, refused, with};
+use crate::corpus::{SCHEMA, folder_with};
+use crate::ranked::converse;
+use crate::transcripts::line;
 
 /// A home with an export, and with a transcript of an agent.
 struct Home {
@@ -93,9 +91,8 @@ fn what_cannot_be_read_is_named_where_something_is_not_found() {
 }
 
 fn search(engine: &Engine, arguments: Value) -> Value {
-    let mut all = json!({"response_format": "json"});
-    all.as_object_mut().unwrap().extend(arguments.as_object().unwrap().clone());
-    serde_json::from_str(&found(engine, "search", all)).unwrap()
+    let arguments = with(arguments, &json!({"response_format": "json"}));
+    serde_json::from_str(&found(engine, "search", arguments)).unwrap()
 }
 
 fn query(engine: &Engine, arguments: Value) -> (Value, Value) {
@@ -224,10 +221,8 @@ fn views_are_never_ranked() {
     for text in ["hello view", "view hello"] {
         let answer = search(&engine, json!({"query": text}));
         assert_eq!(titles(&answer), ["A title"], "{answer}");
-        assert_eq!(
-            (&answer["results"][0]["line"], &answer["complete"]),
-            (&json!(1), &json!(false))
-        );
+        assert_eq!(answer["results"][0]["line"], 1);
+        assert_eq!(answer["complete"], false);
         says(&answer, "the export cannot be ranked: messages with the words");
     }
 }
@@ -330,12 +325,8 @@ fn a_project_and_a_session_are_taken_as_they_are_printed() {
     let project = transcript["results"][0]["project"].as_str().unwrap().to_owned();
     for mode in ["text", "both"] {
         let count = |arguments: Value| {
-            let mut all = json!({"query": "restaurant deploy zeppelin", "mode": mode});
-            all.as_object_mut().unwrap().extend(arguments.as_object().unwrap().clone());
-            if mode == "text" {
-                all["query"] = json!("re");
-            }
-            let answer = search(&engine, all);
+            let text = if mode == "text" { "re" } else { "restaurant deploy zeppelin" };
+            let answer = search(&engine, with(json!({"query": text, "mode": mode}), &arguments));
             (answer["results"].as_array().unwrap().len(), answer)
         };
         let text = if mode == "text" { 2 } else { 3 };
@@ -386,14 +377,13 @@ fn how_many_answer_is_counted() {
 
 #[cfg(unix)]
 mod program {
-    use std::{
-        path::Path,
-        process::{Command, Stdio},
-        time::Instant,
-    };
+    use std::path::Path;
+    use std::process::{Command, Stdio};
+    use std::time::Instant;
 
     use super::*;
     use crate::program::Server;
+    use crate::user::Said;
 
     fn command(home: &Home, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_verbatim"));
@@ -459,36 +449,26 @@ mod program {
     fn a_command_builds_what_is_missing_and_names_what_it_cannot_read() {
         let home = Home::new();
         enlarge(&home);
-        let run = |mut command: Command| {
-            let output = command.output().unwrap();
-            let text = |bytes| String::from_utf8(bytes).unwrap();
-            (output.status.code(), text(output.stdout), text(output.stderr))
-        };
+        let run = |mut command: Command| Said::of(&mut command);
         let question = ["search", "vegetarian restaurant in San Jose", "--mode", "both"];
-        let (code, out, errors) = run(with_db(&home, &question, &home.db()));
-        assert_eq!(code, Some(0), "{errors}");
-        assert!(errors.starts_with("verbatim: copied 1 transcript of coding agents into "));
+        let first = run(with_db(&home, &question, &home.db()));
+        first.ends(0).prints("A vegetarian restaurant near San Jose");
+        let copied = "verbatim: copied 1 transcript of coding agents into ";
+        assert!(first.errors.starts_with(copied), "{first}");
         // The vectors of the sentence model take longer.
-        assert!(
-            errors.contains("\nverbatim: the sentence model has read 0 of 30,003 "),
-            "{errors}"
-        );
-        assert_eq!(errors.lines().count(), 2, "{errors}");
-        assert!(out.contains("A vegetarian restaurant near San Jose"), "{out}");
-        let (_, status, _) = run(with_db(&home, &["status", "--json"], &home.db()));
-        assert!(status.contains("\"words\"") && status.contains("\"vectors\""), "{status}");
+        first.warns("\nverbatim: the sentence model has read 0 of 30,003 ");
+        assert_eq!(first.errors.lines().count(), 2, "{first}");
+        let status = run(with_db(&home, &["status", "--json"], &home.db()));
+        status.prints("\"words\"").prints("\"vectors\"");
         let missing = home.folder.path().join("nope.db");
         for arguments in [&["list"][..], &["stats"], &["search", "zeppelin", "--mode", "words"]] {
-            let (code, out, errors) = run(with_db(&home, arguments, &missing));
-            assert_eq!(code, Some(0), "{arguments:?}: {errors}");
-            assert!(!out.is_empty() && errors.contains("Database not found: "), "{errors}");
+            let said = run(with_db(&home, arguments, &missing));
+            assert!(!said.ends(0).warns("Database not found: ").out.is_empty(), "{arguments:?}");
         }
         // With transcripts alone, an exact search asks them.
-        let (code, out, errors) = run(command(&home, &["search", "zeppelin", "-C", "1"]));
-        assert_eq!((code, errors.as_str()), (Some(0), ""));
-        assert!(out.contains("How do I deploy the zeppelin?"), "{out}");
-        let (code, _, errors) = run(command(&home, &["search", "zeppelin", "--role", "uesr"]));
-        assert_eq!(code, Some(2));
-        assert!(errors.contains("no conversation has the role \"uesr\"; known: user"), "{errors}");
+        let exact = run(command(&home, &["search", "zeppelin", "-C", "1"]));
+        assert_eq!(exact.ends(0).prints("How do I deploy the zeppelin?").errors, "");
+        let unknown = run(command(&home, &["search", "zeppelin", "--role", "uesr"]));
+        unknown.ends(2).warns("no conversation has the role \"uesr\"; known: user");
     }
 }

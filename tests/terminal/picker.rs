@@ -1,13 +1,11 @@
 //! The picker on a terminal.
 
-use std::{
-    num::NonZero,
-    sync::{
-        Arc,
-        mpsc::{Receiver, channel},
-    },
-    time::{Duration, Instant},
+use std::num::NonZero;
+use std::sync::{
+    Arc,
+    mpsc::{Receiver, channel},
 };
+use std::time::{Duration, Instant};
 
 use pty_process::blocking::Command;
 use verbatim_base::call::Call;

@@ -1,13 +1,10 @@
 //! Everything that the program makes can be read by its owner only, whatever the umask.
 
-use std::{
-    fs,
-    os::unix::fs::{MetadataExt, PermissionsExt, chown},
-    path::{Path, PathBuf},
-    process::{Command, Stdio},
-    thread,
-    time::{Duration, Instant},
-};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+use std::{fs, thread};
 
 use serde_json::json;
 

@@ -11,6 +11,8 @@ use verbatim_engine::{
 };
 
 use crate::corpus::{SCHEMA, folder_with};
+#[cfg(unix)]
+use crate::user::Said;
 
 /// Adds a conversation of messages (role, text, time).
 pub(crate) fn converse(
@@ -161,8 +163,11 @@ impl Library {
     }
 
     fn rank(&self, mode: Mode, text: &str) -> Vec<Match> {
-        self.ask(&Question { concepts: vec![text.into()], mode, limit: 10, ..Question::default() })
-            .items
+        self.ranking(mode, text).items
+    }
+
+    fn ranking(&self, mode: Mode, text: &str) -> Ranking<Match> {
+        self.ask(&question(mode, text))
     }
 
     fn ask(&self, question: &Question) -> Ranking<Match> {
@@ -172,6 +177,10 @@ impl Library {
         assert!(scores.is_sorted_by(|a, b| a >= b), "{scores:?}");
         ranking
     }
+}
+
+fn question(mode: Mode, text: &str) -> Question {
+    Question { concepts: vec![text.into()], mode, limit: 10, ..Question::default() }
 }
 
 fn found(matches: &[Match]) -> Vec<&str> {
@@ -213,11 +222,8 @@ fn no_punctuation_is_an_error() {
         ["\"", "-", "(", "a:b^2~ AND NOT \"", "\\ [x] {y} *?", "\u{0}", "- - -", "\"\" -\"\""]
     {
         for mode in [Mode::Text, Mode::Vector, Mode::Both] {
-            let question =
-                Question { concepts: vec![text.into()], mode, limit: 3, ..Question::default() };
-            match library.engine.rank(&question, &Call::default()) {
-                Ok(_) => {}
-                Err(error) => assert!(error.to_string().contains("NUL"), "{text:?}: {error}"),
+            if let Err(error) = library.engine.rank(&question(mode, text), &Call::default()) {
+                assert!(error.to_string().contains("NUL"), "{text:?}: {error}");
             }
         }
     }
@@ -267,10 +273,7 @@ fn what_a_sentence_quotes_comes_first() {
 fn slips_of_the_keyboard_are_mended() {
     let library = Library::of_things();
     for mode in [Mode::Text, Mode::Both] {
-        let ranking = |text: &str| {
-            let concepts = vec![text.to_owned()];
-            library.ask(&Question { concepts, mode, limit: 3, ..Question::default() })
-        };
+        let ranking = |text: &str| library.ranking(mode, text);
         let mended = ranking("chekcer for cofnig");
         assert!(found(&mended.items)[..2].contains(&"rust/1"), "{mended:#?}");
         let said = "no message has “chekcer”; searched for “checker” instead";
@@ -298,10 +301,7 @@ fn slips_of_the_keyboard_are_mended() {
 fn a_part_of_a_word_is_found_where_no_message_has_the_word() {
     let library = Library::of_things();
     for mode in [Mode::Text, Mode::Both] {
-        let ranking = |text: &str| {
-            let concepts = vec![text.to_owned()];
-            library.ask(&Question { concepts, mode, limit: 3, ..Question::default() })
-        };
+        let ranking = |text: &str| library.ranking(mode, text);
         for part in ["ecke", "THERBA", "rbac"] {
             let found = ranking(part);
             let texts = found.items.iter().map(|one| one.hit.content.to_lowercase());
@@ -336,10 +336,7 @@ fn a_right_word_is_never_replaced() {
     {
         converse(&library.connection, &format!("c{number}"), None, &[("user", text, Some(1))]);
     }
-    let ranking = |text: &str, mode| {
-        let concepts = vec![text.to_owned()];
-        library.ask(&Question { concepts, mode, limit: 5, ..Question::default() })
-    };
+    let ranking = |text: &str, mode| library.ranking(mode, text);
     for mode in [Mode::Text, Mode::Both] {
         for word in ["lawyer", "docker", "bakery", "fright", "lawyers"] {
             let shown = match mode {
@@ -368,10 +365,7 @@ fn a_right_word_is_never_replaced() {
 #[test]
 fn a_word_that_no_message_has_is_said() {
     let library = Library::of_things();
-    let ranking = |text: &str, mode| {
-        let concepts = vec![text.to_owned()];
-        library.ask(&Question { concepts, mode, limit: 5, ..Question::default() })
-    };
+    let ranking = |text: &str, mode| library.ranking(mode, text);
     for mode in [Mode::Vector, Mode::Both] {
         let found = ranking("harpsichord", mode);
         let said = "no message has “harpsichord”; nearest by meaning:";
@@ -444,8 +438,7 @@ fn a_message_with_the_whole_question_is_first() {
             assert!(matches[0].score >= 0.5 && matches[1..].iter().all(|it| it.score < 0.5));
             let words = text.split_whitespace().last().unwrap();
             assert!(matches[0].passage.to_lowercase().contains(words), "{matches:#?}");
-            let concepts = vec![text.to_owned()];
-            let question = Question { concepts, mode, limit: 4, ..Question::default() };
+            let question = question(mode, text);
             let ranked = library.engine.rank_conversations(&question, &Call::default()).unwrap();
             assert_eq!(ranked.items[0].about.id, expected, "{mode:?}: {text}");
         }
@@ -459,9 +452,7 @@ fn a_message_with_the_whole_question_is_first() {
 fn a_phrase_quoted_from_memory_is_words() {
     let library = Library::of_things();
     for mode in [Mode::Text, Mode::Both] {
-        let concepts = vec!["what about the \"borrowing checker\"".to_owned()];
-        let question = Question { concepts, mode, limit: 3, ..Question::default() };
-        let ranking = library.ask(&question);
+        let ranking = library.ranking(mode, "what about the \"borrowing checker\"");
         assert!(found(&ranking.items)[..2].contains(&"rust/1"), "{ranking:#?}");
         let said = "no message has “borrowing checker”; searched for its words instead";
         assert_eq!(ranking.notes(), [said]);
@@ -473,9 +464,7 @@ fn a_phrase_quoted_from_memory_is_words() {
 fn filters_come_before_ranking() {
     let library = Library::of_things();
     let ask = |scope: Scope, mode| {
-        let concepts = vec!["borrow checker turtles".to_owned()];
-        let question = Question { concepts, mode, scope, limit: 1, ..Question::default() };
-        library.ask(&question).items
+        library.ask(&Question { scope, limit: 1, ..question(mode, "borrow checker turtles") }).items
     };
     for mode in [Mode::Text, Mode::Both, Mode::Vector] {
         let scope = Scope { roles: vec!["user".into()], ..Scope::default() };
@@ -506,13 +495,8 @@ fn every_concept_must_be_in_the_conversation() {
         assert_eq!(ask(&["borrow checker", "leatherback"]), [""; 0], "{mode:?}");
         assert_eq!(ask(&["leatherback"]), ["turtles"], "{mode:?}");
     }
-    let question = Question {
-        concepts: vec!["animals of the sea".into()],
-        mode: Mode::Text,
-        fields: Fields::Summaries,
-        limit: 10,
-        ..Question::default()
-    };
+    let question =
+        Question { fields: Fields::Summaries, ..question(Mode::Text, "animals of the sea") };
     let found = library.engine.rank_conversations(&question, &Call::default()).expect("an answer");
     assert_eq!(found.items[0].about.id, "turtles");
     assert_eq!(found.items.len(), 1);
@@ -540,11 +524,7 @@ fn answers_are_the_same_each_time_and_follow_the_database() {
     let library = Library::of_things();
     let before = library.rank(Mode::Both, "what swims in the sea");
     let again = Library::engine(library.folder.path());
-    let question = Question {
-        concepts: vec!["what swims in the sea".into()],
-        limit: 10,
-        ..Question::default()
-    };
+    let question = question(Mode::Both, "what swims in the sea");
     assert_eq!(again.rank(&question, &Call::default()).expect("an answer").items, before);
     // A new message is found at once, and a deleted one no longer.
     converse(&library.connection, "new", None, &[("user", "quokkas smile", Some(999))]);
@@ -621,12 +601,7 @@ fn damaged_words_are_made_anew() {
                 fs::write(name, bytes).expect("writes");
             }
             let engine = Library::engine(library.folder.path());
-            let question = Question {
-                concepts: vec!["turtles swim".into()],
-                mode: Mode::Text,
-                limit: 10,
-                ..Question::default()
-            };
+            let question = question(Mode::Text, "turtles swim");
             let answer = engine.rank(&question, &Call::default()).expect("an answer");
             assert_eq!(answer.items, expected, "{} {damage}", name.display());
             assert_eq!(answer.notes(), [""; 0]);
@@ -642,20 +617,16 @@ fn a_list_that_is_cut_says_so() {
     let texts: Vec<String> = (0..2_500).map(|number| format!("red {number}")).collect();
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
     drop(crate::corpus::database(&place.db, &texts));
-    let says = |limit: &str| {
+    let search = |limit: &[&str]| {
         let words = ["search", "red", "--mode", "words", "--json", "--no-archive"];
-        let limit: &[&str] = if limit.is_empty() { &[] } else { &["-n", limit] };
-        let output = place.command(&[&words, limit].concat()).output().unwrap();
-        let shown = String::from_utf8(output.stdout).unwrap().lines().count();
-        (shown, String::from_utf8(output.stderr).unwrap())
+        Said::of(&mut place.command(&[&words, limit].concat()))
     };
-    let (shown, errors) = says("");
-    assert!(shown == 50 && errors.contains("-n 200 shows more"), "{errors}");
+    let usual = search(&[]);
+    assert_eq!(usual.warns("-n 200 shows more").json().len(), 50);
     // Who gives a limit knows that there may be more.
-    let (shown, errors) = says("10");
-    assert!(shown == 10 && errors.is_empty(), "{errors}");
+    let ten = search(&["-n", "10"]);
+    assert_eq!((ten.json().len(), &*ten.errors), (10, ""));
     for limit in ["0", "2000"] {
-        let (shown, errors) = says(limit);
-        assert!(shown < 2_500 && errors.contains("there may be more"), "{shown}: {errors}");
+        assert!(search(&["-n", limit]).warns("there may be more").json().len() < 2_500);
     }
 }

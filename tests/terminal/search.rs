@@ -5,6 +5,7 @@ use std::{path::PathBuf, process::Command};
 use tempfile::TempDir;
 
 use crate::corpus::{add, database, folder};
+use crate::user::Said;
 
 struct Chats {
     home: TempDir,
@@ -28,11 +29,8 @@ impl Chats {
         command
     }
 
-    /// Returns the exit code, the output and the errors of a search.
-    fn search(&self, arguments: &[&str]) -> (Option<i32>, String, String) {
-        let output = self.command("search").args(arguments).output().unwrap();
-        let text = |bytes| String::from_utf8(bytes).unwrap();
-        (output.status.code(), text(output.stdout), text(output.stderr))
+    fn search(&self, arguments: &[&str]) -> Said {
+        Said::of(self.command("search").args(arguments))
     }
 }
 
@@ -66,6 +64,7 @@ fn each_hint_finds_what_it_says() {
             &["optimise the query"],
             "1 message has \"optimize the query\": verbatim search 'optimize the query'",
         ),
+        (&["CANCION"], "1 message with other accents or width: verbatim search --fold -i CANCION"),
         (&["reconfigurator"], "1 message has \"reconfigurat\": verbatim search reconfigurat"),
         (&["tom*"], "2 messages have \"tom\": verbatim search tom"),
         (
@@ -74,7 +73,7 @@ fn each_hint_finds_what_it_says() {
         ),
         (&["-w", "SUN"], "3 messages in any letter case: verbatim search -w -i SUN"),
     ] {
-        let (code, out, errors) = chats.search(words);
+        let Said { code, out, errors } = chats.search(words);
         assert_eq!((code, &*out), (Some(1), ""), "{words:?}");
         assert!(errors.contains(hint), "{words:?}: {errors}");
         // The command is typed as the hint prints it, and finds as many messages.
@@ -84,29 +83,25 @@ fn each_hint_finds_what_it_says() {
         let typed = String::from_utf8(typed.stdout).unwrap();
         let typed: Vec<&str> = typed.lines().chain(["-c"]).collect();
         let count = count.split(' ').next().unwrap();
-        assert_eq!(chats.search(&typed), (Some(0), format!("{count}\n"), String::new()));
+        let said = chats.search(&typed);
+        assert_eq!((&*said.ends(0).out, &*said.errors), (&*format!("{count}\n"), ""));
     }
     for words in ["zqxj", "Zqxj", "zqxj|wvut", "zqxj wvut"] {
-        let (_, _, errors) = chats.search(&[words]);
-        assert!(!errors.contains("verbatim search"), "{errors}");
+        chats.search(&[words]).warns_not("verbatim search");
     }
-    let (_, _, errors) = chats.search(&["tomato sun"]);
-    assert!(
-        errors.contains("no message has \"tomato sun\" as one text (8 messages in"),
-        "{errors}"
-    );
+    chats.search(&["tomato sun"]).warns("no message has \"tomato sun\" as one text (8 messages in");
 }
 
 #[test]
 fn hints_keep_the_filters() {
     let chats = Chats::of(&TEXTS);
-    let (_, _, errors) = chats.search(&["tomato sun", "--role", "us", "--since", "2001"]);
+    let Said { errors, .. } = chats.search(&["tomato sun", "--role", "us", "--since", "2001"]);
     let hint =
         "2 messages have both words: verbatim search --role us --since 2001 tomato --and sun";
     assert!(errors.contains(hint), "{errors}");
     // The flags that say where the chats are, too.
     let database = chats.database.to_str().unwrap();
-    let (_, _, errors) = chats.search(&["SUN", "--db", database, "--no-archive"]);
+    let Said { errors, .. } = chats.search(&["SUN", "--db", database, "--no-archive"]);
     let hint = format!(": verbatim search --db {database} --no-archive -i SUN");
     assert!(errors.contains(&hint), "{errors}");
 }
@@ -127,7 +122,7 @@ fn the_oldest_come_first() {
     drop(connection);
     let ids = |arguments: &[&str]| -> Vec<String> {
         let arguments: Vec<&str> = ["step", "--json"].iter().chain(arguments).copied().collect();
-        let (_, out, _) = chats.search(&arguments);
+        let Said { out, .. } = chats.search(&arguments);
         let id = |line: &str| {
             let line: serde_json::Value = serde_json::from_str(line).unwrap();
             line["message_id"].as_str().unwrap().to_owned()
@@ -175,9 +170,9 @@ fn all_hits_are_written_like_many() {
         };
         for more in more.iter().copied() {
             let found = |limit: &str| chats.search(&[&["step", "-n", limit][..], more].concat());
-            let (code, all, errors) = found("0");
+            let Said { code, out: all, errors } = found("0");
             assert_eq!((code, &*errors), (Some(0), ""));
-            assert!(all == found("1000000").1, "{is_indexed} {more:?}");
+            assert!(all == found("1000000").out, "{is_indexed} {more:?}");
             assert_eq!(all.lines().filter(|line| line.contains("Short")).count(), 400);
             assert_eq!(all.lines().filter(|line| line.contains("Long")).count(), 1);
             assert_eq!(all.lines().filter(|line| line.contains("None")).count(), 1);
@@ -193,7 +188,7 @@ fn conversations_only() {
                INSERT INTO messages SELECT 'other', 'conv-0002', 'user', 'rain', 1800000000, NULL, 0;";
     connection.execute_batch(sql).unwrap();
     drop(connection);
-    let (code, out, errors) = chats.search(&["sun", "-l"]);
+    let Said { code, out, errors } = chats.search(&["sun", "-l"]);
     assert_eq!((code, &*errors), (Some(0), ""));
     let lines: Vec<&str> = out.lines().collect();
     assert!(
@@ -201,24 +196,23 @@ fn conversations_only() {
         "{out}"
     );
     assert!(lines[1].starts_with("conv-0001") && lines[1].contains("  3  Colours"), "{out}");
-    assert_eq!(chats.search(&["sun", "-0"]).1, "conv-0002\0conv-0001\0");
-    let (_, json, _) = chats.search(&["sun", "-l", "--json", "-n", "1"]);
+    assert_eq!(chats.search(&["sun", "-0"]).out, "conv-0002\0conv-0001\0");
+    let Said { out: json, .. } = chats.search(&["sun", "-l", "--json", "-n", "1"]);
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!((json["id"].as_str(), json["matches"].as_u64()), (Some("conv-0002"), Some(0)));
-    let (_, out, _) = chats.search(&["sun"]);
-    assert!(out.contains("\n     (title)\n"), "{out}");
+    chats.search(&["sun"]).prints("\n     (title)\n");
 }
 
 #[test]
 fn scripts_get_what_they_ask_for_and_no_more() {
     let chats = Chats::of(&TEXTS);
-    let (code, out, errors) = chats.search(&["sun", "-q"]);
+    let Said { code, out, errors } = chats.search(&["sun", "-q"]);
     assert_eq!((code, &*out, &*errors), (Some(0), "", ""));
-    let (code, out, errors) = chats.search(&["zqxj", "-q"]);
+    let Said { code, out, errors } = chats.search(&["zqxj", "-q"]);
     assert_eq!((code, &*out, &*errors), (Some(1), "", ""));
-    assert_eq!(chats.search(&["sun", "-c"]).1, "3\n");
-    assert_eq!(chats.search(&["-c", "--since", "2001"]).1, "8\n");
-    let (_, out, errors) = chats.search(&["sun", "--json", "-n", "1"]);
+    assert_eq!(chats.search(&["sun", "-c"]).out, "3\n");
+    assert_eq!(chats.search(&["-c", "--since", "2001"]).out, "8\n");
+    let Said { out, errors, .. } = chats.search(&["sun", "--json", "-n", "1"]);
     assert_eq!((out.lines().count(), &*errors), (1, ""));
     let hit: serde_json::Value = serde_json::from_str(&out).unwrap();
     for key in ["service", "source", "project", "branch", "folder", "model", "url", "number"] {
@@ -230,20 +224,20 @@ fn scripts_get_what_they_ask_for_and_no_more() {
 fn messages_before_and_after_each_match() {
     let chats = Chats::of(&["one", "two", "three", "four", "five"]);
     let numbers = |arguments: &[&str]| -> Vec<String> {
-        let (_, out, _) = chats.search(arguments);
+        let Said { out, .. } = chats.search(arguments);
         let lines = out.lines().skip(1).map(|line| line.split_whitespace().next().unwrap());
         lines.map(str::to_owned).collect()
     };
     assert_eq!(numbers(&["three", "-A", "1"]), ["3", "4"]);
     assert_eq!(numbers(&["three", "-B", "2"]), ["1", "2", "3"]);
     assert_eq!(numbers(&["three", "-C", "1", "-A", "0"]), ["2", "3"]);
-    assert_eq!(chats.search(&["-w", "-e", "t..", "-c"]).1, "1\n");
+    assert_eq!(chats.search(&["-w", "-e", "t..", "-c"]).out, "1\n");
 }
 
 #[test]
 fn names_of_filters_are_parts_and_unknown_ones_are_refused() {
     let chats = Chats::of(&TEXTS);
-    assert_eq!(chats.search(&["sun", "--role", "US", "-c"]).1, "3\n");
+    assert_eq!(chats.search(&["sun", "--role", "US", "-c"]).out, "3\n");
     for filter in [
         &["--role", "asistant"][..],
         &["--project", "zebra"],
@@ -255,7 +249,7 @@ fn names_of_filters_are_parts_and_unknown_ones_are_refused() {
         &["--role", "user", "--role", "zebra"],
     ] {
         let arguments: Vec<&str> = ["sun"].iter().chain(filter).copied().collect();
-        let (code, out, errors) = chats.search(&arguments);
+        let Said { code, out, errors } = chats.search(&arguments);
         assert_eq!((code, &*out), (Some(2), ""), "{filter:?}");
         let lines = errors.lines().count();
         assert!(lines == 1 && errors.starts_with("verbatim: no conversation has the "), "{errors}");

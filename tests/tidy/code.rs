@@ -1,11 +1,9 @@
 //! The source files as a graph: which file of a package uses which, and the functions in them.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fs,
-    path::Path,
-    sync::LazyLock,
-};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+use std::sync::LazyLock;
 
 /// A path in a module, as its segments.
 type Names = Vec<String>;

@@ -1,9 +1,7 @@
 //! The map of the house names what exists: the files, folders and types in ARCHITECTURE.md and CONTRIBUTING.md.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fs,
-};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
 
 use toml_edit::DocumentMut;
 

@@ -1,10 +1,8 @@
 //! Checks the structure of the sources, and that the documents match the program. That crates use only
 //! those below them is for the compiler to check.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fs,
-};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
 
 use regex::Regex;
 use toml_edit::{DocumentMut, Item};

@@ -20,11 +20,11 @@ pub fn described(reading: &QueryReading, quote: impl Fn(&str) -> String) -> Stri
         ReadingKind::AnyCase => "in any letter case".to_owned(),
         ReadingKind::AnyAccents => "with other accents or width".to_owned(),
         ReadingKind::Expression => "as a regular expression".to_owned(),
-        ReadingKind::Nearest => format!("{has} {}", texts),
+        ReadingKind::Nearest => format!("{has} {texts}"),
         ReadingKind::Words if !request.or.is_empty() => format!("{has} one of the texts"),
         ReadingKind::Words if !request.not.is_empty() => {
             let not: Vec<String> = request.not.iter().map(|text| quote(text)).collect();
-            format!("{has} {} without {}", texts, not.join(" or "))
+            format!("{has} {texts} without {}", not.join(" or "))
         }
         ReadingKind::Words if request.and.is_empty() => "without the quotation marks".to_owned(),
         ReadingKind::Words => {

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{
-    client::{Call, Client, full, is_full, shown},
+    client::{Client, HttpRequest, full, is_full, shown},
     error::Result,
 };
 use verbatim_base::call::Stop;
@@ -139,7 +139,7 @@ fn send(client: &Client, index: &str, body: String, stop: &Stop) -> Result<()> {
         format!("/{index}/_bulk?filter_path=errors,items.*._id,items.*.status,items.*.error");
     let mut body = Arc::new(body);
     for attempt in 1.. {
-        let call = Call::import(WHAT, "POST", path.clone()).with_text(Arc::clone(&body));
+        let call = HttpRequest::import(WHAT, "POST", path.clone()).with_text(Arc::clone(&body));
         let answer: BulkAnswer = client.ask(call, stop)?;
         // The status is 200 even if documents in the request failed.
         if !answer.errors {

@@ -70,7 +70,7 @@ impl Access {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Call {
+pub(super) struct HttpRequest {
     /// The action of the request, for errors such as "cannot …".
     pub(super) what: &'static str,
     pub(super) method: &'static str,
@@ -81,21 +81,21 @@ pub(super) struct Call {
     pub(super) is_import: bool,
 }
 
-impl Call {
-    pub(super) fn get(what: &'static str, path: String) -> Call {
-        Call { what, method: "GET", path, body: None, is_import: false }
+impl HttpRequest {
+    pub(super) fn get(what: &'static str, path: String) -> HttpRequest {
+        HttpRequest { what, method: "GET", path, body: None, is_import: false }
     }
 
-    pub(super) fn import(what: &'static str, method: &'static str, path: String) -> Call {
-        Call { what, method, path, body: None, is_import: true }
+    pub(super) fn import(what: &'static str, method: &'static str, path: String) -> HttpRequest {
+        HttpRequest { what, method, path, body: None, is_import: true }
     }
 
-    pub(super) fn with(self, body: &Value) -> Call {
+    pub(super) fn with(self, body: &Value) -> HttpRequest {
         self.with_text(body.to_string())
     }
 
-    pub(super) fn with_text(self, body: impl Into<Arc<String>>) -> Call {
-        Call { body: Some(body.into()), ..self }
+    pub(super) fn with_text(self, body: impl Into<Arc<String>>) -> HttpRequest {
+        HttpRequest { body: Some(body.into()), ..self }
     }
 }
 
@@ -182,13 +182,17 @@ impl Client {
     }
 
     /// Sends a request and reads the answer. Fails if the index does not exist.
-    pub(super) fn ask<T: DeserializeOwned>(&self, call: Call, stop: &Stop) -> Result<T> {
+    pub(super) fn ask<T: DeserializeOwned>(&self, call: HttpRequest, stop: &Stop) -> Result<T> {
         let what = call.what;
         self.find(call, stop)?.ok_or_else(|| self.failed(what, "the index is not there"))
     }
 
     /// Sends a request and reads the answer. Returns `None` if the status is 404.
-    pub(super) fn find<T: DeserializeOwned>(&self, call: Call, stop: &Stop) -> Result<Option<T>> {
+    pub(super) fn find<T: DeserializeOwned>(
+        &self,
+        call: HttpRequest,
+        stop: &Stop,
+    ) -> Result<Option<T>> {
         let what = call.what;
         let (status, body) = self.send(&call, stop)?;
         match status {
@@ -204,7 +208,7 @@ impl Client {
     }
 
     /// Sends a request, and repeats it until it is answered or the time for repetitions is over.
-    fn send(&self, call: &Call, stop: &Stop) -> Result<(u16, Vec<u8>)> {
+    fn send(&self, call: &HttpRequest, stop: &Stop) -> Result<(u16, Vec<u8>)> {
         let patience = if call.is_import { IMPORT_PATIENCE } else { QUESTION_PATIENCE };
         let begun = Instant::now();
         let mut pause = FIRST_PAUSE;
@@ -246,7 +250,7 @@ impl Client {
     }
 
     /// Sends a request once, and waits for its answer or for a stop request.
-    fn attempt(&self, call: &Call, stop: &Stop) -> Result<Attempt> {
+    fn attempt(&self, call: &HttpRequest, stop: &Stop) -> Result<Attempt> {
         let host = self.host.load(Ordering::Relaxed) % self.roots.len();
         let url = format!("{}{}", self.roots[host], call.path);
         let agent = self.agent.clone();
@@ -304,7 +308,7 @@ pub(super) fn shown(text: &str) -> String {
     text.chars().take(MOST_SHOWN).map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
-fn exchange(agent: &ureq::Agent, url: &str, header: Option<String>, call: &Call) -> Attempt {
+fn exchange(agent: &ureq::Agent, url: &str, header: Option<String>, call: &HttpRequest) -> Attempt {
     let timeout = if call.is_import { IMPORT_TIMEOUT } else { QUESTION_TIMEOUT };
     let mut request = ureq::http::Request::builder().method(call.method).uri(url);
     if let Some(header) = header {

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{
-    client::{Call, Client},
+    client::{Client, HttpRequest},
     error::{Error, Result},
     features::model as vector_model,
     layout::{FORMAT, META, copied_settings, finished_settings, new_index},
@@ -55,7 +55,7 @@ pub(super) fn current(client: &Client, stop: &Stop) -> Result<Option<String>> {
 
 fn aliased(client: &Client, stop: &Stop) -> Result<BTreeMap<String, IndexDescription>> {
     let path = format!("/{}/_mapping", client.address().index());
-    Ok(client.find(Call::get("look up the index", path), stop)?.unwrap_or_default())
+    Ok(client.find(HttpRequest::get("look up the index", path), stop)?.unwrap_or_default())
 }
 
 /// Returns the index behind the alias, even if an earlier version wrote it.
@@ -111,7 +111,7 @@ fn require_current(client: &Client, found: Generation) -> Result<Generation> {
 }
 
 pub(super) fn described(client: &Client, name: &str, stop: &Stop) -> Result<Generation> {
-    let call = Call::get("look up the index", format!("/{name}/_mapping"));
+    let call = HttpRequest::get("look up the index", format!("/{name}/_mapping"));
     let found = client.find::<BTreeMap<String, IndexDescription>>(call, stop)?.unwrap_or_default();
     match found.get(name).and_then(|described| generation(name, described)) {
         Some(found) => require_current(client, found),
@@ -122,7 +122,7 @@ pub(super) fn described(client: &Client, name: &str, stop: &Stop) -> Result<Gene
 /// Returns all indexes that imports made for the alias, including unfinished indexes.
 pub(super) fn all(client: &Client, stop: &Stop) -> Result<Vec<Generation>> {
     let pattern = format!("/{}-v*/_mapping", client.address().index());
-    let call = Call::import("list the indexes", "GET", pattern);
+    let call = HttpRequest::import("list the indexes", "GET", pattern);
     let found = client.find::<BTreeMap<String, IndexDescription>>(call, stop)?.unwrap_or_default();
     let ours = found.iter().filter_map(|(name, described)| {
         let rest = name.strip_prefix(client.address().index())?;
@@ -162,14 +162,14 @@ pub(super) fn begin(
     let what = "make an index";
     match copied {
         None => {
-            let call = Call::import(what, "PUT", format!("/{name}")).with(&new_index(&meta));
+            let call = HttpRequest::import(what, "PUT", format!("/{name}")).with(&new_index(&meta));
             make(client, call, stop)?;
         }
         Some(current) => {
             // The copy shares the current index's files, because that index is blocked for writing.
-            let call = Call::import(what, "POST", format!("/{current}/_clone/{name}"));
+            let call = HttpRequest::import(what, "POST", format!("/{current}/_clone/{name}"));
             make(client, call.with(&json!({ "settings": copied_settings() })), stop)?;
-            let call = Call::import(what, "PUT", format!("/{name}/_mapping"));
+            let call = HttpRequest::import(what, "PUT", format!("/{name}/_mapping"));
             let call = call.with(&json!({ "_meta": { META: meta } }));
             if let Err(error) = client.ask::<Value>(call, stop) {
                 // The index is deleted at once, because no later attempt would find it.
@@ -191,7 +191,7 @@ pub(super) fn begin(
 
 /// Makes an index. Its name is random: if the index exists already, a node made it in an earlier attempt and
 /// stopped before it could answer.
-fn make(client: &Client, call: Call, stop: &Stop) -> Result<()> {
+fn make(client: &Client, call: HttpRequest, stop: &Stop) -> Result<()> {
     match client.ask::<Value>(call, stop) {
         Err(Error::Failed { why, .. }) if why.contains("resource_already_exists") => Ok(()),
         made => made.map(drop),
@@ -209,7 +209,7 @@ pub(super) fn wait_for(client: &Client, name: &str, status: &str, stop: &Stop) -
     }
     for _ in 0..TIMES {
         let path = format!("/_cluster/health/{name}?wait_for_status={status}&timeout={SECONDS}s");
-        let call = Call::import("see the health of the index", "GET", path);
+        let call = HttpRequest::import("see the health of the index", "GET", path);
         // A health request that timed out has the status 408.
         match client.ask::<Health>(call, stop) {
             Ok(Health { timed_out: false }) => return Ok(()),
@@ -233,10 +233,10 @@ const LEASE_CHECKS: u32 = 25;
 /// version only if no lease covers it.
 fn wait_for_leases(client: &Client, name: &str, stop: &Stop) -> Result<()> {
     let what = "prepare the merge";
-    let flush = Call::import(what, "POST", format!("/{name}/_flush"));
+    let flush = HttpRequest::import(what, "POST", format!("/{name}/_flush"));
     client.ask::<Value>(flush, stop)?;
     for _ in 0..LEASE_CHECKS {
-        let call = Call::import(what, "GET", format!("/{name}/_stats/store?level=shards"));
+        let call = HttpRequest::import(what, "GET", format!("/{name}/_stats/store?level=shards"));
         let stats: Value = client.ask(call, stop)?;
         let shards = stats["indices"][name]["shards"].as_object();
         let shards = shards.into_iter().flat_map(|it| it.values()).filter_map(Value::as_array);
@@ -263,27 +263,28 @@ pub(super) fn complete(client: &Client, written: &Generation, stop: &Stop) -> Re
         // After a refresh and a flush, the cluster deletes the files that the merge replaced.
         for step in ["_forcemerge?max_num_segments=1", "_refresh", "_flush"] {
             let path = format!("/{name}/{step}");
-            let call = Call::import("merge the segments of the index", "POST", path);
+            let call = HttpRequest::import("merge the segments of the index", "POST", path);
             // Errors are ignored: after a timeout the merge continues, and no answer depends on it.
             if let Err(Error::Stopped) = client.ask::<Value>(call, stop) {
                 return Err(Error::Stopped);
             }
         }
     }
-    let call = Call::import("make copies of the shards", "PUT", format!("/{name}/_settings"));
+    let call =
+        HttpRequest::import("make copies of the shards", "PUT", format!("/{name}/_settings"));
     client.ask::<Value>(call.with(&finished_settings()), stop)?;
     wait_for(client, name, "green", stop)
 }
 
 pub(super) fn delete(client: &Client, name: &str, stop: &Stop) -> Result<()> {
-    let call = Call::import("delete an index", "DELETE", format!("/{name}"));
+    let call = HttpRequest::import("delete an index", "DELETE", format!("/{name}"));
     client.find::<Value>(call, stop).map(drop)
 }
 
 /// Blocks an index for writing, and moves the alias to the index.
 pub(super) fn publish(client: &Client, done: &Generation, stop: &Stop) -> Result<()> {
     let what = "finish the index";
-    let call = Call::import(what, "PUT", format!("/{}/_settings", done.name));
+    let call = HttpRequest::import(what, "PUT", format!("/{}/_settings", done.name));
     client.ask::<Value>(call.with(&json!({ "index.blocks.write": true })), stop)?;
     let alias = client.address().index();
     let mut actions = vec![json!({ "add": { "index": done.name, "alias": alias } })];
@@ -292,7 +293,7 @@ pub(super) fn publish(client: &Client, done: &Generation, stop: &Stop) -> Result
         let old = json!({ "index": done.base, "alias": alias, "must_exist": true });
         actions.push(json!({ "remove": old }));
     }
-    let call = Call::import(what, "POST", "/_aliases".to_owned());
+    let call = HttpRequest::import(what, "POST", "/_aliases".to_owned());
     let moved = client.find::<Value>(call.with(&json!({ "actions": actions })), stop);
     // The alias is checked, because the answer of a successful attempt may have been lost.
     let found = aliased(client, stop)?;
@@ -302,7 +303,7 @@ pub(super) fn publish(client: &Client, done: &Generation, stop: &Stop) -> Result
         // index.
         (true, _) => {
             let actions = json!([{ "remove": { "index": done.name, "alias": alias } }]);
-            let call = Call::import(what, "POST", "/_aliases".to_owned());
+            let call = HttpRequest::import(what, "POST", "/_aliases".to_owned());
             client.find::<Value>(call.with(&json!({ "actions": actions })), stop)?;
         }
         (false, _) => drop(moved?),

@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use super::{
     bulk::{Bulk, line},
-    client::{Call, Client, shown},
+    client::{Client, HttpRequest, shown},
     document::{
         self, ConversationDigest, ConversationDocument, MessageDocument, MessageTally, occurrence,
     },
@@ -281,7 +281,7 @@ impl<'a> Importer<'a> {
             shards: Shards,
         }
         let what = "make documents visible";
-        let call = Call::import(what, "POST", format!("/{index}/_refresh"));
+        let call = HttpRequest::import(what, "POST", format!("/{index}/_refresh"));
         match self.client.ask::<Refreshed>(call, self.stop)?.shards.failed {
             0 => Ok(()),
             failed => Err(self.client.failed(what, format!("{failed} shards failed"))),

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{
-    client::{Call, Client},
+    client::{Client, HttpRequest},
     document::{self, CONVERSATION, MESSAGE, MessageDocument, MessageOrder},
     error::{Error, Result},
     features::{hash_word, vector_words},
@@ -215,7 +215,7 @@ impl<'a> RankReader<'a> {
         let mut all = Vec::new();
         for chunk in terms.chunks(MOST_COUNTS) {
             let head = json!({ "index": self.view.index(), "allow_partial_search_results": false });
-            let call = Call::import(WHAT, "POST", "/_msearch".to_owned());
+            let call = HttpRequest::import(WHAT, "POST", "/_msearch".to_owned());
             let body: String = chunk
                 .iter()
                 .map(|term| {
@@ -224,7 +224,7 @@ impl<'a> RankReader<'a> {
                     format!("{head}\n{body}\n")
                 })
                 .collect();
-            let call = Call { is_import: false, ..call.with_text(body) };
+            let call = HttpRequest { is_import: false, ..call.with_text(body) };
             let answers: Answers = self.client.ask(call, self.stop)?;
             for answer in answers.responses {
                 answer.shards.require_all(self.client, WHAT, answer.timed_out)?;
@@ -425,7 +425,7 @@ impl<'a> RankReader<'a> {
             "/{}/_search?allow_partial_search_results=false&search_type={kind}",
             self.view.index()
         );
-        let call = Call { is_import: false, ..Call::import(WHAT, "POST", path) };
+        let call = HttpRequest { is_import: false, ..HttpRequest::import(WHAT, "POST", path) };
         let answer: Option<RankedAnswer> = self.client.find(call.with(&body), self.stop)?;
         let answer =
             answer.ok_or_else(|| Error::Replaced { address: self.client.address().to_string() })?;

@@ -5,7 +5,7 @@ use std::{collections::HashSet, time::Duration};
 use serde_json::{Value, json};
 
 use super::{
-    client::{Call, Client},
+    client::{Client, HttpRequest},
     document,
     error::{Error, Result},
     generation,
@@ -139,13 +139,13 @@ fn delete(
     let what = "delete conversations";
     // Segments with few deleted documents are rewritten too.
     let settings = json!({ "index.merge.policy.expunge_deletes_allowed": 0 });
-    let call = Call::import(what, "PUT", format!("/{index}/_settings"));
+    let call = HttpRequest::import(what, "PUT", format!("/{index}/_settings"));
     client.ask::<Value>(call.with(&settings), stop)?;
     for some in found.chunks(MOST_DELETED) {
         let hashes: Vec<i64> = some.iter().map(|it| document::hash(&it.stored.id)).collect();
         let query = json!({ "terms": { "c": hashes } });
         let path = "_delete_by_query?refresh=true&wait_for_active_shards=1&conflicts=proceed";
-        let call = Call::import(what, "POST", format!("/{index}/{path}"));
+        let call = HttpRequest::import(what, "POST", format!("/{index}/{path}"));
         let call = call.with(&json!({ "query": query }));
         for attempt in 1.. {
             client.ask::<Value>(call.clone(), stop)?;
@@ -161,9 +161,9 @@ fn delete(
     }
     for attempt in 0..ATTEMPTS {
         let path = format!("/{index}/_forcemerge?only_expunge_deletes=true");
-        client.ask::<Value>(Call::import(what, "POST", path), stop)?;
+        client.ask::<Value>(HttpRequest::import(what, "POST", path), stop)?;
         let path = format!("/{index}/_stats/docs");
-        let stats: Value = client.ask(Call::import(what, "GET", path), stop)?;
+        let stats: Value = client.ask(HttpRequest::import(what, "GET", path), stop)?;
         if stats["_all"]["total"]["docs"]["deleted"] == 0 {
             return Ok(Forgot::Clean);
         }

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{
-    client::{Call, Client},
+    client::{Client, HttpRequest},
     document::{self, CONVERSATION, ConversationDocument, MESSAGE, MessageDocument, Tallied},
     error::{Error, Result},
     layout::ORDER,
@@ -164,7 +164,10 @@ impl Pages<'_> {
             "/{}/_search?allow_partial_search_results=false&pre_filter_shard_size={ASKED_AT_ONCE}",
             self.index
         );
-        let call = Call { is_import: self.is_import, ..Call::import(self.what, "POST", path) };
+        let call = HttpRequest {
+            is_import: self.is_import,
+            ..HttpRequest::import(self.what, "POST", path)
+        };
         let answer: Option<SearchAnswer<T>> = self.client.find(call.with(&body), stop)?;
         let answer =
             answer.ok_or_else(|| Error::Replaced { address: self.client.address().to_string() })?;
@@ -557,7 +560,7 @@ pub(super) fn count(
         #[serde(rename = "_shards")]
         shards: Shards,
     }
-    let call = Call::import(what, "POST", format!("/{index}/_count"));
+    let call = HttpRequest::import(what, "POST", format!("/{index}/_count"));
     let counted: Counted = client.ask(call.with(&json!({ "query": query })), stop)?;
     match counted.shards.failed {
         0 => Ok(counted.count),

@@ -11,7 +11,7 @@
 //! - `upkeep`: keeps the home folder private, and indexes, terms, vectors and the transcript store current
 //! - `source`: sources, and the trait [`Reader`] through which they are read; the summaries and made titles of
 //!   their conversations; with `scoring`, the scores of their messages, and `filters`, the filters of
-//!   conversations by name, a file for each
+//!   conversations by name
 //! - `attachments`: the files of imported messages
 //! - `decisions`: which conversations are not stored, and which are not shown
 //! - `config`: paths, options and addresses of stores; `error`: all errors

@@ -30,11 +30,8 @@ impl Attachment {
 
     pub(super) fn key(&self) -> ListKey {
         // Several texts of a message may have one name.
-        let (name, content) = match self.id.is_empty() {
-            true => (self.name.clone(), self.sha256.clone()),
-            false => Default::default(),
-        };
-        [self.message.clone(), self.id.clone(), name, content]
+        let own = if self.id.is_empty() { [&*self.name, &*self.sha256] } else { [""; 2] };
+        [&*self.message, &*self.id, own[0], own[1]].map(str::to_owned)
     }
 
     /// Returns whether the file belongs to the message with this id in a conversation of the export.

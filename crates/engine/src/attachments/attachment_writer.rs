@@ -1,30 +1,18 @@
 //! Copies the contents of files into an attachment store, within its size limits.
 
-use std::{
-    collections::HashMap,
-    fs,
-    io::{self, Read, Write},
-    thread,
-    time::Duration,
-};
+use std::io::{self, Read, Write};
+use std::{collections::HashMap, fs, thread, time::Duration};
 
-use base64::{
-    alphabet,
-    engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig},
-    read::DecoderReader,
-};
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use base64::{alphabet, read::DecoderReader};
 use sha2::{Digest, Sha256};
 
-use super::{
-    attachment::Attachment,
-    media_type::{PLAIN_TEXT, type_of},
-    store::{AttachmentStore, FILES, UNDER_WAY, failed, hex},
-};
+use super::attachment::Attachment;
+use super::media_type::{PLAIN_TEXT, type_of};
+use super::store::{AttachmentStore, FILES, UNDER_WAY, failed, hex};
 use crate::error::{Error, Result};
-use verbatim_base::{
-    call::Call,
-    private::{self, FileLock},
-};
+use verbatim_base::call::Call;
+use verbatim_base::private::{self, FileLock};
 
 /// Maximum size of one file in bytes. Larger files are left out.
 pub const MAX_FILE: u64 = 100_000_000;
@@ -82,7 +70,9 @@ impl<'a> AttachmentWriter<'a> {
         self.begin().map_err(LeftOut::Failed)?;
         let mut file = store.begun_file().map_err(io_failed)?;
         let mut block = vec![0; BLOCK];
-        let (mut hash, mut bytes, mut media_type) = (Sha256::new(), 0, None);
+        let mut hash = Sha256::new();
+        let mut bytes = 0;
+        let mut media_type = None;
         loop {
             let read = match input.read(&mut block) {
                 Ok(read) => &block[..read],

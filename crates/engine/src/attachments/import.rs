@@ -2,17 +2,11 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::{
-    attachment::Attachment,
-    attachment_writer::{AttachmentWriter, LeftOut},
-    store::AttachmentStore,
-};
+use super::attachment_writer::{AttachmentWriter, LeftOut};
+use super::{attachment::Attachment, store::AttachmentStore};
 use crate::error::Result;
-use verbatim_base::{
-    call::Call,
-    failpoint,
-    model::{AttachedContent, Conversation},
-};
+use verbatim_base::model::{AttachedContent, Conversation};
+use verbatim_base::{call::Call, failpoint};
 use verbatim_chats::{db::writer::message_keys, import::Export};
 
 /// Number of skipped files that are listed by name.
@@ -77,9 +71,14 @@ struct ExportFiles<'a> {
 
 impl<'a> AttachmentImport<'a> {
     pub(crate) fn new(store: &'a AttachmentStore, call: &'a Call) -> AttachmentImport<'a> {
-        let (pending, lists, counted, counts) = Default::default();
-        let writer = AttachmentWriter::new(store, call);
-        AttachmentImport { writer, pending, lists, counted, counts, is_broken: false }
+        AttachmentImport {
+            writer: AttachmentWriter::new(store, call),
+            pending: Vec::new(),
+            lists: HashMap::new(),
+            counted: HashSet::new(),
+            counts: AttachmentCounts::default(),
+            is_broken: false,
+        }
     }
 
     /// Adds the files of a conversation; `row` is the conversation's id in the database. Stores texts at
@@ -91,15 +90,12 @@ impl<'a> AttachmentImport<'a> {
         let keys = message_keys(conversation);
         let mut files = Vec::new();
         for file in &conversation.files {
-            let (message, name) = (keys[file.message].clone(), file.name.clone());
+            let message = keys[file.message].clone();
+            let name = file.name.clone();
             match &file.content {
                 AttachedContent::Id(id) => {
-                    files.push(Attachment {
-                        message,
-                        name,
-                        id: id.clone(),
-                        ..Attachment::default()
-                    });
+                    let id = id.clone();
+                    files.push(Attachment { message, name, id, ..Attachment::default() });
                 }
                 AttachedContent::Text(text) => {
                     let kept = self.writer.write_file(&mut text.as_bytes());
@@ -148,15 +144,14 @@ impl<'a> AttachmentImport<'a> {
     ) -> Result<()> {
         // The lock keeps other processes from changing the list.
         self.writer.begin()?;
-        let (mut list, mut is_changed) = match self.lists.remove(&conversation) {
-            Some(list) => (list, true),
-            None => match self.writer.store.list(&conversation) {
-                Ok(list) => (list, false),
-                Err(error) => {
-                    self.warn(error.to_string());
-                    return Ok(());
-                }
-            },
+        let mut is_changed = self.lists.contains_key(&conversation);
+        let known = self.lists.remove(&conversation);
+        let mut list = match known.map_or_else(|| self.writer.store.list(&conversation), Ok) {
+            Ok(list) => list,
+            Err(error) => {
+                self.warn(error.to_string());
+                return Ok(());
+            }
         };
         let mut places = HashMap::new();
         for (place, known) in list.iter().enumerate() {

@@ -1,25 +1,19 @@
 //! The attachment store. `files/` holds each content once, named by its SHA-256. `chats/` holds a list
 //! for each conversation, which says which message has which file.
 
-use std::{
-    collections::HashSet,
-    fs::{self, File},
-    io::{self, Write},
-    path::{Path, PathBuf},
-};
+use std::collections::HashSet;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 use tempfile::NamedTempFile;
 
 use super::attachment::Attachment;
-use crate::{
-    config::Config,
-    error::{Error, Result},
-};
-use verbatim_base::{
-    failpoint,
-    private::{self, FileLock},
-};
+use crate::config::Config;
+use crate::error::{Error, Result};
+use verbatim_base::failpoint;
+use verbatim_base::private::{self, FileLock};
 use verbatim_chats::db;
 
 /// The names of the attachment stores in the home folder, and of the files and folders in a store.
@@ -136,12 +130,11 @@ impl AttachmentStore {
             }
         };
         self.sweep(&HashSet::new())?;
-        let is_left = |path: &PathBuf| {
+        for path in entries(&self.folder)? {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
-            name.starts_with(BEGUN) && name != UNDER_WAY
-        };
-        for path in entries(&self.folder)?.iter().filter(|path| is_left(path)) {
-            fs::remove_file(path).map_err(failed(path))?;
+            if name.starts_with(BEGUN) && name != UNDER_WAY {
+                fs::remove_file(&path).map_err(failed(&path))?;
+            }
         }
         Ok(lock)
     }
@@ -165,7 +158,8 @@ impl AttachmentStore {
             return Ok(Vec::new());
         }
         // Everything is read before anything is removed.
-        let (mut used, mut damaged) = (HashSet::new(), Vec::new());
+        let mut used = HashSet::new();
+        let mut damaged = Vec::new();
         for path in self.hashed(CHATS, LIST)?.into_iter().filter(|path| !gone.contains(path)) {
             match read_list(&path) {
                 Ok(list) => used.extend(list.into_iter().map(|it| self.file_path(&it.sha256))),
@@ -195,12 +189,11 @@ impl AttachmentStore {
     /// Returns the files in a folder of the store that are named by a hash. Other programs put files
     /// there too, such as `.DS_Store`.
     pub(super) fn hashed(&self, folder: &str, end: &str) -> Result<Vec<PathBuf>> {
-        let is_ours = |path: &PathBuf| {
+        let mut paths = entries(&self.folder.join(folder))?;
+        paths.retain(|path| {
             let name = path.file_name().and_then(|name| name.to_str());
             name.and_then(|name| name.strip_suffix(end)).is_some_and(is_hash)
-        };
-        let mut paths = entries(&self.folder.join(folder))?;
-        paths.retain(is_ours);
+        });
         Ok(paths)
     }
 

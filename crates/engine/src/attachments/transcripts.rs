@@ -2,11 +2,8 @@
 
 use std::collections::HashMap;
 
-use super::{
-    attachment::Attachment,
-    attachment_writer::{AttachmentWriter, LeftOut, MAX_ALL, MAX_FILE},
-    store::AttachmentStore,
-};
+use super::attachment_writer::{AttachmentWriter, LeftOut, MAX_ALL, MAX_FILE};
+use super::{attachment::Attachment, store::AttachmentStore};
 use crate::error::Result;
 use verbatim_base::call::Call;
 
@@ -57,11 +54,10 @@ impl<'a> TranscriptFiles<'a> {
         }
         let list = self.lists.get_mut(conversation).expect("it was added if it was not there");
         let number = list.iter().filter(|it| it.message == message).count() + 1;
-        let (message, name) = (message.to_owned(), name.to_owned());
         // The list may already name the file, from an earlier version of the transcript.
-        let is_known = |it: &Attachment| it.message == message && it.sha256 == kept.sha256;
-        if !list.iter().any(is_known) {
-            list.push(Attachment { message, name, ..kept }.named(number));
+        if !list.iter().any(|it| it.message == message && it.sha256 == kept.sha256) {
+            let file = Attachment { message: message.to_owned(), name: name.to_owned(), ..kept };
+            list.push(file.named(number));
         }
         Ok(None)
     }

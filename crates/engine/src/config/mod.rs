@@ -2,12 +2,9 @@
 
 mod store_address;
 
-use std::{
-    fs,
-    io::{self, ErrorKind},
-    path::{Path, PathBuf},
-    time::SystemTime,
-};
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+use std::{fs, time::SystemTime};
 
 use crate::error::{Error, Result};
 use verbatim_base::call::Call;
@@ -117,18 +114,21 @@ impl Config {
             }
             None => {}
         }
-        let unreadable = |folder: &Path, source| db::Error::Io { path: folder.to_owned(), source };
         if let Some(folder) = &self.local_databases {
             match newest_canonical(folder) {
                 Ok(Some(path)) => return Ok(path.into()),
                 // A `db` folder that Verbatim may not read belongs to another program.
                 Err(error) if error.kind() == ErrorKind::PermissionDenied => {}
-                found => drop(found.map_err(|error| unreadable(folder, error))?),
+                Err(source) => return Err(db::Error::Io { path: folder.clone(), source }.into()),
+                Ok(None) => {}
             }
         }
         let folder = self.db_folder();
-        let found = newest(&folder).map_err(|error| unreadable(&folder, error))?;
-        found.map(StoreAddress::from).ok_or(Error::NoDatabase { folder })
+        match newest(&folder) {
+            Ok(Some(path)) => Ok(path.into()),
+            Ok(None) => Err(Error::NoDatabase { folder }),
+            Err(source) => Err(db::Error::Io { path: folder, source }.into()),
+        }
     }
 
     /// Returns the index at the address of a cluster. If the address is wrong, the first request fails.
@@ -150,10 +150,10 @@ impl Config {
     /// All configurations of a home share one store. Each configuration adds the files of its folders, and
     /// searches only these files.
     pub fn archive_database(&self) -> PathBuf {
-        match self.has_transcripts() {
-            true => self.home.join(TRANSCRIPTS),
-            false => self.index_folder().join("archive.db"),
+        if !self.has_transcripts() {
+            return self.index_folder().join("archive.db");
         }
+        self.home.join(TRANSCRIPTS)
     }
 
     /// Returns whether there are folders of transcripts now, or were in the past.
@@ -278,6 +278,7 @@ fn databases(folder: &Path) -> io::Result<Vec<PathBuf>> {
         _ => Ok(found.into_iter().map(|(_, path)| path).collect()),
     }
 }
+
 /// Returns whether an import may write to a database that the user searches: the database does not exist
 /// or an import made it. Other files also return true, because opening them explains what is wrong.
 pub fn may_write(target: &Path) -> Result<bool> {

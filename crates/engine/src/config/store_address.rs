@@ -1,9 +1,7 @@
 //! The address of a store: a path, or the address of an index in a cluster.
 
-use std::{
-    fmt,
-    path::{Path, PathBuf, absolute},
-};
+use std::fmt;
+use std::path::{Path, PathBuf, absolute};
 
 use serde::{Serialize, Serializer};
 use verbatim_text::address::CLUSTER_PREFIXES;

@@ -2,11 +2,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::{
-    conversation::lookup::Lookup,
-    error::Result,
-    source::{Description, SourceKind},
-};
+use crate::source::{Description, SourceKind};
+use crate::{conversation::lookup::Lookup, error::Result};
 use verbatim_base::model::{Origin, Provenance};
 
 /// The key of a conversation among all sources.

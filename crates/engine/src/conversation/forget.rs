@@ -4,22 +4,15 @@
 //! So an import or a synchronisation that runs at the same time does not bring it back.
 //! Invariant: databases of other programs are not written to.
 
-use std::{
-    path::{Path, PathBuf},
-    sync::Arc,
-    thread,
-    time::Duration,
-};
+use std::path::{Path, PathBuf};
+use std::{sync::Arc, thread, time::Duration};
 
-use crate::{
-    attachments::AttachmentStore,
-    config::{StoreAddress, may_write},
-    conversation::lookup::SHORT_ID,
-    decisions::{Decisions, flags::Flags, forgotten::ForgottenId, list},
-    error::{Error, Result},
-    source::{SourceKind, Sources, wipe_indexes},
-    upkeep::{Upkeep, enrich, transcripts},
-};
+use crate::config::{StoreAddress, may_write};
+use crate::decisions::{Decisions, flags::Flags, forgotten::ForgottenId, list};
+use crate::error::{Error, Result};
+use crate::source::{SourceKind, Sources, wipe_indexes};
+use crate::upkeep::{Upkeep, enrich, transcripts};
+use crate::{attachments::AttachmentStore, conversation::lookup::SHORT_ID};
 use verbatim_base::call::{Call, Stop};
 use verbatim_chats::db::{self, threads::Threads, transcripts::TranscriptStore, writer::Writer};
 #[cfg(feature = "cluster")]
@@ -143,11 +136,12 @@ impl<'a> Forgetter<'a> {
         progress: &mut dyn FnMut(ForgetProgress<'_>),
     ) -> Result<Remains> {
         // A conversation without a source is already in the list of forgotten conversations.
-        let is_new =
-            |one: &&Forgettable| !one.sources.is_empty() && one.sources != [SourceKind::Threads];
         list::change(self.sources.config(), |list: &mut Vec<ForgottenId>| {
-            for one in found.iter().filter(is_new) {
-                if !list.iter().any(|known| known.covers(&one.id, one.service.as_deref())) {
+            for one in found {
+                if !one.sources.is_empty()
+                    && one.sources != [SourceKind::Threads]
+                    && !list.iter().any(|known| known.covers(&one.id, one.service.as_deref()))
+                {
                     list.push(ForgottenId::now(one.id.clone(), one.service.clone()));
                 }
             }
@@ -161,7 +155,7 @@ impl<'a> Forgetter<'a> {
         let ids: Vec<String> = found.iter().map(|one| one.id.clone()).collect();
         let config = self.sources.config();
         let files = AttachmentStore::from_config(config).forget(&ids, &mut wait);
-        let mut outcome = self.remove(found, call, &mut wait, &mut removed);
+        let mut outcome = self.remove(found, &ids, call, &mut wait, &mut removed);
         // Another process may have stored more files from transcripts before the removal.
         let of_transcripts = AttachmentStore::of_transcripts(config).forget(&ids, &mut wait);
         // If one database failed, the indexes of the cleaned databases must still lose the text.
@@ -170,7 +164,7 @@ impl<'a> Forgetter<'a> {
         }
         self.sources.close();
         #[cfg(feature = "cluster")]
-        let in_cluster = self.remove_from_cluster(found, &call.stop);
+        let in_cluster = self.remove_from_cluster(&ids, &call.stop);
         #[cfg(not(feature = "cluster"))]
         let in_cluster: Result<_> = Ok(None);
         let mut lists = files?;
@@ -200,15 +194,10 @@ impl<'a> Forgetter<'a> {
     /// Removes conversations from the index of a cluster, if the export is in a cluster. Returns the
     /// cluster's address if its files still contain the text.
     #[cfg(feature = "cluster")]
-    fn remove_from_cluster(
-        &self,
-        found: &[Forgettable],
-        stop: &Stop,
-    ) -> Result<Option<StoreAddress>> {
+    fn remove_from_cluster(&self, ids: &[String], stop: &Stop) -> Result<Option<StoreAddress>> {
         let Some(export) = self.sources.of_kind(SourceKind::Export)? else { return Ok(None) };
         let Some(cluster) = export.store().cluster() else { return Ok(None) };
-        let ids: Vec<String> = found.iter().map(|one| one.id.clone()).collect();
-        Ok(match cluster::forget(cluster.client()?, &ids, stop)? {
+        Ok(match cluster::forget(cluster.client()?, ids, stop)? {
             Forgot::Kept => Some(export.address()),
             Forgot::None | Forgot::Clean => None,
         })
@@ -219,16 +208,13 @@ impl<'a> Forgetter<'a> {
     fn remove(
         &self,
         found: &[Forgettable],
+        ids: &[String],
         call: &Call,
         wait: &mut dyn FnMut(&Path) -> bool,
         removed: &mut Vec<(PathBuf, bool)>,
     ) -> Result<()> {
-        let ids: Vec<String> = found.iter().map(|one| one.id.clone()).collect();
-        let ids = ids.as_slice();
         // If no source has a conversation, an earlier removal may have been interrupted, and is repeated.
         let again = found.iter().any(|one| one.sources.is_empty());
-        // Another process may have just removed the conversation, and left its text in free pages.
-        let had = |kind| again || found.iter().any(|one| one.sources.contains(&kind));
         let config = self.sources.config();
         let mut outcome = Ok(());
         let mut note = |path: PathBuf, done: Result<Option<bool>>| match done {
@@ -245,14 +231,13 @@ impl<'a> Forgetter<'a> {
             note(path, done);
         }
         let threads = config.threads_database();
-        let purge = |open: Option<Threads>| match open {
-            Some(mut open) => open.purge(ids, had(SourceKind::Threads)),
+        let done = Threads::open(&threads).and_then(|open| match open {
+            Some(mut open) => open.purge(ids, may_be_in(SourceKind::Threads, found)),
             None => Ok(None),
-        };
-        let done = Threads::open(&threads).and_then(purge);
+        });
         note(threads, done.map_err(Error::from));
         if let Some(path) = config.transcript_store() {
-            let had = had(SourceKind::Archive);
+            let had = may_be_in(SourceKind::Archive, found);
             let done = transcripts::leave_out(&path, config, ids, had, &mut || wait(&path));
             note(path, done.map_err(Error::from));
         }
@@ -262,12 +247,10 @@ impl<'a> Forgetter<'a> {
     /// Returns the transcript stores that were set aside as damaged and may still have one of the
     /// conversations; none if all conversations are from other sources.
     pub fn damaged_stores(&self, found: &[Forgettable]) -> Vec<PathBuf> {
-        let may_be_in = |one: &Forgettable| {
-            one.sources.is_empty() || one.sources.contains(&SourceKind::Archive)
-        };
-        match found.iter().any(may_be_in) {
-            true => self.sources.config().damaged_stores(),
-            false => Vec::new(),
+        if may_be_in(SourceKind::Archive, found) {
+            self.sources.config().damaged_stores()
+        } else {
+            Vec::new()
         }
     }
 
@@ -285,9 +268,13 @@ impl<'a> Forgetter<'a> {
         call: &Call,
     ) -> Result<()> {
         let new = self.list()?.into_iter().filter(|one| !decisions.lists(&one.id));
-        let forgettable =
-            |ForgottenId { id, service, .. }| Forgettable { id, service, ..Forgettable::default() };
-        let new: Vec<Forgettable> = new.map(forgettable).collect();
+        let new: Vec<Forgettable> = new
+            .map(|ForgottenId { id, service, .. }| Forgettable {
+                id,
+                service,
+                ..Default::default()
+            })
+            .collect();
         if !new.is_empty() {
             self.forget(&new, resources, call, &mut |_| {})?;
         }
@@ -307,6 +294,12 @@ impl<'a> Forgetter<'a> {
             list.len() < before
         })
     }
+}
+
+/// Returns whether a source may still have text of one of the conversations: it has one, or no source has one,
+/// so that another process may have just removed it and left its text in free pages.
+fn may_be_in(kind: SourceKind, found: &[Forgettable]) -> bool {
+    found.iter().any(|one| one.sources.is_empty() || one.sources.contains(&kind))
 }
 
 /// Removes conversations from a database that an import made. `None` if the database had none of them.

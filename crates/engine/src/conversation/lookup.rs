@@ -6,12 +6,9 @@ use std::{collections::HashMap, path::Path};
 
 use percent_encoding::percent_decode_str;
 
-use crate::{
-    config::StoreAddress,
-    error::{Error, Result},
-    memory::database::Memory,
-    source::{About, Listing, Scope, Session, Source, SourceKind, Sources, shared_start},
-};
+use crate::error::{Error, Result};
+use crate::memory::database::Memory;
+use crate::source::{About, Listing, Scope, Session, Source, SourceKind, Sources, shared_start};
 use verbatim_base::call::Call;
 use verbatim_chats::db::{self, Heading};
 use verbatim_text::{address::encoded, snippet};
@@ -72,22 +69,22 @@ impl Lookup<'_> {
     /// The case of letters matters only if the handle would be ambiguous otherwise. A source that cannot
     /// be read is an error only if no other source can be read.
     pub fn by_handle(&self, handle: &str, shortest: usize) -> Result<Option<About>> {
-        let (whole, handle) = (handle, snippet::trim(handle));
-        let handle = id_in_link(handle).unwrap_or(handle);
-        if handle.is_empty() {
+        let name = snippet::trim(handle);
+        let name = id_in_link(name).unwrap_or(name);
+        if name.is_empty() {
             return Ok(None);
         }
         let mut failed = None;
         // White space at the ends may be a part of an id.
-        let mut found = self.exactly(whole, &mut failed)?;
-        if found.total == 0 && handle != whole {
-            found = self.exactly(handle, &mut failed)?;
+        let mut found = self.exactly(handle, &mut failed)?;
+        if found.total == 0 && name != handle {
+            found = self.exactly(name, &mut failed)?;
         }
         if found.total == 0 {
-            found.add_one(readable(self.by_key(handle), &mut failed)?.flatten());
+            found.add_one(readable(self.by_key(name), &mut failed)?.flatten());
         }
         if found.total == 0 {
-            found = self.called(handle, shortest, &mut failed)?;
+            found = self.called(name, shortest, &mut failed)?;
         }
         match (found.total, failed) {
             // The conversation may be in the database that another program has locked, or in an index that
@@ -101,37 +98,29 @@ impl Lookup<'_> {
             },
             (0, None) => Ok(None),
             (1, _) => Ok(found.first.pop()),
-            _ => Err(self.several(found, handle)?),
+            _ => Err(self.several(found, name)?),
         }
     }
 
     /// Returns the error that a word fits several conversations, with ids or keys to choose from.
-    fn several(&self, found: Meant, word: &str) -> Result<Error> {
-        let Some(id) = found.first.first().map(|about| about.id.clone()) else {
-            return Ok(found.ambiguous(word));
-        };
+    fn several(&self, found: NameMatches, word: &str) -> Result<Error> {
+        let id = found.first.first().map(|about| about.id.clone()).unwrap_or_default();
         if found.total > found.first.len() || found.first.iter().any(|about| about.id != id) {
             return Ok(found.ambiguous(word));
         }
-        let key = |about: &About| Ok((about.source.name(), self.key_of(about)?));
-        let keys = found.first.iter().map(key).collect::<Result<_>>()?;
-        Ok(Error::SameId { id, keys })
+        let keys = found.first.iter().map(|it| Ok((it.source.name(), self.key_of(it)?)));
+        Ok(Error::SameId { id, keys: keys.collect::<Result<_>>()? })
     }
 
     /// Returns the conversation at a path, else the conversations with an id or an address.
-    fn exactly(&self, handle: &str, failed: &mut Option<Error>) -> Result<Meant> {
-        let mut found = Meant::default();
+    fn exactly(&self, handle: &str, failed: &mut Option<Error>) -> Result<NameMatches> {
+        let mut found = NameMatches::default();
         found.add_one(readable(self.by_path(handle), failed)?.flatten());
-        if found.total == 0 {
-            let id = id_at(handle);
-            found = self.with_id(id.as_deref().unwrap_or(handle), failed)?;
+        if found.total > 0 {
+            return Ok(found);
         }
-        Ok(found)
-    }
-
-    /// Returns the conversations with an id, of all sources.
-    fn with_id(&self, id: &str, failed: &mut Option<Error>) -> Result<Meant> {
-        let mut found = Meant::default();
+        let id = id_at(handle);
+        let id = id.as_deref().unwrap_or(handle);
         for source in self.sources.all() {
             let Some(source) = readable(source, failed)? else { continue };
             found.add_one(readable(source.session_about(id, self.call), failed)?.flatten());
@@ -141,13 +130,18 @@ impl Lookup<'_> {
 
     /// Returns the conversations with this id in another case, else this title, else an id that begins
     /// with the word. A longer word that begins exactly one id takes precedence over titles.
-    fn called(&self, word: &str, shortest: usize, failed: &mut Option<Error>) -> Result<Meant> {
+    fn called(
+        &self,
+        word: &str,
+        shortest: usize,
+        failed: &mut Option<Error>,
+    ) -> Result<NameMatches> {
         if let Some(begun) = self.surely_begun(word, shortest)? {
             return Ok(begun);
         }
         let is_long = word.chars().count() >= shortest;
         // The id in another case, the same title, the title in another case, and the beginning of an id.
-        let mut found: [Meant; 4] = Default::default();
+        let mut found: [NameMatches; 4] = Default::default();
         for source in self.sources.all() {
             let Some(source) = readable(source, failed)? else { continue };
             let listing = source.sessions(&Scope::default(), self.call);
@@ -162,8 +156,9 @@ impl Lookup<'_> {
                     is_same_folded(title, word),
                     is_long && shared_start(id, word) == word.len(),
                 ];
-                let fitting = places.iter_mut().zip(fits).filter(|(_, fits)| *fits);
-                fitting.for_each(|(places, _)| places.push(place));
+                for (places, fits) in places.iter_mut().zip(fits) {
+                    places.extend(fits.then_some(place));
+                }
             }
             for (found, places) in found.iter_mut().zip(places) {
                 found.add(&*listing, places);
@@ -179,11 +174,11 @@ impl Lookup<'_> {
 
     /// Returns the only conversation whose id begins with a word, if the word is so long that it takes
     /// precedence over titles. `None` if this takes a look at all conversations.
-    fn surely_begun(&self, word: &str, shortest: usize) -> Result<Option<Meant>> {
+    fn surely_begun(&self, word: &str, shortest: usize) -> Result<Option<NameMatches>> {
         if word.chars().count() < shortest.max(SURE_START) {
             return Ok(None);
         }
-        let mut found = Meant::default();
+        let mut found = NameMatches::default();
         for source in self.sources.all() {
             let Ok(source) = source else { return Ok(None) };
             let Ok(listing) = source.sessions(&Scope::default(), self.call) else {
@@ -202,24 +197,20 @@ impl Lookup<'_> {
     /// [`Lookup::by_handle`], or a part of a title.
     pub fn by_word(&self, word: &str) -> Result<About> {
         self.sources.within(&[])?;
-        let none = || Error::NoConversation { word: snippet::echo(word).into_owned() };
-        match self.by_handle(word, 1)? {
-            Some(about) => Ok(about),
-            None => self.by_part_of_title(word)?.ok_or_else(none),
+        if let Some(about) = self.by_handle(word, 1)? {
+            return Ok(about);
         }
-    }
-
-    fn by_part_of_title(&self, word: &str) -> Result<Option<About>> {
-        let word = snippet::trim(word);
-        if word.is_empty() {
-            return Ok(None);
+        let trimmed = snippet::trim(word);
+        let mut found = NameMatches::default();
+        if !trimmed.is_empty() {
+            let part = trimmed.to_lowercase();
+            found = self.matching(&|_, _, title| title.to_lowercase().contains(&part))?;
         }
-        let part = word.to_lowercase();
-        let mut found = self.matching(&|_, _, title| title.to_lowercase().contains(&part))?;
-        match found.total {
-            0 | 1 => Ok(found.first.pop()),
-            _ => Err(self.several(found, word)?),
+        if found.total > 1 {
+            return Err(self.several(found, trimmed)?);
         }
+        let word = snippet::echo(word);
+        found.first.pop().ok_or_else(|| Error::NoConversation { word: word.into_owned() })
     }
 
     /// Shortens ids to prefixes that are unique among all conversations, with at least `SHORT_ID`
@@ -244,13 +235,13 @@ impl Lookup<'_> {
                 *length = listing.shared_start(id).max(*length);
             }
         }
-        let short = |(id, length): (&&str, usize)| {
+        let short_ids = ids.iter().zip(lengths).map(|(id, length)| {
             // One character more than the longest prefix shared with another id.
             let longer = id[length..].chars().next().map_or(id.len(), |c| length + c.len_utf8());
             let short = snippet::cut(id, SHORT_ID).map_or(id.len(), str::len);
             id[..longer.max(short)].to_owned()
-        };
-        Ok(ids.iter().zip(lengths).map(short).collect())
+        });
+        Ok(short_ids.collect())
     }
 
     /// Returns, for each id, whether [`Lookup::by_handle`] returns the conversation that has it. False if
@@ -266,8 +257,8 @@ impl Lookup<'_> {
                 *counts.entry(listing.heading(place).0.to_owned()).or_default() += 1;
             }
         }
-        let is_handle = |id: &&str| !id.contains(['/', '\\', '#']) && counts.get(*id) == Some(&1);
-        Ok(ids.iter().map(is_handle).collect())
+        let ids = ids.iter();
+        Ok(ids.map(|id| !id.contains(['/', '\\', '#']) && counts.get(*id) == Some(&1)).collect())
     }
 
     /// Shortens an id to a prefix that is unique among all conversations.
@@ -299,12 +290,9 @@ impl Lookup<'_> {
         }
         let Some((kind, hash)) = parse_key(key) else { return Ok(None) };
         let mut found = self.matching(&|source, id, _| source == kind && hash_of(id) == hash)?;
-        if found.total > 1 {
-            let same_title: Vec<About> =
-                found.first.iter().filter(|about| made_key(about) == key).cloned().collect();
-            if !same_title.is_empty() {
-                found = Meant { total: same_title.len(), first: same_title };
-            }
+        if found.total > 1 && found.first.iter().any(|about| made_key(about) == key) {
+            found.first.retain(|about| made_key(about) == key);
+            found.total = found.first.len();
         }
         match found.total {
             0 | 1 => Ok(found.first.pop()),
@@ -320,15 +308,16 @@ impl Lookup<'_> {
         }
     }
 
-    fn matching(&self, test: &dyn Fn(SourceKind, &str, &str) -> bool) -> Result<Meant> {
-        let mut found = Meant::default();
+    fn matching(&self, test: &dyn Fn(SourceKind, &str, &str) -> bool) -> Result<NameMatches> {
+        let mut found = NameMatches::default();
         for source in self.readable()? {
             let listing = source.sessions(&Scope::default(), self.call)?;
-            let passes = |place: &usize| {
+            let mut places: Vec<usize> = (0..listing.len()).collect();
+            places.retain(|place| {
                 let (id, title) = listing.heading(*place);
                 test(source.kind, id, title)
-            };
-            found.add(&*listing, (0..listing.len()).filter(passes).collect());
+            });
+            found.add(&*listing, places);
         }
         Ok(found)
     }
@@ -366,10 +355,14 @@ impl Lookup<'_> {
             return Ok(None);
         }
         for source in self.readable()? {
-            if source.kind == SourceKind::Archive
-                && let Some(about) = self.of_file(&source, Path::new(path))?
-            {
-                return Ok(Some(about));
+            if source.kind == SourceKind::Archive {
+                let listing = source.reader(self.call).list(&Scope::default(), self.call)?;
+                for place in 0..listing.len() {
+                    let file = listing.origin(place).and_then(|origin| origin.file.as_ref());
+                    if file.is_some_and(|file| Path::new(file) == Path::new(path)) {
+                        return Ok(Some(listing.about(place)));
+                    }
+                }
             }
             if let Some(id) = id_within(&source, path)
                 && let Some(about) = source.session_about(id, self.call)?
@@ -379,21 +372,11 @@ impl Lookup<'_> {
         }
         Ok(None)
     }
-
-    /// Returns the conversation whose transcript is in a file.
-    fn of_file(&self, source: &Source, file: &Path) -> Result<Option<About>> {
-        let listing = source.reader(self.call).list(&Scope::default(), self.call)?;
-        let is_it = |place: &usize| {
-            let of = listing.origin(*place).and_then(|origin| origin.file.as_ref());
-            of.is_some_and(|of| Path::new(of) == file)
-        };
-        Ok((0..listing.len()).find(is_it).map(|place| listing.about(place)))
-    }
 }
 
 /// The conversations that the user may mean by a word.
 #[derive(Default)]
-struct Meant {
+struct NameMatches {
     /// The conversations that an error message lists: from each source, the first ones in the order of
     /// their ids.
     first: Vec<About>,
@@ -401,7 +384,7 @@ struct Meant {
     total: usize,
 }
 
-impl Meant {
+impl NameMatches {
     fn add_one(&mut self, about: Option<About>) {
         self.total += usize::from(about.is_some());
         self.first.extend(about);
@@ -419,14 +402,17 @@ impl Meant {
     /// Returns the error that a word means several conversations.
     fn ambiguous(mut self, word: &str) -> Error {
         self.first.sort_by(|a, b| a.id.cmp(&b.id));
-        let heading = |about: About| Heading {
+        let candidates = self.first.into_iter().take(MAX_CANDIDATES).map(|about| Heading {
             id: about.id,
             title: snippet::echo(&about.title).into_owned(),
             messages: about.turns,
             last: about.last,
-        };
-        let candidates = self.first.into_iter().take(MAX_CANDIDATES).map(heading).collect();
-        Error::Ambiguous { word: snippet::echo(word).into_owned(), candidates, total: self.total }
+        });
+        Error::Ambiguous {
+            word: snippet::echo(word).into_owned(),
+            candidates: candidates.collect(),
+            total: self.total,
+        }
     }
 }
 
@@ -457,7 +443,6 @@ fn readable<T>(read: Result<T>, failed: &mut Option<Error>) -> Result<Option<T>>
     }
 }
 
-/// Returns whether two texts are equal except for the case of their letters.
 fn is_same_folded(one: &str, other: &str) -> bool {
     let one = one.chars().flat_map(char::to_lowercase);
     one.eq(other.chars().flat_map(char::to_lowercase))
@@ -474,8 +459,10 @@ pub fn address_of(id: &str) -> String {
 /// Returns the id in an address that [`address_of`] returns; `None` for any other text.
 pub fn id_at(address: &str) -> Option<String> {
     let text = address.strip_prefix(ADDRESS)?;
-    let is_byte = |rest: &str| rest.bytes().take(2).filter(u8::is_ascii_hexdigit).count() == 2;
-    if text.is_empty() || !text.split('%').skip(1).all(is_byte) {
+    let mut escapes = text.split('%').skip(1);
+    if text.is_empty()
+        || escapes.any(|it| it.bytes().take(2).filter(u8::is_ascii_hexdigit).count() < 2)
+    {
         return None;
     }
     Some(percent_decode_str(text).decode_utf8().ok()?.into_owned())
@@ -488,10 +475,9 @@ fn made_key(about: &About) -> String {
 
 /// Returns the id in a `path` that consists of a database's path, `#` and an id.
 fn id_within<'a>(source: &Source, path: &'a str) -> Option<&'a str> {
-    let after =
-        |address: &StoreAddress| path.strip_prefix(address.to_string().as_str())?.strip_prefix('#');
     let address = source.address();
-    after(&address.absolute()).or_else(|| after(&address))
+    let mut addresses = [address.absolute(), address].into_iter();
+    addresses.find_map(|it| path.strip_prefix(it.to_string().as_str())?.strip_prefix('#'))
 }
 
 fn hash_of(id: &str) -> u32 {
@@ -500,12 +486,13 @@ fn hash_of(id: &str) -> u32 {
 
 fn parse_key(key: &str) -> Option<(SourceKind, u32)> {
     let (start, hash) = key.rsplit_once('-')?;
-    let is_hash = hash.len() == DIGITS && hash.bytes().all(|b| b.is_ascii_hexdigit());
-    let named = |kind: &SourceKind| {
-        start.strip_prefix(kind.name()).is_some_and(|rest| rest.starts_with('-'))
-    };
-    let kind = SourceKind::ALL.into_iter().find(named)?;
-    is_hash.then(|| u32::from_str_radix(hash, 16).ok())?.map(|hash| (kind, hash))
+    if hash.len() != DIGITS || !hash.bytes().all(|b| b.is_ascii_hexdigit()) {
+        return None;
+    }
+    let mut kinds = SourceKind::ALL.into_iter();
+    let kind = kinds
+        .find(|kind| start.strip_prefix(kind.name()).is_some_and(|rest| rest.starts_with('-')))?;
+    Some((kind, u32::from_str_radix(hash, 16).ok()?))
 }
 
 /// Returns the words of a title in lower case with hyphens between them, as in web addresses.
@@ -609,14 +596,14 @@ mod tests {
             fn origin(&self, _: usize) -> Option<&verbatim_base::model::Origin> {
                 None
             }
-            fn about(&self, place: usize) -> About {
+            fn describe(&self, place: usize, _: bool) -> About {
                 self.1.set(self.1.get() + 1);
                 about(&self.0[place], "")
             }
         }
 
         let many = Many((0..500).rev().map(|it| format!("{it:03}")).collect(), Default::default());
-        let mut found = Meant::default();
+        let mut found = NameMatches::default();
         found.add(&many, (0..500).collect());
         assert_eq!(many.1.get(), MAX_CANDIDATES);
         let Error::Ambiguous { candidates, total, .. } = found.ambiguous("x") else { panic!() };

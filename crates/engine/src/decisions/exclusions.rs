@@ -1,10 +1,7 @@
 //! Projects and folders whose conversations are excluded everywhere.
 
-use std::{
-    fmt,
-    path::Path,
-    sync::{Arc, OnceLock, PoisonError, RwLock},
-};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::{fmt, path::Path};
 
 use globset::GlobBuilder;
 use regex::bytes::RegexSet;

@@ -1,19 +1,14 @@
 //! Flags that a person sets for conversations on the page: starred, or hidden from results. A file in the
 //! home folder stores them, never an export.
 
-use std::{
-    collections::{HashMap, HashSet},
-    sync::Arc,
-};
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use super::list::{self, Decision};
-use crate::{
-    config::Config,
-    error::Result,
-    source::{ConversationIds, SourceKind},
-};
+use crate::source::{ConversationIds, SourceKind};
+use crate::{config::Config, error::Result};
 
 /// A flag that a person can set for a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,14 +86,15 @@ impl Flags {
     pub fn set(
         config: &Config,
         flag: Flag,
-        (kind, id): (SourceKind, &str),
+        kind: SourceKind,
+        id: &str,
         is_set: bool,
     ) -> Result<()> {
         list::change(config, |lines: &mut Vec<FlagLine>| {
             let known = lines.iter().position(|it| it.source == kind.name() && it.id == id);
             let at = known.unwrap_or_else(|| {
-                let (source, id) = (kind.name().to_owned(), id.to_owned());
-                lines.push(FlagLine { source, id, starred: false, hidden: false });
+                let source = kind.name().to_owned();
+                lines.push(FlagLine { source, id: id.to_owned(), starred: false, hidden: false });
                 lines.len() - 1
             });
             match flag {
@@ -148,13 +144,14 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let config = Config { home: home.path().join("new"), ..Config::default() };
         assert_eq!(Flags::read(&config).unwrap(), Flags::default());
-        let (export, archive) = ((SourceKind::Export, "a"), (SourceKind::Archive, "a"));
-        Flags::set(&config, Flag::Starred, export, true).unwrap();
-        Flags::set(&config, Flag::Hidden, export, true).unwrap();
-        Flags::set(&config, Flag::Hidden, archive, true).unwrap();
-        Flags::set(&config, Flag::Hidden, export, false).unwrap();
+        let export = SourceKind::Export;
+        let archive = SourceKind::Archive;
+        Flags::set(&config, Flag::Starred, export, "a", true).unwrap();
+        Flags::set(&config, Flag::Hidden, export, "a", true).unwrap();
+        Flags::set(&config, Flag::Hidden, archive, "a", true).unwrap();
+        Flags::set(&config, Flag::Hidden, export, "a", false).unwrap();
         let flags = Flags::read(&config).unwrap();
-        let has = |flag, (kind, id)| flags.has(flag, kind, id);
+        let has = |flag, kind| flags.has(flag, kind, "a");
         assert!(has(Flag::Starred, export) && !has(Flag::Hidden, export));
         assert!(has(Flag::Hidden, archive) && !has(Flag::Starred, archive));
         Flags::forget(&config, &["a".to_owned()]).unwrap();

@@ -50,10 +50,8 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::{
-        config::Config,
-        decisions::{Decisions, list},
-    };
+    use crate::config::Config;
+    use crate::decisions::{Decisions, list};
 
     #[test]
     fn the_list_knows_ids_of_both_forms() {

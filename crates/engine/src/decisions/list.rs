@@ -1,16 +1,12 @@
 //! The lists of decisions in the home folder, which several processes change: files with one JSON object per line.
 
-use std::{
-    fs, io,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use serde::{Serialize, de::DeserializeOwned};
 
-use crate::{
-    config::Config,
-    error::{Error, Result},
-};
+use crate::config::Config;
+use crate::error::{Error, Result};
 use verbatim_base::private::{self, FileLock};
 use verbatim_chats::db;
 

@@ -6,11 +6,9 @@
 //! configured folders is left out too, because another configuration of the same home follows it. A search
 //! of a single source leaves out only such transcripts.
 
-use std::{
-    collections::{HashMap, HashSet},
-    path::{Path, PathBuf},
-    sync::{Arc, Mutex},
-};
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 
 use crate::config::Config;
 use verbatim_base::{call::Call, lock::lock};

@@ -1,29 +1,13 @@
-//! Filters of conversations by name. A filter is a file here and its line in [`ALL`]: the flags and the help of
-//! the terminal, the picker, the page and HTTP search are made from this table. A filter that the page lists with
-//! counts is also a field of [`Choice`](crate::Choice).
+//! Filters of conversations by name. A filter is an entry in [`ALL`]: the flags and the help of the terminal, the
+//! picker, the page and HTTP search are made from this table. A filter that the page lists with counts is also a
+//! field of [`Choice`](crate::Choice).
 
-mod branch;
-mod file;
-mod folder;
-mod model;
 mod name_filter;
-mod project;
-mod service;
-mod tool;
+mod table;
 
 pub use name_filter::NameFilter;
 pub(crate) use name_filter::{FilterBy, NamedFacts};
-
-/// Every filter by name, in the order in which the help lists them.
-pub const ALL: [&NameFilter; 7] = [
-    &service::FILTER,
-    &project::FILTER,
-    &branch::FILTER,
-    &folder::FILTER,
-    &model::FILTER,
-    &tool::FILTER,
-    &file::FILTER,
-];
+pub use table::ALL;
 
 /// The names that a user gives to filters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

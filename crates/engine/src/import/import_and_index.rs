@@ -1,21 +1,12 @@
 //! An import with all that follows it, up to indexes that searches can use.
 
-use std::{
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use crate::{
-    config::Config,
-    conversation::forget::Forgetter,
-    decisions::Decisions,
-    import::{Error, ImportProgress, Report, Target, import_until},
-    source::Sources,
-    upkeep::{
-        Upkeep,
-        index_all::{IndexReport, IndexStep},
-    },
-};
+use crate::conversation::forget::Forgetter;
+use crate::import::{Error, ImportProgress, Report, Target, import_until};
+use crate::upkeep::index_all::{IndexReport, IndexStep};
+use crate::{config::Config, decisions::Decisions, source::Sources, upkeep::Upkeep};
 use verbatim_base::call::Call;
 use verbatim_chats::import::Branches;
 use verbatim_index::Resources;
@@ -67,8 +58,9 @@ pub(crate) fn import_and_index(
     let target = config.import_store();
     let decisions = Decisions::of(&config)?;
     let into = Target::new(&config, &target, &decisions, options.on_wait);
-    let reading = |now| progress(ImportStep::Reading(now));
-    let report = import_until(exports, &into, options.branches, call, &reading)?;
+    let report = import_until(exports, &into, options.branches, call, &|now| {
+        progress(ImportStep::Reading(now));
+    })?;
     let is_here = target.path().is_some_and(Path::is_file);
     let searched = Sources::new(Config { db: Some(target), ..Config::clone(&config) });
     let mut imported = ImportOutcome { report, index: None, sources: Arc::new(searched) };
@@ -80,8 +72,9 @@ pub(crate) fn import_and_index(
     Forgetter::new(&imported.sources).forget_imported_again(&decisions, options.resources, call)?;
     if is_here && !config.leave_indexes {
         let upkeep = Upkeep { sources: &imported.sources };
-        let indexing = |step: IndexStep<'_>| progress(ImportStep::Indexing(step));
-        let mut index = upkeep.index_after_import(options.resources, call, &indexing);
+        let mut index = upkeep.index_after_import(options.resources, call, &|step| {
+            progress(ImportStep::Indexing(step));
+        });
         if let Some(left) = &mut index.left {
             // The maintainer of a server makes them.
             left.is_under_way |= sources.upkeep_state().is_running();

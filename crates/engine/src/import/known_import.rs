@@ -7,21 +7,15 @@
 //! An unchanged stamp normally means that a file has the same content. For a file that changed a moment
 //! ago it does not, because a further change may leave the stamp the same. Such files are read again.
 
-use std::{
-    path::{Path, PathBuf},
-    time::{Duration, SystemTime, UNIX_EPOCH},
-};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use sha2::{Digest, Sha256};
 
 use crate::{attachments::AttachmentStore, decisions::Decisions};
-use verbatim_chats::{
-    db::{
-        header::Stamp,
-        writer::{self, KnownExport},
-    },
-    import::Branches,
-};
+use verbatim_chats::db::header::Stamp;
+use verbatim_chats::db::writer::{self, KnownExport};
+use verbatim_chats::import::Branches;
 
 /// The version of the results that imports give.
 const VERSION: &str = concat!(env!("VERBATIM_VERSION"), " 6");
@@ -62,11 +56,12 @@ impl KnownImports {
         database: &Path,
         exports: &[(PathBuf, Stamp)],
     ) -> Result<(), writer::Error> {
-        let is_same = |(path, stamp): &&(PathBuf, Stamp)| {
-            Stamp::from_path(path).is_ok_and(|now| now == *stamp)
-        };
-        let same = exports.iter().filter(is_same);
-        let known: Vec<KnownExport> = same.map(|(path, stamp)| self.export(path, stamp)).collect();
+        let mut known = Vec::new();
+        for (path, stamp) in exports {
+            if Stamp::from_path(path).is_ok_and(|now| now == *stamp) {
+                known.push(self.export(path, stamp));
+            }
+        }
         if known.is_empty() { Ok(()) } else { writer::remember(database, &known) }
     }
 }

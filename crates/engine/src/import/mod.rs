@@ -3,38 +3,27 @@
 pub(crate) mod import_and_index;
 mod known_import;
 
-use std::{
-    cell::Cell,
-    io,
-    path::{Path, PathBuf},
-    sync::Arc,
-    time::{Duration, Instant, UNIX_EPOCH},
-};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, UNIX_EPOCH};
+use std::{cell::Cell, io, sync::Arc};
 
+use crate::attachments::{AttachmentCounts, AttachmentImport, AttachmentStore};
+use crate::config::{Config, StoreAddress};
+use crate::decisions::Decisions;
 use crate::error::Error as EngineError;
-use crate::{
-    attachments::{AttachmentCounts, AttachmentImport, AttachmentStore},
-    config::{Config, StoreAddress},
-    decisions::Decisions,
-    source::{Store, store_at},
-};
+use crate::source::{Store, store_at};
 use verbatim_base::{call::Call, model};
-use verbatim_chats::{
-    db::{
-        self,
-        writer::{self, Changes, EarlierImport, SourceCounts, Writer},
-    },
-    import::{self, Branches, Export, ImportTally},
-};
+use verbatim_chats::db;
+use verbatim_chats::db::writer::{self, Changes, EarlierImport, SourceCounts, Writer};
+use verbatim_chats::import::{self, Branches, Export, ImportTally};
 #[cfg(feature = "cluster")]
 use verbatim_cluster as cluster;
 
 use known_import::KnownImports;
 
 pub use crate::config::may_write;
-pub use verbatim_chats::import::{
-    FORMATS, FoundExport, OTHER_BRANCHES, compressed::is_named_as_transcript,
-};
+pub use verbatim_chats::import::compressed::is_named_as_transcript;
+pub use verbatim_chats::import::{FORMATS, FoundExport, OTHER_BRANCHES};
 
 /// An error of an import.
 #[derive(Debug, thiserror::Error)]
@@ -223,8 +212,9 @@ pub(crate) fn import_until(
         let how = clustered::ClusterImport { cluster, branches, decisions, call, progress };
         return clustered::import_into_cluster(sources, &how);
     }
-    let missing = || db::Error::NotFound { path: target.store.address().to_string().into() };
-    let database = target.store.database().ok_or_else(missing)?;
+    let Some(database) = target.store.database() else {
+        return Err(db::Error::NotFound { path: target.store.address().to_string().into() }.into());
+    };
     let begun = Instant::now();
     let mut report = Report::default();
     let writer = Writer::open_telling(database, target.on_wait)?;
@@ -273,7 +263,8 @@ pub(crate) fn import_until(
         read_stamps.extend(stamp.map(|stamp| (source, stamp)));
     }
     let ImportReading { writer, mut report, attachments, .. } = reading;
-    let (stored, is_ambiguous) = (writer.stored(), writer.is_ambiguous());
+    let stored = writer.stored();
+    let is_ambiguous = writer.is_ambiguous();
     report.changes = writer.finish().map_err(|error| Error::from(error).after(stored))?;
     report.attachments = attachments.map(AttachmentImport::publish);
     if !report.stopped && !is_ambiguous && report.missing().is_empty() {
@@ -283,9 +274,9 @@ pub(crate) fn import_until(
     }
     report.took = begun.elapsed();
     if !is_any_read && report.tally.conversations == 0 && !report.failures.is_empty() {
-        let is_reason = |error: &import::Error| !matches!(error, import::Error::MissingPart { .. });
-        let first = report.failures.iter().position(is_reason).unwrap_or(0);
-        return Err(report.failures.swap_remove(first).into());
+        let mut failures = report.failures.iter();
+        let first = failures.position(|it| !matches!(it, import::Error::MissingPart { .. }));
+        return Err(report.failures.swap_remove(first.unwrap_or(0)).into());
     }
     Ok(report)
 }
@@ -369,7 +360,8 @@ impl ImportReading<'_> {
 
 /// Opens the exports at some paths, and adds those that cannot be opened to the report.
 fn opened(sources: &[PathBuf], report: &mut Report) -> Vec<(PathBuf, Export)> {
-    let (mut exports, mut paths) = (Vec::new(), Vec::new());
+    let mut exports = Vec::new();
+    let mut paths = Vec::new();
     for source in sources {
         let expanded = import::expanded(source);
         if expanded.exports.first() != Some(source) {
@@ -421,17 +413,19 @@ type FoundExports = (Vec<(FoundExport, bool)>, Vec<import::Error>, Vec<String>);
 
 /// Returns the exports in a folder, the newest first. Fails if the folder cannot be read.
 pub fn found_in(folder: &Path, target: &StoreAddress) -> io::Result<FoundExports> {
-    let imports = |path| db::read(path, &Call::default(), db::imports).ok();
-    let imports = target.path().and_then(imports).unwrap_or_default();
-    let is_imported = |export: &FoundExport| {
+    let imports = target.path().map(|path| db::read(path, &Call::default(), db::imports));
+    let imports = imports.and_then(|read| read.ok()).unwrap_or_default();
+    let (exports, failures, left_out) = import::exports_in(folder)?;
+    let mut found = Vec::new();
+    for export in exports {
         let path = export.path.to_string_lossy();
         let since = export.modified.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
-        let known = imports.iter().filter(|(known, _)| *known == path);
-        since.is_some_and(|since| known.into_iter().any(|(_, at)| *at >= since.as_secs_f64()))
-    };
-    let (found, failures, left_out) = import::exports_in(folder)?;
-    let found = found.into_iter().map(|export| (export.clone(), is_imported(&export)));
-    Ok((found.collect(), failures, left_out))
+        let is_imported = since.is_some_and(|since| {
+            imports.iter().any(|(known, at)| *known == path && *at >= since.as_secs_f64())
+        });
+        found.push((export, is_imported));
+    }
+    Ok((found, failures, left_out))
 }
 
 /// Returns the titles of the imported conversations that changed last, at most `most`.
@@ -442,10 +436,8 @@ pub fn newest_titles(target: &Path, most: usize) -> Vec<String> {
 
 #[cfg(feature = "cluster")]
 mod clustered {
-    use std::{
-        path::{Path, PathBuf},
-        time::Instant,
-    };
+    use std::path::{Path, PathBuf};
+    use std::time::Instant;
 
     use super::{Error, ImportProgress, Report, SourceProgress, Target, import_until};
     use crate::decisions::Decisions;
@@ -477,10 +469,9 @@ mod clustered {
         let mut report = Report::default();
         if !exports.is_empty() {
             let exports: Vec<PathBuf> = exports.into_iter().cloned().collect();
-            let failed = |source| {
+            let folder = private::temporary_dir().map_err(|source| {
                 Error::Database(db::writer::Error::Io { path: std::env::temp_dir(), source })
-            };
-            let folder = private::temporary_dir().map_err(failed)?;
+            })?;
             let target = folder.path().join("import.db");
             let ClusterImport { branches, decisions, call, progress, .. } = *options;
             let into = Target::database(&target, decisions);
@@ -514,8 +505,7 @@ mod clustered {
             report: &mut Report,
             changes: &mut db::writer::Changes,
         ) -> Result<(), Error> {
-            let obstacle = db::read(path, self.call, db::obstacle)?;
-            if let Some(why) = obstacle {
+            if let Some(why) = db::read(path, self.call, db::obstacle)? {
                 let reason = format!("{}: cannot be copied into a cluster: {why}", path.display());
                 return Err(Error::Cluster { reason });
             }
@@ -524,9 +514,6 @@ mod clustered {
             let mut importer = Importer::new(self.cluster.client()?, &self.call.stop)?;
             let mut failure = None;
             let mut copied = SourceProgress { number, is_copy: true, ..SourceProgress::default() };
-            let tell = |now: SourceProgress| {
-                (self.progress)(ImportProgress { done: now.done, total: now.total, source: now });
-            };
             db::each_conversation(&database, &mut |_| true, &mut |conversation, messages| {
                 if !self.takes(&conversation, report) {
                     return true;
@@ -535,7 +522,7 @@ mod clustered {
                 report.tally.messages += messages.len() as u64;
                 copied.conversations += 1;
                 copied.messages += messages.len() as u64;
-                tell(copied);
+                self.tell(copied);
                 failure = importer.plan(&conversation, &messages).err();
                 failure.is_none()
             })?;
@@ -553,7 +540,7 @@ mod clustered {
                     &mut |id| wanted.contains(id),
                     &mut |it, messages| {
                         copied.done += messages.len() as u64;
-                        tell(copied);
+                        self.tell(copied);
                         failure = importer.put(&it, messages).err();
                         failure.is_none()
                     },
@@ -568,6 +555,10 @@ mod clustered {
             changes.unchanged_conversations += imported.unchanged_conversations;
             changes.new_messages += imported.new_messages;
             Ok(())
+        }
+
+        fn tell(&self, now: SourceProgress) {
+            (self.progress)(ImportProgress { done: now.done, total: now.total, source: now });
         }
 
         /// Returns whether a conversation may be stored. Counts conversations that may not.

@@ -1,14 +1,9 @@
 //! The database of recorded threads, opened when it is first needed.
 
-use std::{
-    path::Path,
-    sync::{Arc, Mutex},
-};
+use std::sync::{Arc, Mutex};
 
-use crate::{
-    error::{Error, Result},
-    source::Sources,
-};
+use crate::error::{Error, Result};
+use crate::source::Sources;
 use verbatim_base::{call::Call, lock::lock};
 use verbatim_chats::db::threads::{Error as ThreadsError, Threads};
 use verbatim_index as index;
@@ -32,7 +27,7 @@ impl Memory {
         &self,
         work: impl FnOnce(&mut Threads) -> Result<T, ThreadsError>,
     ) -> Result<Option<T>> {
-        self.with_threads(Threads::open, work)
+        self.with_threads(false, work)
     }
 
     /// Runs `work` on the database of threads. Creates the database if it does not exist.
@@ -40,8 +35,7 @@ impl Memory {
         &self,
         work: impl FnOnce(&mut Threads) -> Result<T, ThreadsError>,
     ) -> Result<T> {
-        let made = |path: &Path| Threads::open_or_make(path).map(Some);
-        let done = self.with_threads(made, work)?;
+        let done = self.with_threads(true, work)?;
         Ok(done.expect("a database is made where there is none"))
     }
 
@@ -60,14 +54,19 @@ impl Memory {
 
     fn with_threads<T>(
         &self,
-        open: impl FnOnce(&Path) -> Result<Option<Threads>, ThreadsError>,
+        makes_database: bool,
         work: impl FnOnce(&mut Threads) -> Result<T, ThreadsError>,
     ) -> Result<Option<T>> {
         let mut held = lock(&self.threads);
         // A turn that is written to a deleted or replaced file would be lost.
         if !held.as_ref().is_some_and(Threads::is_there) {
             *held = None;
-            *held = open(&self.sources.config().threads_database())?;
+            let path = self.sources.config().threads_database();
+            *held = if makes_database {
+                Some(Threads::open_or_make(&path)?)
+            } else {
+                Threads::open(&path)?
+            };
         }
         let Some(threads) = &mut *held else { return Ok(None) };
         let done = work(threads);

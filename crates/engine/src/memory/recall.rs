@@ -7,15 +7,11 @@
 use std::{collections::HashSet, time::Duration};
 
 use super::database::Memory;
-use crate::{
-    error::Result,
-    rank::{Fields, Mode, Question, Ranker},
-    source::{Scope, Source, SourceKind},
-};
-use verbatim_base::{
-    call::{Call, Stop},
-    model::Instant,
-};
+use crate::error::Result;
+use crate::rank::{Fields, Mode, Question, Ranker};
+use crate::source::{Scope, SourceKind};
+use verbatim_base::call::{Call, Stop};
+use verbatim_base::model::Instant;
 use verbatim_embed::{Model, dot};
 use verbatim_text::{snippet, words::Tokenizer};
 
@@ -102,8 +98,12 @@ impl Memory {
         limit: usize,
         call: &Call,
     ) -> Result<Vec<Recalled>> {
-        let sources: Vec<Source> =
-            self.sources.present().into_iter().filter(|source| is_memory(source, call)).collect();
+        let mut sources = self.sources.present();
+        // Those with an index, and those that are so small that indexing is quick.
+        sources.retain(|source| {
+            source.kind != SourceKind::Archive
+                && (source.store().bytes() <= SMALL || source.latest_index(call).is_some())
+        });
         let text = plain(text);
         let topic = Topic::new(&text);
         if sources.is_empty() || !topic.is_about_something() {
@@ -126,26 +126,27 @@ impl Memory {
         let ranking = Ranker::new(&self.sources, &question, &in_time).quick().conversations()?;
         let messages = sources.iter().filter_map(|it| Some(it.latest_index(call)?.max_doc()));
         let least = least(messages.sum());
-        let mut found = Vec::new();
+        let mut recalled = Vec::new();
         for item in ranking.items.into_iter().filter(|item| item.about.id != thread) {
-            let title = &item.about.title;
-            let bears =
-                item.matches.into_iter().filter(|one| topic.shared(title, &one.passage) >= least);
-            found.extend(bears.map(|one| Recalled {
-                source: one.source,
-                conversation: item.about.id.clone(),
-                title: title.clone(),
-                role: one.hit.role.into_owned(),
-                time: one.hit.time,
-                passage: on_one_line(&one.passage),
-                score: one.score,
-            }));
+            for one in item.matches {
+                if topic.relevance(&item.about.title, &one.passage) >= least {
+                    recalled.push(Recalled {
+                        source: one.source,
+                        conversation: item.about.id.clone(),
+                        title: item.about.title.clone(),
+                        role: one.hit.role.into_owned(),
+                        time: one.hit.time,
+                        passage: on_one_line(&one.passage),
+                        score: one.score,
+                    });
+                }
+            }
         }
-        found.sort_by(|a, b| b.score.total_cmp(&a.score));
+        recalled.sort_by(|a, b| b.score.total_cmp(&a.score));
         let mut seen = HashSet::new();
-        found.retain(|one| seen.insert((one.role.clone(), one.passage.clone())));
-        found.truncate(limit);
-        Ok(found)
+        recalled.retain(|one| seen.insert((one.role.clone(), one.passage.clone())));
+        recalled.truncate(limit);
+        Ok(recalled)
     }
 
     /// Returns the threads that are relevant to a text, the best first, with a passage of each.
@@ -175,7 +176,7 @@ impl Memory {
             let best = item.matches.into_iter().next();
             let passage = best.as_ref().map_or("", |best| best.passage.as_str());
             // Ranking also finds threads that share very little with the text.
-            if topic.share(&title, passage) == 0.0 && topic.shared(&title, passage) < least {
+            if topic.share(&title, passage) == 0.0 && topic.relevance(&title, passage) < least {
                 continue;
             }
             found.push(Recalled {
@@ -206,12 +207,6 @@ impl Memory {
         found.truncate(limit);
         Ok(found)
     }
-}
-
-/// Returns whether recall searches a source: it has an index, or it is so small that indexing is quick.
-fn is_memory(source: &Source, call: &Call) -> bool {
-    source.kind != SourceKind::Archive
-        && (source.store().bytes() <= SMALL || source.latest_index(call).is_some())
 }
 
 /// The terms and the vector of a text, with which passages are compared.
@@ -247,12 +242,11 @@ impl Topic {
                 missing.remove(term);
             });
         }
-        let all = self.terms.len().max(1) as f64;
-        (self.terms.len() - missing.len()) as f64 / all
+        (self.terms.len() - missing.len()) as f64 / self.terms.len().max(1) as f64
     }
 
     /// Returns the relevance of a passage: the share of the terms that it has, plus the vectors' cosine.
-    fn shared(&self, title: &str, passage: &str) -> f64 {
+    fn relevance(&self, title: &str, passage: &str) -> f64 {
         let likeness = self.vector.as_ref().map_or(LIKENESS, |vector| {
             let other = self::vector(&Model::built_in(), passage);
             f64::from(dot(vector, &other))
@@ -274,8 +268,8 @@ fn least(messages: u32) -> f64 {
 /// Returns the beginning of a turn without the characters that ranking treats as operators.
 fn plain(turn: &str) -> String {
     let turn = snippet::cut(turn, MAX_TURN).unwrap_or(turn);
-    let is_operator = |c: char| matches!(c, '"' | '\u{201C}' | '\u{201D}');
-    let words = turn.split(|c: char| c.is_whitespace() || is_operator(c));
+    let words =
+        turn.split(|c: char| c.is_whitespace() || matches!(c, '"' | '\u{201C}' | '\u{201D}'));
     let words = words.map(|word| word.trim_start_matches(['-', '(']));
     words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
 }
@@ -299,7 +293,7 @@ mod tests {
     fn what_bears_on_a_text() {
         let question = Topic::new("Why did the postgres migration of the orders table fail?");
         let bears = |title: &str, passage: &str, messages: u32| {
-            question.shared(title, passage) >= least(messages)
+            question.relevance(title, passage) >= least(messages)
         };
         let same = "The postgres migration failed on the orders table.";
         for (title, passage, messages, expected) in [
@@ -347,7 +341,7 @@ mod tests {
             assert!(Topic::new(topic).is_about_something(), "{topic}");
         }
         let question = Topic::new("数据库迁移为什么失败");
-        let shared = |passage: &str| question.shared("", passage);
+        let shared = |passage: &str| question.relevance("", passage);
         assert!(shared("昨天数据库迁移失败了") >= least(100), "{}", shared("昨天数据库迁移失败了"));
         assert!(shared("我们吃了绿色的汤") < least(2));
     }

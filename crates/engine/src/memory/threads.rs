@@ -1,21 +1,15 @@
 //! Threads: recorded turn by turn in their own database. Each turn is answered with recalled passages.
 
-use std::{
-    path::Path,
-    thread,
-    time::{Duration, SystemTime, UNIX_EPOCH},
-};
+use std::thread;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::{database::Memory, recall::Recalled};
-use crate::{
-    error::{Error, Result},
-    source::wipe_indexes,
-};
+use crate::error::{Error, Result};
+use crate::source::wipe_indexes;
 use verbatim_base::{call::Call, model::Instant};
-use verbatim_chats::db::{
-    self,
-    threads::{Analytics, Error as ThreadsError, Save, Saved, Start, Thread, Threads, Turn},
-};
+use verbatim_chats::db;
+use verbatim_chats::db::threads::Turn;
+use verbatim_chats::db::threads::{Analytics, Error as ThreadsError, Save, Saved, Start, Thread};
 
 /// Maximum number of passages that are recalled for a turn.
 const PASSAGES: usize = 3;
@@ -50,7 +44,8 @@ impl Memory {
     pub fn continue_thread(
         &self,
         continuation: &str,
-        (role, text): (&str, &str),
+        role: &str,
+        text: &str,
         call: &Call,
     ) -> Result<Recorded> {
         if self.reading(|threads| threads.find_continued(continuation))?.is_none() {
@@ -80,12 +75,9 @@ impl Memory {
 
     /// Returns the latest turns of a thread in order, at most `limit`, and the total number of turns.
     pub fn thread_history(&self, id: &str, limit: usize) -> Result<(Vec<Turn>, u64)> {
-        let read = |threads: &mut Threads| {
-            let thread = threads.thread(id)?;
-            Ok((threads.latest(id, limit)?, thread))
-        };
-        match self.reading(read)? {
-            Some((turns, Some(thread))) => Ok((turns, thread.messages)),
+        let history = self.reading(|threads| Ok((threads.thread(id)?, threads.latest(id, limit)?)));
+        match history? {
+            Some((Some(thread), turns)) => Ok((turns, thread.messages)),
             _ => Err(ThreadsError::NoThread { id: id.to_owned() }.into()),
         }
     }
@@ -131,16 +123,15 @@ impl Memory {
         if is_deleted {
             let config = self.sources.config();
             let begun = std::time::Instant::now();
-            let mut wait = |_: &Path| {
+            let wiped = wipe_indexes(config, &config.threads_database(), &mut |_| {
                 thread::sleep(PAUSE);
                 begun.elapsed() < PATIENCE
-            };
-            let wiped = wipe_indexes(config, &config.threads_database(), &mut wait);
+            });
             self.sources.close();
-            wiped.map_err(|error| match error.is_stopped() {
-                true => Error::NotWiped { folder: config.index_folder() },
-                false => error,
-            })?;
+            if wiped.as_ref().is_err_and(Error::is_stopped) {
+                return Err(Error::NotWiped { folder: config.index_folder() });
+            }
+            wiped?;
         }
         Ok(is_deleted)
     }

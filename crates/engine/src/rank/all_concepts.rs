@@ -2,39 +2,35 @@
 
 use std::{collections::HashSet, ops::ControlFlow, sync::Arc};
 
-use super::{
-    question::Mode,
-    scoped::{InCommon, Scoped},
-};
-use crate::{
-    error::Result,
-    source::{Note, Source, sink::Rendered},
-};
-use verbatim_base::model::{Hit, Matching, Request};
+use super::scoped::{InCommon, Scoped};
+use super::{notes::Notes, question::Mode};
+use crate::error::Result;
+use crate::source::{Note, Source, sink::Rendered};
+use verbatim_base::model::{Hit, Request};
 use verbatim_text::query::{PhraseSearch, Query};
 
 /// Finds the conversations that contain every concept, if the question has several. A question by
-/// vectors alone is not restricted. Returns notes about the sources that cannot be read.
+/// vectors alone is not restricted. Adds notes about the sources that cannot be read.
 pub(super) fn narrowed<'a>(
     scoped: Scoped<'a>,
     sources: &[Source],
-) -> Result<(Scoped<'a>, Vec<Note>)> {
-    let mut notes = Vec::new();
+    notes: &mut Notes,
+) -> Result<Scoped<'a>> {
     if scoped.ranker.question.mode == Mode::Vector || scoped.ranker.concepts().len() < 2 {
-        return Ok((scoped, notes));
+        return Ok(scoped);
     }
     let mut common = InCommon::new();
     for source in sources {
         match with_every_concept(&scoped, source) {
             Err(error) if error.is_of_source() && sources.len() > 1 => {
-                notes.push(Note::Unreadable { source: source.kind, reason: error.reason() });
+                notes.add(Note::Unreadable { source: source.kind, reason: error.reason() });
             }
             ids => {
                 common.insert(source.kind, ids?);
             }
         }
     }
-    Ok((Scoped { common: Some(Arc::new(common)), ..scoped }, notes))
+    Ok(Scoped { common: Some(Arc::new(common)), ..scoped })
 }
 
 fn with_every_concept(scoped: &Scoped<'_>, source: &Source) -> Result<HashSet<String>> {
@@ -57,36 +53,37 @@ fn with_text(
     let scope = &scoped.scope;
     let request =
         Request { roles: scope.roles.clone(), since: scope.since, until: scope.until, ..request };
-    let render = |hit: Hit<'_>| {
-        let id = hit.conversation_id;
-        let is_wanted = scope.conversation.as_ref().is_none_or(|wanted| *wanted == id)
-            && wanted.is_none_or(|wanted| wanted.contains(&*id));
-        is_wanted.then(|| id.into_owned())
-    };
-    let mut found = HashSet::new();
-    let mut sink = Rendered::new(render, |id| {
-        found.insert(id);
-        ControlFlow::Continue(())
-    });
+    let mut ids = HashSet::new();
+    let mut sink = Rendered::new(
+        |hit: Hit<'_>| {
+            let id = hit.conversation_id;
+            let is_wanted = scope.conversation.as_ref().is_none_or(|wanted| *wanted == id)
+                && wanted.is_none_or(|wanted| wanted.contains(&*id));
+            is_wanted.then(|| id.into_owned())
+        },
+        |id| {
+            ids.insert(id);
+            ControlFlow::Continue(())
+        },
+    );
     source.search(&request, scoped.ranker.call, &mut sink)?;
-    Ok(found)
+    Ok(ids)
 }
 
 /// Returns the exact searches for a concept. A conversation contains the concept if all find something.
 fn requests(concept: &str) -> Vec<Request> {
     let query = Query::parse(concept);
-    let texts: Vec<&str> = match () {
-        () if query.phrases.is_empty() && !query.excludes() => vec![concept],
-        () if query.phrases.is_empty() => vec![query.text.trim()],
-        () if query.is_all_quoted => Vec::new(),
-        () => query.outside.split_whitespace().collect(),
+    let mut texts: Vec<&str> = if query.phrases.is_empty() && !query.excludes() {
+        vec![concept]
+    } else if query.phrases.is_empty() {
+        vec![query.text.trim()]
+    } else if query.is_all_quoted {
+        Vec::new()
+    } else {
+        query.outside.split_whitespace().collect()
     };
-    let literal = |text: &str| Request {
-        text: text.to_owned(),
-        matching: Matching::Literal,
-        ..Request::default()
-    };
-    let texts = texts.into_iter().filter(|text| !text.is_empty()).map(literal);
+    texts.retain(|text| !text.is_empty());
+    let texts = texts.into_iter().map(|text| PhraseSearch::literal(text).request);
     texts.chain(query.phrases.iter().map(|phrase| PhraseSearch::quoted(phrase).request)).collect()
 }
 

@@ -1,29 +1,17 @@
 //! Builds the ranked answer: messages with passages, and conversations with their messages.
 
-use std::{
-    collections::{HashMap, HashSet, hash_map::Entry},
-    hash::{DefaultHasher, Hash, Hasher},
-    sync::Arc,
-};
+use std::collections::{HashMap, HashSet, hash_map::Entry};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
 
-use super::{
-    distance,
-    find::ScoredMessages,
-    fuse::{ConversationPlace, Scored},
-    notes::Notes,
-    passages::Passages,
-    question::{ConversationMatch, Fields, MAX_MATCHES, Match, Ranking},
-    ranker::SMALL,
-    scoped::Scoped,
-    sources::OpenedSources,
-    substring::{FoundByWords, TextReading, TextSearch, by_words},
-    titles,
-    word_request::WantedWords,
-};
-use crate::{
-    error::Result,
-    source::{Note, Source, line_number},
-};
+use super::find::{FoundBy, ScoredMessages};
+use super::fuse::{ConversationPlace, Scored};
+use super::question::{ConversationMatch, Fields, MAX_MATCHES, Match, Ranking};
+use super::substring::{TextReading, TextSearch};
+use super::{distance, notes::Notes, passages::Passages, ranker::SMALL, scoped::Scoped};
+use super::{sources::OpenedSources, titles, word_request::WantedWords};
+use crate::error::Result;
+use crate::source::{Note, Source, line_number};
 use verbatim_base::model::MOST_KEPT;
 use verbatim_text::snippet;
 
@@ -44,7 +32,11 @@ const TITLE_WEIGHT: f32 = 0.5;
 const MAX_SPACE: usize = 64;
 
 /// Returns the messages that answer best. Messages with the same text are returned once, with their number.
-pub(super) fn messages(found: ScoredMessages<'_>) -> Result<Ranking<Match>> {
+pub(super) fn messages(found: FoundBy<'_>) -> Result<Ranking<Match>> {
+    let found = match found {
+        FoundBy::Score(scored) => scored,
+        FoundBy::Text(search, notes) => return search.messages(notes),
+    };
     let scoped = &found.opened.scoped;
     let limit = scoped.ranker.question.limit;
     let mut passages = Passages::new(scoped.ranker.sources.model(), &found.concepts);
@@ -57,36 +49,40 @@ pub(super) fn messages(found: ScoredMessages<'_>) -> Result<Ranking<Match>> {
     if unranked.is_empty() {
         distance::mark(&mut ranking.items, &found.concepts);
     } else {
-        let by_words = by_words(scoped, &unranked, |search| search.messages())?;
-        ranking = merged(ranking, by_words, limit, |item| &mut item.score);
-        notes.extend(std::mem::take(&mut ranking.notes));
+        ranking = with_words(
+            scoped,
+            unranked,
+            ranking,
+            &mut notes,
+            |it| it.messages(Notes::default()),
+            |it| &mut it.score,
+        )?;
     }
     ranking.total = ranking.total.max(ranking.items.len());
     finished(&found.opened, ranking, notes)
 }
 
 /// Returns the ids of the messages that answer best, and the notes. Messages with the same text all count.
-pub(super) fn message_ids(found: ScoredMessages<'_>) -> Result<(Vec<String>, Vec<Note>)> {
-    if !found.opened.unranked.is_empty() {
-        return Ok(ids_of(messages(found)?));
+pub(super) fn message_ids(found: FoundBy<'_>) -> Result<(Vec<String>, Vec<Note>)> {
+    if let FoundBy::Score(found) = &found
+        && found.opened.unranked.is_empty()
+    {
+        let best = found.messages.iter().take(found.opened.scoped.ranker.question.limit);
+        let ids = best
+            .map(|it| found.opened.ranked[it.source].scorer.hit(it.doc_id).message_id.into_owned());
+        return Ok((ids.collect(), found.notes.0.clone()));
     }
-    let best = found.messages.iter().take(found.opened.scoped.ranker.question.limit);
-    let id = |scored: &Scored| {
-        let scorer = &found.opened.ranked[scored.source].scorer;
-        scorer.hit(scored.doc_id).message_id.into_owned()
-    };
-    Ok((best.map(id).collect(), found.notes.into_iter().collect()))
-}
-
-/// Returns the ids of the messages of an answer, and its notes.
-pub(super) fn ids_of(ranking: Ranking<Match>) -> (Vec<String>, Vec<Note>) {
+    let ranking = messages(found)?;
     let ids = ranking.items.into_iter().map(|item| item.hit.message_id.into_owned());
-    (ids.collect(), ranking.notes)
+    Ok((ids.collect(), ranking.notes))
 }
 
 /// Returns the conversations that answer best.
-pub(super) fn conversations(mut found: ScoredMessages<'_>) -> Result<Ranking<ConversationMatch>> {
-    let limit = found.opened.scoped.ranker.question.limit;
+pub(super) fn conversations(found: FoundBy<'_>) -> Result<Ranking<ConversationMatch>> {
+    let mut found = match found {
+        FoundBy::Score(scored) => scored,
+        FoundBy::Text(search, notes) => return search.conversations(notes),
+    };
     let mut notes = std::mem::take(&mut found.notes);
     let titles = match found.opened.scoped.ranker.question.fields {
         Fields::Messages | Fields::Turns => HashMap::new(),
@@ -96,9 +92,14 @@ pub(super) fn conversations(mut found: ScoredMessages<'_>) -> Result<Ranking<Con
     let scoped = &found.opened.scoped;
     let unranked = unranked(&found, &notes, ranking.items.is_empty());
     if !unranked.is_empty() {
-        let by_words = by_words(scoped, &unranked, |search| search.conversations())?;
-        ranking = merged(ranking, by_words, limit, |item| &mut item.score);
-        notes.extend(std::mem::take(&mut ranking.notes));
+        ranking = with_words(
+            scoped,
+            unranked,
+            ranking,
+            &mut notes,
+            |it| it.conversations(Notes::default()),
+            |it| &mut it.score,
+        )?;
     }
     let ranking = finished(&found.opened, ranking, notes)?;
     if scoped.common.is_some() { completed(&found.opened, ranking) } else { Ok(ranking) }
@@ -116,15 +117,25 @@ fn unranked(found: &ScoredMessages<'_>, notes: &Notes, is_empty: bool) -> Vec<So
     unranked
 }
 
-/// Merges what is ranked with what was found by words: the first of both, then the second of both, and so on. Of
-/// two with the same place, the one that has all words comes first.
-fn merged<T>(
+/// Merges what is ranked with what some sources have with all words of each concept or, if this is nothing, with
+/// any of them: the first of both, then the second of both, and so on. Of two with the same place, the one that
+/// has all words comes first. Adds the notes of the latter.
+fn with_words<T>(
+    scoped: &Scoped<'_>,
+    sources: Vec<Source>,
     ranked: Ranking<T>,
-    found: FoundByWords<T>,
-    limit: usize,
+    notes: &mut Notes,
+    answer: fn(&TextSearch<'_>) -> Result<Ranking<T>>,
     score: fn(&mut T) -> &mut f64,
-) -> Ranking<T> {
-    let by_words = found.ranking;
+) -> Result<Ranking<T>> {
+    let limit = scoped.ranker.question.limit;
+    let reading = TextReading::Words(WantedWords::All);
+    let mut by_words = answer(&TextSearch::new(scoped.clone(), sources.clone(), reading)?)?;
+    let has_all = !by_words.items.is_empty();
+    if !has_all {
+        let reading = TextReading::Words(WantedWords::Any);
+        by_words = answer(&TextSearch::new(scoped.clone(), sources, reading)?)?;
+    }
     let mut own = ranked.items.into_iter();
     let mut others = by_words.items.into_iter();
     let mut items = Vec::new();
@@ -139,7 +150,7 @@ fn merged<T>(
         if let [_, Some(item)] = &mut both {
             last = *score(item);
         }
-        if found.words == WantedWords::Any {
+        if !has_all {
             both.reverse();
         }
         items.extend(both.into_iter().flatten());
@@ -147,7 +158,8 @@ fn merged<T>(
     items.truncate(limit);
     let total = ranked.total + by_words.total;
     let is_total_exact = ranked.is_total_exact && by_words.is_total_exact && total <= limit;
-    Ranking { items, total, is_total_exact, notes: by_words.notes }
+    notes.extend(by_words.notes);
+    Ok(Ranking { items, total, is_total_exact, notes: Vec::new() })
 }
 
 /// Returns an answer with its notes. If nothing was found, adds a note about a role that no message has.
@@ -156,9 +168,9 @@ fn finished<T>(
     ranking: Ranking<T>,
     mut notes: Notes,
 ) -> Result<Ranking<T>> {
-    let Scoped { ranker, scope, .. } = &opened.scoped;
     let is_empty = ranking.items.is_empty();
     if is_empty {
+        let Scoped { ranker, scope, .. } = &opened.scoped;
         notes.extend(ranker.sources.unknown_role(scope, ranker.call)?);
     }
     Ok(Ranking { notes: notes.of_answer(is_empty), ..ranking })
@@ -185,15 +197,14 @@ fn completed(
         ids.retain(|id| !ranked.contains(id.as_str()));
     }
     let others = Scoped { common: Some(Arc::new(common)), ..opened.scoped.clone() };
-    let others = TextSearch::new(others, opened.all(), TextReading::Literal)?.conversations()?;
+    let others = TextSearch::new(others, opened.all(), TextReading::Literal)?;
+    let others = others.conversations(Notes(ranking.notes))?;
     let least = ranking.items.last().map_or(1.0, |item| item.score);
     for item in others.items {
         ranking.items.push(ConversationMatch { score: least * item.score, ..item });
     }
     ranking.items.truncate(limit);
-    let mut notes = Notes::default();
-    notes.extend(ranking.notes.into_iter().chain(others.notes));
-    Ok(Ranking { notes: notes.into_iter().collect(), ..ranking })
+    Ok(Ranking { notes: others.notes, ..ranking })
 }
 
 fn ranked_conversations(
@@ -204,20 +215,29 @@ fn ranked_conversations(
     let ranked = &found.opened.ranked;
     let mut messages: HashMap<ConversationPlace, Vec<Scored>> = HashMap::new();
     for scored in &found.messages {
-        if let Some(conversation) = ranked[scored.source].scorer.conversation(scored.doc_id) {
-            messages.entry((scored.source, conversation)).or_default().push(*scored);
+        if let Some(conversation) = scored.conversation(ranked) {
+            messages.entry(conversation).or_default().push(*scored);
         }
     }
     let mut scores: HashMap<ConversationPlace, f32> = HashMap::new();
     for (conversation, scored) in &messages {
-        scores.insert(*conversation, joined(scored.iter().map(|scored| scored.score)));
+        // They are sorted, the best first.
+        let shares = [1.0].into_iter().chain(FURTHER_SHARES);
+        let scored = scored.iter().zip(shares).map(|(scored, share)| share * scored.score);
+        scores.insert(*conversation, scored.sum());
     }
     for (conversation, covered) in &found.covered {
         if let Some(score) = scores.get_mut(conversation) {
             *score += COVERAGE_WEIGHT * covered;
         }
     }
-    let (title_weight, mut max_score) = weights(question.fields);
+    let of_messages = 1.0 + FURTHER_SHARES.iter().sum::<f32>();
+    // The weight of title scores, and the highest possible score of a conversation.
+    let (title_weight, mut max_score) = match question.fields {
+        Fields::Messages | Fields::Turns => (0.0, of_messages),
+        Fields::Summaries => (1.0, 1.0),
+        Fields::Both => (TITLE_WEIGHT, of_messages + TITLE_WEIGHT),
+    };
     if !found.covered.is_empty() {
         max_score += COVERAGE_WEIGHT;
     }
@@ -256,21 +276,17 @@ fn matches(
         let scorer = &source.scorer;
         let next = matches.len();
         // Beyond the limit, only copies are counted. It would be expensive to read all texts for this.
-        let length = scorer.content_length(scored.doc_id);
-        let may_be_copy =
-            |other: &Match| other.hit.content.len().abs_diff(length.min(MOST_KEPT)) <= MAX_SPACE;
-        if next == limit && !matches.iter().any(may_be_copy) {
+        let length = scorer.content_length(scored.doc_id).min(MOST_KEPT);
+        if next == limit
+            && matches.iter().all(|it| it.hit.content.len().abs_diff(length) > MAX_SPACE)
+        {
             continue;
         }
         let content = scorer.content(scored.doc_id);
         let mut hasher = DefaultHasher::new();
         (snippet::trim(&content), scorer.role(scored.doc_id)).hash(&mut hasher);
         match known.entry(hasher.finish()) {
-            Entry::Occupied(first) => {
-                if let Some(first) = matches.get_mut(*first.get()) {
-                    first.copies += 1;
-                }
-            }
+            Entry::Occupied(first) => matches[*first.get()].copies += 1,
             Entry::Vacant(entry) if next < limit => {
                 entry.insert(next);
                 // Of a conversation, the best message is shown first or alone.
@@ -279,9 +295,9 @@ fn matches(
                 let hit = scorer.hit(scored.doc_id).into_owned_at(place, MOST_KEPT);
                 let turn = scorer.turn(scored.doc_id).unwrap_or(0) as usize;
                 matches.push(Match {
-                    source: source.kind,
+                    source: source.source.kind,
                     score: f64::from(scored.score),
-                    line: line_number(source.kind, hit.position, turn),
+                    line: line_number(source.source.kind, hit.position, turn),
                     passage,
                     is_far: false,
                     is_title_only: false,
@@ -293,22 +309,6 @@ fn matches(
         }
     }
     matches
-}
-
-/// Returns the score of a conversation from the scores of its messages, which are sorted, best first.
-fn joined(scores: impl Iterator<Item = f32>) -> f32 {
-    let shares = [1.0].into_iter().chain(FURTHER_SHARES);
-    scores.zip(shares).map(|(score, share)| share * score).sum()
-}
-
-/// Returns the weight of title scores, and the highest possible score of a conversation.
-fn weights(fields: Fields) -> (f32, f32) {
-    let of_messages = 1.0 + FURTHER_SHARES.iter().sum::<f32>();
-    match fields {
-        Fields::Messages | Fields::Turns => (0.0, of_messages),
-        Fields::Summaries => (1.0, 1.0),
-        Fields::Both => (TITLE_WEIGHT, of_messages + TITLE_WEIGHT),
-    }
 }
 
 #[cfg(test)]

@@ -2,20 +2,15 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::{question::Mode, ranker::Ranker, sources::RankedSource};
-use crate::{
-    error::Result,
-    scoring::{Concept, idf},
-    source::Note,
-};
+use super::{notes::Notes, question::Mode, ranker::Ranker, sources::RankedSource};
+use crate::scoring::{Concept, Statistics, idf};
+use crate::{error::Result, source::Note};
 use verbatim_chats::db;
 use verbatim_embed as embed;
 use verbatim_index::WeightedTerm;
-use verbatim_text::{
-    query::Query,
-    spelling::{base_forms, variants},
-    words::{Token, Tokenizer, is_character, is_unspaced, tokens},
-};
+use verbatim_text::query::Query;
+use verbatim_text::spelling::{base_forms, variants};
+use verbatim_text::words::{Token, Tokenizer, is_character, is_unspaced, tokens};
 
 /// If the model knows a smaller share of a query's letters than the first, the query's vector is
 /// not used. From the second share on, the vector has its full weight. Nearly all English queries
@@ -41,42 +36,34 @@ const CHARACTER_WEIGHT: f32 = 0.5;
 /// `parse_config_file` does not ask for every message about parsing.
 const NAME_PART_WEIGHT: f32 = 0.3;
 
-/// A parsed concept, with notes about it.
-pub(super) struct ParsedConcept {
-    pub(super) concept: Concept,
-    pub(super) notes: Vec<Note>,
-}
-
-/// Parses a concept of a question to some sources. `may_be_elsewhere` says that messages without an index may
-/// have words that no other message has.
+/// Parses a concept of a question to some sources. Adds notes about it.
 pub(super) fn parse(
     ranker: &Ranker<'_>,
     sources: &[RankedSource],
     text: &str,
-    may_be_elsewhere: bool,
-) -> Result<ParsedConcept> {
-    let mut parser = ConceptParser { ranker, sources, may_be_elsewhere, notes: Vec::new() };
-    let concept = parser.parse(text)?;
-    Ok(ParsedConcept { concept, notes: parser.notes })
+    notes: &mut Notes,
+) -> Result<Concept> {
+    let may_be_elsewhere = notes.has(Note::lacks_words);
+    ConceptParser { ranker, sources, may_be_elsewhere, notes }.parse(text)
 }
 
 struct ConceptParser<'a> {
     ranker: &'a Ranker<'a>,
     sources: &'a [RankedSource],
+    /// Whether messages without an index may have words that no other message has.
     may_be_elsewhere: bool,
-    notes: Vec<Note>,
+    notes: &'a mut Notes,
 }
 
 impl ConceptParser<'_> {
     fn parse(&mut self, text: &str) -> Result<Concept> {
         let mode = self.ranker.question.mode;
-        let sources = self.sources;
         let mut concept = Concept::new(text);
         let absent = self.weigh_terms(&mut concept)?;
         if mode == Mode::Vector {
             concept.terms.clear();
         }
-        let named = named_authors(&concept.query.text, sources);
+        let named = named_authors(&concept.query.text, self.sources);
         if matches!(mode, Mode::Vector | Mode::Both) && !concept.query.text.is_empty() {
             self.encode(&mut concept, &named)?;
         }
@@ -86,7 +73,7 @@ impl ConceptParser<'_> {
         if !absent.is_empty() {
             let by_meaning = concept.has_vector();
             let by_words = !concept.terms.is_empty();
-            self.notes.push(Note::NoWord { words: absent, by_meaning, by_words });
+            self.notes.add(Note::NoWord { words: absent, by_meaning, by_words });
         }
         Ok(concept)
     }
@@ -95,9 +82,8 @@ impl ConceptParser<'_> {
     fn encode(&mut self, concept: &mut Concept, named: &[&str]) -> Result<()> {
         let model = self.ranker.sources.model();
         let names: Vec<String> = named.iter().flat_map(|author| words(author)).collect();
-        let other_words = concept.query.text.split_whitespace();
-        let other_words: Vec<&str> =
-            other_words.filter(|word| !names.contains(&normalized(word))).collect();
+        let mut other_words: Vec<&str> = concept.query.text.split_whitespace().collect();
+        other_words.retain(|word| !names.contains(&normalized(word)));
         let nameless = other_words.join(" ");
         let text = if nameless.is_empty() { &concept.query.text } else { &nameless };
         let known = model.known_share(text);
@@ -105,21 +91,21 @@ impl ConceptParser<'_> {
             let share = (known - LEAST_KNOWN) / (WELL_KNOWN - LEAST_KNOWN);
             concept.known = share.clamp(0.0, 1.0) as f32;
         }
-        concept.is_encoded = self.sources.iter().any(|source| source.scorer.is_encoded());
+        concept.is_encoded = self.sources.iter().any(|source| source.scorer.encoded().0 > 0);
         let mut is_known = known >= LEAST_KNOWN || !is_of_language(text);
         if let Some(encoder) = model.sentence_encoder().filter(|_| concept.is_encoded) {
             let known = encoder.known_share(text);
             let is_known_to_encoder = known >= LEAST_KNOWN_TO_ENCODER;
-            is_known |= is_known_to_encoder;
             if self.ranker.question.mode == Mode::Both {
                 concept.encoded_known = if is_known_to_encoder { known as f32 } else { 0.0 };
             }
             if is_known_to_encoder {
+                is_known = true;
                 concept.encoded = Some(encoder.encode(&[text]).swap_remove(0));
             }
         }
         if !is_known {
-            self.notes.push(Note::UnknownLanguage { text: text.clone() });
+            self.notes.add(Note::UnknownLanguage { text: text.clone() });
             if concept.terms.is_empty() {
                 self.weigh_terms(concept)?;
             }
@@ -129,12 +115,10 @@ impl ConceptParser<'_> {
             return Ok(());
         }
         match model.encode_query(text, &self.ranker.call.stop) {
-            Ok(vector) => {
-                concept.vector = Some(vector).filter(|v| v.iter().any(|number| *number != 0.0));
-            }
+            Ok(vector) => concept.vector = vector.iter().any(|it| *it != 0.0).then_some(vector),
             Err(embed::Error::Stopped) => return Err(db::Error::Stopped.into()),
             Err(error) => {
-                self.notes.push(Note::ProviderAway { reason: error.to_string() });
+                self.notes.add(Note::ProviderAway { reason: error.to_string() });
                 if concept.terms.is_empty() {
                     self.weigh_terms(concept)?;
                 }
@@ -149,28 +133,27 @@ impl ConceptParser<'_> {
         let tokenizer = Tokenizer::default();
         let mut terms = tokenizer.question(&concept.query.text);
         let absent = self.correct(&concept.query, &mut terms)?;
-        let mut frequencies = vec![0u32; terms.len()];
-        let mut messages = 0u64;
-        let mut tokens = 0u64;
+        let mut all = Statistics { frequencies: vec![0; terms.len()], ..Statistics::default() };
         for source in self.sources {
-            let statistics = source.scorer.statistics(&terms)?;
-            let sums = frequencies.iter_mut().zip(statistics.frequencies);
-            sums.for_each(|(sum, here)| *sum += here);
-            messages += statistics.messages;
-            tokens += statistics.tokens;
+            let here = source.scorer.statistics(&terms)?;
+            for (sum, here) in all.frequencies.iter_mut().zip(here.frequencies) {
+                *sum += here;
+            }
+            all.messages += here.messages;
+            all.tokens += here.tokens;
         }
-        let messages = messages as f32;
-        concept.average = (tokens as f32 / messages.max(1.0)).max(1.0);
+        let messages = all.messages as f32;
+        concept.average = (all.tokens as f32 / messages.max(1.0)).max(1.0);
         let mut name_parts: HashSet<String> = HashSet::new();
         for name in tokenizer.names(&concept.query.text) {
-            let mut known = terms.iter().zip(&frequencies);
+            let mut known = terms.iter().zip(&all.frequencies);
             if known.any(|(term, frequency)| *term == name[0] && *frequency > 0) {
                 name_parts.extend(name.into_iter().skip(1));
             }
         }
         let mut occurring: Vec<WeightedTerm> = Vec::new();
         let mut others: Vec<WeightedTerm> = Vec::new();
-        for (term, frequency) in terms.into_iter().zip(frequencies) {
+        for (term, frequency) in terms.into_iter().zip(all.frequencies) {
             let factor = if is_character(&term) {
                 CHARACTER_WEIGHT
             } else if name_parts.contains(&term) {
@@ -207,18 +190,14 @@ impl ConceptParser<'_> {
             if has_term(sources, term)? {
                 continue;
             }
-            let meant = match self.ranker.question.mode {
-                // Vectors are of the words as they were typed.
-                Mode::Vector => None,
-                _ => meant(word, term, sources)?,
-            };
-            match meant {
-                Some((form, meant)) => {
-                    *term = meant;
-                    self.notes.push(Note::Slip { word: word.text.clone(), meant: form });
-                }
-                None if word.is_part || self.may_be_elsewhere => {}
-                None => absent.push(word.text.clone()),
+            // Vectors are of the words as they were typed.
+            if self.ranker.question.mode != Mode::Vector
+                && let Some((form, corrected)) = corrected(word, term, sources)?
+            {
+                *term = corrected;
+                self.notes.add(Note::Slip { word: word.text.clone(), meant: form });
+            } else if !word.is_part && !self.may_be_elsewhere {
+                absent.push(word.text.clone());
             }
         }
         let mut known = HashSet::new();
@@ -234,7 +213,6 @@ fn is_of_language(text: &str) -> bool {
         || text.contains(|c: char| c.is_alphabetic() && !c.is_ascii())
 }
 
-/// A word of a question.
 struct TypedWord {
     /// The word as it was typed or, for a part of a name, its term.
     text: String,
@@ -262,7 +240,7 @@ fn typed_words(text: &str) -> HashMap<String, TypedWord> {
 
 /// Returns the word and the term that a word stands for which occurs in no message; `None` if it stands for
 /// itself.
-fn meant(
+fn corrected(
     word: &TypedWord,
     term: &str,
     sources: &[RankedSource],
@@ -287,15 +265,16 @@ fn meant(
         source.scorer.corrections(term, &mut similar)?;
     }
     // A stem that is only longer or shorter than the stem of an inflected word is that of another word.
-    let is_stemmed = written != term;
-    let is_other = |other: &str| is_stemmed && (other.starts_with(term) || term.starts_with(other));
+    if written != term {
+        similar.retain(|other, _| !other.starts_with(term) && !term.starts_with(other.as_str()));
+    }
     // A word that occurs in only one message may be a misspelling itself.
-    let meant = similar.into_iter().filter(|(other, frequency)| *frequency > 1 && !is_other(other));
+    similar.retain(|_, frequency| *frequency > 1);
     // Misspellings of the first letter are rare.
-    let rank = |(other, frequency): &(String, u32)| {
-        (other.chars().next() == term.chars().next(), *frequency)
-    };
-    Ok(meant.max_by_key(rank).map(|(meant, _)| (meant.clone(), meant)))
+    let best = similar
+        .into_iter()
+        .max_by_key(|(other, frequency)| (other.chars().next() == term.chars().next(), *frequency));
+    Ok(best.map(|(other, _)| (other.clone(), other)))
 }
 
 fn has_term(sources: &[RankedSource], term: &str) -> Result<bool> {
@@ -309,8 +288,8 @@ fn has_term(sources: &[RankedSource], term: &str) -> Result<bool> {
 
 fn named_authors<'s>(query: &str, sources: &'s [RankedSource]) -> Vec<&'s str> {
     let of_query = words(query);
-    let authors = sources.iter().flat_map(|source| source.scorer.authors());
-    let mut named: Vec<&str> = authors.filter(|author| names(author, &of_query, query)).collect();
+    let mut named: Vec<&str> = sources.iter().flat_map(|it| it.scorer.authors()).collect();
+    named.retain(|author| names(author, &of_query, query));
     named.sort_unstable();
     named.dedup();
     named

@@ -15,18 +15,19 @@ pub(super) fn mark(matches: &mut [Match], concepts: &[Concept]) {
         concepts.iter().flat_map(|it| tokenizer.question(&it.query.text)).collect();
     terms.extend(concepts.iter().flat_map(|it| &it.terms).map(|term| term.term.clone()));
     let least = NEAR_SHARE * matches.first().map_or(0.0, |first| first.score);
-    let has_word = |text: &str| {
-        let mut is_found = false;
-        tokenizer.tokenize(text, |term| is_found |= terms.iter().any(|known| known == term));
-        is_found
-    };
-    let is_far = |it: &&mut Match| {
-        it.score < least
-            && !it.is_title_only
-            && !has_word(&it.hit.content)
-            && !has_word(&it.hit.title)
-    };
-    matches.iter_mut().rev().take_while(is_far).for_each(|it| it.is_far = true);
+    for it in matches.iter_mut().rev() {
+        if it.score >= least || it.is_title_only {
+            break;
+        }
+        let mut has_word = false;
+        for text in [&it.hit.content, &it.hit.title] {
+            tokenizer.tokenize(text, |term| has_word |= terms.iter().any(|known| known == term));
+        }
+        if has_word {
+            break;
+        }
+        it.is_far = true;
+    }
 }
 
 #[cfg(test)]

@@ -2,14 +2,11 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::{
-    concept::{self, ParsedConcept},
-    fuse::{self, ConversationPlace, Scored},
-    notes::Notes,
-    question::{Fields, Mode},
-    sources::{self, OpenedSources},
-    substring::{TextReading, TextSearch},
-};
+use super::fuse::{self, ConversationPlace, Scored};
+use super::question::{Fields, Mode};
+use super::sources::{self, OpenedSources, ReadableSources};
+use super::substring::{TextReading, TextSearch};
+use super::{concept, notes::Notes, ranker::Ranker};
 use crate::{error::Result, scoring::Concept, source::Note};
 use verbatim_text::words::Tokenizer;
 
@@ -35,52 +32,43 @@ pub(super) enum FoundBy<'a> {
 }
 
 /// Scores every message that fits the question, in the sources that have an index.
-pub(super) fn find(readable: sources::ReadableSources<'_>) -> Result<FoundBy<'_>> {
-    let ranker = readable.scoped.ranker;
+pub(super) fn find<'a>(ranker: &'a Ranker<'a>) -> Result<FoundBy<'a>> {
+    let ReadableSources { scoped, sources, mut notes } = sources::readable(ranker)?;
     if ranker.question.mode == Mode::Exact {
-        let search = TextSearch::new(readable.scoped, readable.sources, TextReading::AsTyped)?;
-        return Ok(FoundBy::Text(search, readable.notes));
+        return Ok(FoundBy::Text(TextSearch::new(scoped, sources, TextReading::AsTyped)?, notes));
     }
     let texts = ranker.concepts();
-    let (opened, mut notes) = sources::open(readable)?;
+    let opened = sources::open(scoped, sources, &mut notes)?;
     let is_single = texts.len() == 1;
     let is_without_index = opened.ranked.is_empty();
     if is_single && is_without_index && is_without_words(&Concept::new(texts[0])) {
-        return by_literal_text(opened, notes, without_words(texts[0]));
+        return by_literal_text(opened, notes, texts[0]);
     }
     let mut concepts = Vec::new();
     let mut by_concept: Vec<Vec<Scored>> = Vec::new();
     let mut covered = HashMap::new();
     let mut is_cut = false;
     for text in texts.into_iter().filter(|_| !is_without_index) {
-        let may_be_elsewhere = notes.has(Note::lacks_words);
-        let ParsedConcept { concept, notes: of_concept } =
-            concept::parse(ranker, &opened.ranked, text, may_be_elsewhere)?;
-        notes.extend(of_concept);
+        let mut concept = concept::parse(ranker, &opened.ranked, text, &mut notes)?;
         if is_single && is_without_words(&concept) {
-            return by_literal_text(opened, notes, without_words(text));
+            return by_literal_text(opened, notes, text);
         }
         if is_single && may_be_within_words(&opened, &concept, text, &notes) {
             let search = literal_search(&opened)?;
-            let (is_found, of_search) = search.finds_one()?;
-            notes.extend(of_search);
-            if is_found {
-                notes.drop_if(|note| matches!(note, Note::NoWord { .. }));
+            if search.finds_one(&mut notes)? {
+                notes.0.retain(|note| !matches!(note, Note::NoWord { .. }));
                 let within = Note::WithinWords { text: text.to_owned() };
-                notes.extend(if has_words(text) { Some(within) } else { without_words(text) });
+                notes.add(if has_words(text) { within } else { without_words(text) });
                 return Ok(FoundBy::Text(search, notes));
             }
         }
-        if ranker.question.fields == Fields::Summaries {
-            concepts.push(concept);
-            continue;
+        if ranker.question.fields != Fields::Summaries {
+            let scores = fuse::scored(&opened, &mut concept, text, &mut notes)?;
+            by_concept.push(scores.messages);
+            covered = scores.covered;
+            is_cut |= scores.is_cut;
         }
-        let scores = fuse::scored(&opened, concept, text)?;
-        notes.extend(scores.notes);
-        concepts.push(scores.concept);
-        by_concept.push(scores.messages);
-        covered = scores.covered;
-        is_cut |= scores.is_cut;
+        concepts.push(concept);
     }
     let messages = match by_concept.len() {
         0 => Vec::new(),
@@ -97,14 +85,14 @@ fn literal_search<'a>(opened: &OpenedSources<'a>) -> Result<TextSearch<'a>> {
 fn by_literal_text<'a>(
     opened: OpenedSources<'a>,
     mut notes: Notes,
-    note: Option<Note>,
+    text: &str,
 ) -> Result<FoundBy<'a>> {
-    notes.extend(note);
+    notes.add(without_words(text));
     Ok(FoundBy::Text(literal_search(&opened)?, notes))
 }
 
-fn without_words(text: &str) -> Option<Note> {
-    (!text.trim().is_empty()).then(|| Note::NoWords { text: text.to_owned() })
+fn without_words(text: &str) -> Note {
+    Note::NoWords { text: text.to_owned() }
 }
 
 /// Returns whether no message contains a word of the question that ranks, so that its text may only be found
@@ -142,10 +130,6 @@ fn in_common_conversations(
     opened: &OpenedSources<'_>,
     by_concept: Vec<Vec<Scored>>,
 ) -> Vec<Scored> {
-    let conversation = |scored: &Scored| -> Option<ConversationPlace> {
-        let scorer = &opened.ranked[scored.source].scorer;
-        Some((scored.source, scorer.conversation(scored.doc_id)?))
-    };
     // The sources were narrowed to these conversations, even if one of their messages did not get a score.
     let are_common = opened.scoped.common.is_some();
     let count = by_concept.len() as f32;
@@ -154,7 +138,7 @@ fn in_common_conversations(
     for scored in &by_concept {
         let mut best: HashMap<ConversationPlace, f32> = HashMap::new();
         for scored in scored {
-            if let Some(conversation) = conversation(scored) {
+            if let Some(conversation) = scored.conversation(&opened.ranked) {
                 let score = best.entry(conversation).or_default();
                 *score = score.max(scored.score);
             }
@@ -170,19 +154,18 @@ fn in_common_conversations(
         }
     }
     let common = common.unwrap_or_default();
-    let mut messages: HashMap<(usize, u32), f32> = HashMap::new();
+    let mut messages: HashMap<(usize, u32), Scored> = HashMap::new();
     for scored in by_concept.iter().flatten() {
-        let Some(conversation) = conversation(scored).filter(|it| common.contains(it)) else {
-            continue;
-        };
-        let score = (scored.score + sums[&conversation]) / 2.0;
-        let known = messages.entry((scored.source, scored.doc_id)).or_default();
-        *known = known.max(score);
+        if let Some(conversation) = scored.conversation(&opened.ranked)
+            && common.contains(&conversation)
+        {
+            let score = (scored.score + sums[&conversation]) / 2.0;
+            let known = Scored { score: 0.0, ..*scored };
+            let known = messages.entry((scored.source, scored.doc_id)).or_insert(known);
+            known.score = known.score.max(score);
+        }
     }
-    let mut scored: Vec<Scored> = messages
-        .into_iter()
-        .map(|((source, doc_id), score)| Scored { source, doc_id, score })
-        .collect();
-    scored.sort_unstable_by(Scored::order);
-    scored
+    let mut messages: Vec<Scored> = messages.into_values().collect();
+    messages.sort_unstable_by(Scored::order);
+    messages
 }

@@ -1,26 +1,14 @@
 //! Scores the messages of all sources for one concept, on a common scale.
 
-use std::{
-    cmp::Ordering,
-    collections::{HashMap, HashSet},
-};
+use std::cmp::Ordering;
+use std::collections::{HashMap, HashSet};
 
-use super::{
-    notes::Notes,
-    question::Mode,
-    ranker::Ranker,
-    sources::{OpenedSources, RankedSource},
-};
-use crate::{
-    error::Result,
-    scoring::{Concept, ConceptScorer, Nearness, Scale, VectorWeights},
-    source::Note,
-};
-use verbatim_text::{
-    query::{PhraseSearch, Query, normalise_phrase},
-    snippet,
-    words::is_unspaced,
-};
+use super::sources::{OpenedSources, RankedSource};
+use super::{notes::Notes, question::Mode, ranker::Ranker};
+use crate::scoring::{Concept, ConceptScorer, Nearness, Scale, VectorWeights};
+use crate::{error::Result, source::Note};
+use verbatim_text::query::{PhraseSearch, Query, normalise_phrase};
+use verbatim_text::{snippet, words::is_unspaced};
 
 /// Number of candidates by terms, and by vectors, if the scope is one conversation.
 const DEPTH_IN_CONVERSATION: usize = 100;
@@ -86,18 +74,21 @@ impl Scored {
     fn place(&self) -> MessagePlace {
         (self.source, self.doc_id)
     }
+
+    /// Returns the message's conversation; `None` if it is in none.
+    pub(super) fn conversation(&self, sources: &[RankedSource]) -> Option<ConversationPlace> {
+        Some((self.source, sources[self.source].scorer.conversation(self.doc_id)?))
+    }
 }
 
-/// A concept with the scores of the messages that answer it.
+/// The scores of the messages that answer a concept.
 pub(super) struct ConceptScores {
-    pub(super) concept: Concept,
     /// The messages, the best first.
     pub(super) messages: Vec<Scored>,
     /// The share of the question's IDF that conversations cover with all their messages and their titles.
     pub(super) covered: HashMap<ConversationPlace, f32>,
     /// Whether only the best candidates were scored.
     pub(super) is_cut: bool,
-    pub(super) notes: Notes,
 }
 
 /// Scores the messages that answer a concept. `text` is the concept as it was typed.
@@ -106,47 +97,33 @@ pub(super) struct ConceptScores {
 /// text, its words count like the others, because people quote from memory.
 pub(super) fn scored(
     opened: &OpenedSources<'_>,
-    mut concept: Concept,
+    concept: &mut Concept,
     text: &str,
+    notes: &mut Notes,
 ) -> Result<ConceptScores> {
-    let whole = whole_question(opened, &concept, text);
-    let CandidateScores { mut messages, mut covered, mut is_cut, mut notes } =
-        Scoring { opened, concept: &concept, whole: whole.as_ref() }.run()?;
+    let whole = whole_question(opened, concept, text);
+    let first = Scoring { opened, concept, whole: whole.as_ref() }.run(notes)?;
     let query = &mut concept.query;
-    let is_enough = !messages.is_empty() && !query.is_sentence;
-    if !query.phrases.is_empty() && !query.is_all_quoted && !is_enough {
-        let phrases = std::mem::take(&mut query.phrases);
-        if messages.is_empty() {
-            let quoted: Vec<_> = phrases.iter().map(|phrase| format!("“{phrase}”")).collect();
-            notes.add(Note::NoPhrase { phrases: quoted.join(" and ") });
-        }
-        let others = Scoring { opened, concept: &concept, whole: whole.as_ref() }.run()?;
-        messages = before(messages, others.messages);
-        covered = others.covered;
-        is_cut |= others.is_cut;
-        notes.extend(others.notes);
+    let is_enough = !first.messages.is_empty() && !query.is_sentence;
+    if query.phrases.is_empty() || query.is_all_quoted || is_enough {
+        return Ok(first);
     }
-    Ok(ConceptScores { concept, messages, covered, is_cut, notes })
-}
-
-/// Returns messages in front of those of `others` that are not among them.
-fn before(mut first: Vec<Scored>, mut others: Vec<Scored>) -> Vec<Scored> {
-    if !first.is_empty() {
-        let known: HashSet<MessagePlace> = first.iter().map(Scored::place).collect();
+    let phrases = std::mem::take(&mut query.phrases);
+    if first.messages.is_empty() {
+        let quoted: Vec<_> = phrases.iter().map(|phrase| format!("“{phrase}”")).collect();
+        notes.add(Note::NoPhrase { phrases: quoted.join(" and ") });
+    }
+    let mut all = Scoring { opened, concept, whole: whole.as_ref() }.run(notes)?;
+    all.is_cut |= first.is_cut;
+    if !first.messages.is_empty() {
+        let known: HashSet<MessagePlace> = first.messages.iter().map(Scored::place).collect();
+        let mut others = std::mem::replace(&mut all.messages, first.messages);
         others.retain(|scored| !known.contains(&scored.place()));
-        first.iter_mut().for_each(|scored| scored.score = f32::midpoint(scored.score, 1.0));
+        all.messages.iter_mut().for_each(|it| it.score = f32::midpoint(it.score, 1.0));
         others.iter_mut().for_each(|scored| scored.score /= 2.0);
+        all.messages.extend(others);
     }
-    first.extend(others);
-    first
-}
-
-/// The scores of the candidates for a concept.
-struct CandidateScores {
-    messages: Vec<Scored>,
-    covered: HashMap<ConversationPlace, f32>,
-    is_cut: bool,
-    notes: Notes,
+    Ok(all)
 }
 
 /// The messages with terms of the question in the conversations that contain most of them, and how much each
@@ -166,13 +143,11 @@ struct Scoring<'a> {
 }
 
 impl Scoring<'_> {
-    fn run(self) -> Result<CandidateScores> {
+    fn run(self, notes: &mut Notes) -> Result<ConceptScores> {
         let sources = &self.opened.ranked;
-        let question = self.ranker().question;
-        let scorers: Vec<Box<dyn ConceptScorer + '_>> = sources
-            .iter()
-            .map(|source| source.scorer.open(self.concept, self.ranker().call))
-            .collect::<Result<_, _>>()?;
+        let call = self.ranker().call;
+        let scorers = sources.iter().map(|source| source.scorer.open(self.concept, call));
+        let scorers: Vec<Box<dyn ConceptScorer + '_>> = scorers.collect::<Result<_>>()?;
         let with_whole = match self.whole {
             Some(whole) => self.with_whole(whole)?,
             None => Vec::new(),
@@ -180,23 +155,32 @@ impl Scoring<'_> {
         let covering = self.covering(&scorers)?;
         let others: Vec<MessagePlace> =
             with_whole.iter().chain(&covering.messages).copied().collect();
-        let mut depth = self.depth();
+        let mut depth = if self.ranker().concepts().len() > 1 {
+            DEPTH_OF_SEVERAL
+        } else if self.opened.scoped.scope.conversation.is_some() {
+            DEPTH_IN_CONVERSATION
+        } else {
+            FUSED_DEPTH
+        };
         if !self.concept.query.phrases.is_empty() {
-            depth = depth.max(question.limit.min(MAX_DEPTH));
+            depth = depth.max(self.ranker().question.limit.min(MAX_DEPTH));
         }
-        let mut notes = Notes::default();
         loop {
-            let mut candidates = self.candidates(&scorers, depth)?;
-            notes.extend(std::mem::take(&mut candidates.notes));
+            let candidates = self.candidates(&scorers, depth, notes)?;
             let mut messages = self.scores(&scorers, &candidates, &others)?;
-            add_unscored(&mut messages, &with_whole);
+            let known: HashSet<MessagePlace> = messages.iter().map(Scored::place).collect();
+            for (source, doc_id) in with_whole.iter().copied() {
+                if !known.contains(&(source, doc_id)) {
+                    messages.push(Scored { source, doc_id, score: 0.0 });
+                }
+            }
+            messages.sort_unstable_by(Scored::order);
             let is_cut = candidates.is_cut;
             if !is_cut || depth >= MAX_DEPTH || !self.is_crowded(&messages) {
                 if let Some(whole) = self.whole {
                     put_first(sources, &mut messages, whole, with_whole);
                 }
-                let covered = covering.conversations;
-                return Ok(CandidateScores { messages, covered, is_cut, notes });
+                return Ok(ConceptScores { messages, covered: covering.conversations, is_cut });
             }
             depth = (DEEPER * depth).min(MAX_DEPTH);
         }
@@ -232,10 +216,8 @@ impl Scoring<'_> {
             return false;
         }
         let sources = &self.opened.ranked;
-        let conversations: HashSet<_> = messages
-            .iter()
-            .map(|it| (it.source, sources[it.source].scorer.conversation(it.doc_id)))
-            .collect();
+        let conversations: HashSet<_> =
+            messages.iter().map(|it| (it.source, it.conversation(sources))).collect();
         conversations.len() < self.ranker().wanted
     }
 
@@ -269,11 +251,11 @@ impl Scoring<'_> {
         let search = PhraseSearch::literal(&whole.text);
         let query = &self.concept.query;
         for (place, source) in self.opened.ranked.iter().enumerate() {
-            let here = source.scorer.containing(&search, MOST_WHOLE, self.ranker().call)?;
-            let is_wanted = |doc_id: &u32| {
-                query.phrases.is_empty() || query.allows(&source.scorer.content(*doc_id))
-            };
-            found.extend(here.into_iter().filter(is_wanted).map(|doc_id| (place, doc_id)));
+            for doc_id in source.scorer.containing(&search, MOST_WHOLE, self.ranker().call)? {
+                if query.phrases.is_empty() || query.allows(&source.scorer.content(doc_id)) {
+                    found.push((place, doc_id));
+                }
+            }
         }
         Ok(found)
     }
@@ -283,6 +265,7 @@ impl Scoring<'_> {
         &self,
         scorers: &[Box<dyn ConceptScorer + '_>],
         depth: usize,
+        notes: &mut Notes,
     ) -> Result<Candidates> {
         let call = self.ranker().call;
         let mut by_terms = Vec::new();
@@ -292,13 +275,15 @@ impl Scoring<'_> {
             covered = f32::max(covered, found.covered);
             by_terms.extend(of_source(place, found.messages));
         }
-        let coverage = WordCoverage::new(covered, self.concept);
-        let weights = coverage.weights(self.concept);
+        let share = covered / self.concept.weight.max(f32::MIN_POSITIVE);
+        let coverage = (share / WELL_COVERED).min(1.0);
+        let encoder = ENCODER_WEIGHT + ENCODER_GROWTH * (1.0 - coverage).powi(2);
+        let encoder = encoder * self.concept.encoded_known;
+        let vectors = VectorWeights { model: self.concept.known, encoder };
         let mut by_vector = Vec::new();
         let mut by_vector_not_encoded = Vec::new();
-        let mut notes = Notes::default();
         for (place, scorer) in scorers.iter().enumerate().filter(|_| self.concept.has_vector()) {
-            match scorer.by_vector(weights, depth, call) {
+            match scorer.by_vector(vectors, depth, call) {
                 Ok(found) => {
                     by_vector.extend(of_source(place, found.messages));
                     by_vector_not_encoded.extend(of_source(place, found.not_encoded));
@@ -313,37 +298,25 @@ impl Scoring<'_> {
             found.sort_unstable_by(Scored::order);
             found.truncate(depth);
         }
-        Ok(Candidates { by_terms, by_vector, by_vector_not_encoded, coverage, is_cut, notes })
-    }
-
-    /// Returns the number of candidates for each concept.
-    fn depth(&self) -> usize {
-        if self.ranker().concepts().len() > 1 {
-            DEPTH_OF_SEVERAL
-        } else if self.opened.scoped.scope.conversation.is_some() {
-            DEPTH_IN_CONVERSATION
-        } else {
-            FUSED_DEPTH
-        }
+        Ok(Candidates { by_terms, by_vector, by_vector_not_encoded, coverage, vectors, is_cut })
     }
 
     fn scale(&self, candidates: &Candidates) -> Scale {
         let concept = self.concept;
-        let (term_share, vector_share) = match (self.ranker().question.mode, concept.has_vector()) {
-            (Mode::Vector, true) => (0.0, 1.0),
-            (_, true) if !concept.terms.is_empty() => {
-                let share = self.ranker().vector_share * concept.known_to_models();
-                let share = concept.known_to_any() * candidates.coverage.vector_share(share);
-                (1.0 - share, share)
-            }
-            (_, true) => (0.0, 1.0),
-            (_, false) => (1.0, 0.0),
+        let vector_share = if !concept.has_vector() {
+            0.0
+        } else if self.ranker().question.mode == Mode::Vector || concept.terms.is_empty() {
+            1.0
+        } else {
+            // The less the words cover, the larger is the share of vectors.
+            let share = self.ranker().vector_share * concept.known_to_models();
+            concept.known_to_any() * (1.0 - (1.0 - share) * candidates.coverage.powi(2))
         };
         Scale {
-            term_share,
+            term_share: 1.0 - vector_share,
             vector_share,
             best_terms: candidates.by_terms.first().map_or(1.0, |scored| scored.score),
-            vectors: candidates.coverage.weights(concept),
+            vectors: candidates.vectors,
             nearness: nearness(&candidates.by_vector),
             nearness_not_encoded: nearness(&candidates.by_vector_not_encoded),
         }
@@ -372,18 +345,6 @@ fn whole_question(
     is_wanted.then(|| WholeQuestion { text: text.to_owned(), phrase, is_word })
 }
 
-/// Adds the messages that are not scored, with the score 0. Sorts all, the best first.
-fn add_unscored(messages: &mut Vec<Scored>, others: &[MessagePlace]) {
-    let known: HashSet<MessagePlace> = messages.iter().map(Scored::place).collect();
-    let others = others.iter().filter(|place| !known.contains(place));
-    messages.extend(others.map(|(source, doc_id)| Scored {
-        source: *source,
-        doc_id: *doc_id,
-        score: 0.0,
-    }));
-    messages.sort_unstable_by(Scored::order);
-}
-
 /// Returns the scale for the similarities of messages, which are sorted, the best first.
 fn nearness(found: &[Scored]) -> Nearness {
     let cosines: Vec<f32> = found.iter().map(|scored| scored.score).collect();
@@ -408,19 +369,18 @@ fn put_first(
 ) {
     let is_complete = !whole.is_word && with_whole.len() < MOST_WHOLE;
     let with_whole: HashSet<MessagePlace> = with_whole.into_iter().collect();
-    let required = Query { phrases: vec![whole.phrase.clone()], ..Query::default() };
-    let excluded = Query { excluded: vec![whole.phrase.clone()], ..Query::default() };
-    let has_whole = |at: usize, scored: &Scored| {
-        if with_whole.contains(&scored.place()) {
-            return true;
-        }
-        if is_complete || at >= MOST_WHOLE {
-            return false;
-        }
-        let content = sources[scored.source].scorer.content(scored.doc_id);
-        if whole.is_word { !excluded.allows(&content) } else { required.allows(&content) }
-    };
-    let are_first: Vec<bool> = all.iter().enumerate().map(|(at, it)| has_whole(at, it)).collect();
+    let mut query = Query::default();
+    let phrases = if whole.is_word { &mut query.excluded } else { &mut query.phrases };
+    phrases.push(whole.phrase.clone());
+    let mut are_first = Vec::new();
+    for (at, scored) in all.iter().enumerate() {
+        let scorer = &sources[scored.source].scorer;
+        let may_have = !is_complete && at < MOST_WHOLE;
+        are_first.push(
+            with_whole.contains(&scored.place())
+                || may_have && query.allows(&scorer.content(scored.doc_id)) != whole.is_word,
+        );
+    }
     if !are_first.contains(&true) {
         return;
     }
@@ -431,7 +391,6 @@ fn put_first(
     all.sort_unstable_by(Scored::order);
 }
 
-/// Returns the scores of a source's messages.
 fn of_source(source: usize, found: Vec<(u32, f32)>) -> impl Iterator<Item = Scored> {
     found.into_iter().map(move |(doc_id, score)| Scored { source, doc_id, score })
 }
@@ -442,30 +401,11 @@ struct Candidates {
     by_vector: Vec<Scored>,
     /// The best messages that the encoder has not read yet.
     by_vector_not_encoded: Vec<Scored>,
-    coverage: WordCoverage,
+    /// How much of the question the words of the best message cover, from 0 to 1: 1 if they have
+    /// [`WELL_COVERED`] of its IDF or more.
+    coverage: f32,
+    /// The weights of the cosines in the similarities.
+    vectors: VectorWeights,
     /// Whether there may be more.
     is_cut: bool,
-    notes: Notes,
-}
-
-/// How much of a question the words of the best message cover, from 0 to 1: 1 if they have
-/// [`WELL_COVERED`] of its IDF or more.
-#[derive(Clone, Copy, Debug)]
-struct WordCoverage(f32);
-
-impl WordCoverage {
-    fn new(covered: f32, concept: &Concept) -> WordCoverage {
-        let share = covered / concept.weight.max(f32::MIN_POSITIVE);
-        WordCoverage((share / WELL_COVERED).min(1.0))
-    }
-
-    /// Returns the share of vectors in scores. `share` is the share where the words cover the question.
-    fn vector_share(self, share: f32) -> f32 {
-        1.0 - (1.0 - share) * self.0.powi(2)
-    }
-
-    fn weights(self, concept: &Concept) -> VectorWeights {
-        let weight = ENCODER_WEIGHT + ENCODER_GROWTH * (1.0 - self.0).powi(2);
-        VectorWeights { model: concept.known, encoder: weight * concept.encoded_known }
-    }
 }

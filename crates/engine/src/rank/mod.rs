@@ -33,8 +33,7 @@ mod titles;
 mod word_request;
 
 use super::{error::Result, source::Note};
-use find::{FoundBy, find};
-use notes::Notes;
+use find::find;
 
 pub use question::{ConversationMatch, Fields, Match, Mode, Question, Ranking};
 pub use ranker::Ranker;
@@ -43,34 +42,17 @@ impl Ranker<'_> {
     /// Returns the messages that answer best. Messages with the same text are returned once, with their
     /// number.
     pub(crate) fn messages(&self) -> Result<Ranking<Match>> {
-        match find(sources::readable(self)?)? {
-            FoundBy::Score(found) => answer::messages(found),
-            FoundBy::Text(search, notes) => Ok(with_notes(notes, search.messages()?)),
-        }
+        answer::messages(find(self)?)
     }
 
     /// Returns the ids of the messages that answer best, and the notes. Messages with the same text all count.
     pub fn message_ids(&self) -> Result<(Vec<String>, Vec<Note>)> {
-        match find(sources::readable(self)?)? {
-            FoundBy::Score(found) => answer::message_ids(found),
-            FoundBy::Text(search, notes) => {
-                Ok(answer::ids_of(with_notes(notes, search.messages()?)))
-            }
-        }
+        answer::message_ids(find(self)?)
     }
 
     /// Returns the conversations that answer best.
     pub(crate) fn conversations(self) -> Result<Ranking<ConversationMatch>> {
         let ranker = Ranker { wanted: self.question.limit, ..self };
-        match find(sources::readable(&ranker)?)? {
-            FoundBy::Score(found) => answer::conversations(found),
-            FoundBy::Text(search, notes) => Ok(with_notes(notes, search.conversations()?)),
-        }
+        answer::conversations(find(&ranker)?)
     }
-}
-
-/// Returns an answer with the earlier notes before its own.
-fn with_notes<T>(mut notes: Notes, ranking: Ranking<T>) -> Ranking<T> {
-    notes.extend(ranking.notes);
-    Ranking { notes: notes.into_iter().collect(), ..ranking }
 }

@@ -4,7 +4,7 @@ use crate::source::Note;
 
 /// Notes in their order, each once. Notes about words that no message has come first.
 #[derive(Debug, Default)]
-pub(super) struct Notes(Vec<Note>);
+pub(super) struct Notes(pub(super) Vec<Note>);
 
 impl Notes {
     /// Adds a note, unless it is known.
@@ -12,11 +12,10 @@ impl Notes {
         if self.0.contains(&note) {
             return;
         }
-        let place = if is_of_absent(&note) {
-            self.0.iter().take_while(|known| is_of_absent(known)).count()
-        } else {
-            self.0.len()
-        };
+        let mut place = self.0.len();
+        if !note.absent_words().is_empty() {
+            place = self.0.iter().take_while(|known| !known.absent_words().is_empty()).count();
+        }
         self.0.insert(place, note);
     }
 
@@ -28,30 +27,14 @@ impl Notes {
         self.0.iter().any(is_wanted)
     }
 
-    pub(super) fn drop_if(&mut self, is_unwanted: fn(&Note) -> bool) {
-        self.0.retain(|note| !is_unwanted(note));
-    }
-
     /// Returns the notes of an answer. If it is empty, none of them says that something is shown.
     pub(super) fn of_answer(mut self, is_empty: bool) -> Vec<Note> {
-        for note in self.0.iter_mut().filter(|_| is_empty) {
+        for note in &mut self.0 {
             if let Note::NoWord { by_meaning, by_words, .. } = note {
-                (*by_meaning, *by_words) = (false, false);
+                *by_meaning &= !is_empty;
+                *by_words &= !is_empty;
             }
         }
         self.0
     }
-}
-
-impl IntoIterator for Notes {
-    type Item = Note;
-    type IntoIter = std::vec::IntoIter<Note>;
-
-    fn into_iter(self) -> Self::IntoIter {
-        self.0.into_iter()
-    }
-}
-
-fn is_of_absent(note: &Note) -> bool {
-    !note.absent_words().is_empty()
 }

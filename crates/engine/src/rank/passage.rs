@@ -2,14 +2,10 @@
 
 use std::ops::Range;
 
-use verbatim_text::{
-    excerpt::{self, Room, characters},
-    matcher::Matchers,
-    snippet, up_to,
-    words::{Token, Tokenizer, grams, tokens},
-};
+use verbatim_text::excerpt::{self, Room, characters};
+use verbatim_text::words::{Token, Tokenizer, grams, tokens};
+use verbatim_text::{matcher::Matchers, snippet, up_to};
 
-/// Number of characters in a passage.
 pub(crate) const LENGTH: usize = 300;
 
 /// Number of bytes of a text that are searched for terms in one step.
@@ -44,10 +40,9 @@ pub(crate) fn heaviest_place(
             best = Some((weight, start + range.start..start + range.end));
         }
         start += piece.len();
-        let is_enough = |(weight, range): &(f32, Range<usize>)| {
-            *weight >= enough || start - range.start > MOST_BEYOND
-        };
-        if best.as_ref().is_some_and(is_enough) {
+        if let Some((weight, range)) = &best
+            && (*weight >= enough || start - range.start > MOST_BEYOND)
+        {
             break;
         }
     }
@@ -110,8 +105,9 @@ pub(crate) fn passage_around(text: &str, range: Range<usize>) -> String {
 pub(crate) fn around_span(text: &str, span: Range<usize>) -> String {
     let trimmed = snippet::trim(text);
     let before = trimmed.as_ptr().addr() - text.as_ptr().addr();
-    let inside = |at: usize| at.saturating_sub(before).min(trimmed.len());
-    passage_around(trimmed, inside(span.start)..inside(span.end))
+    let [start, end] =
+        [span.start, span.end].map(|at| at.saturating_sub(before).min(trimmed.len()));
+    passage_around(trimmed, start..end)
 }
 
 /// Divides a text into chunks of about half the length of a passage. Chunks end at the end of a sentence
@@ -136,19 +132,14 @@ pub(crate) fn chunks(text: &str) -> Vec<Range<usize>> {
 /// Returns the offset of each occurrence of a term, with the position of the term in `terms`.
 fn marks(text: &str, terms: &[(String, f32)], cutter: &Tokenizer) -> Vec<(usize, usize)> {
     let mut marks = Vec::new();
-    let place_of = |term: &str| terms.iter().position(|(known, _)| known == term);
+    let mut mark = |at: &str, term: &str| {
+        if let Some(place) = terms.iter().position(|(known, _)| known == term) {
+            marks.push((at.as_ptr().addr() - text.as_ptr().addr(), place));
+        }
+    };
     tokens(text, |token| match token {
-        Token::Word(word) => {
-            let at = word.as_ptr().addr() - text.as_ptr().addr();
-            cutter.word(word, &mut |term| marks.extend(place_of(term).map(|place| (at, place))));
-        }
-        Token::Run(run) => {
-            let at = run.as_ptr().addr() - text.as_ptr().addr();
-            grams(run, &mut |gram: &str| {
-                let inner = gram.as_ptr().addr() - run.as_ptr().addr();
-                marks.extend(place_of(gram).map(|place| (at + inner, place)));
-            });
-        }
+        Token::Word(word) => cutter.word(word, &mut |term| mark(word, term)),
+        Token::Run(run) => drop(grams(run, &mut |gram: &str| mark(gram, gram))),
     });
     marks
 }

@@ -53,10 +53,9 @@ impl<'a> Passages<'a> {
     pub(super) fn new(model: &'a Model, concepts: &'a [Concept]) -> Passages<'a> {
         let terms = concepts.iter().flat_map(|concept| &concept.terms);
         let quoted = concepts.iter().flat_map(|concept| &concept.query.phrases);
-        let quoted = quoted.map(|phrase| PhraseSearch::quoted(phrase));
         let texts = concepts.iter().map(|concept| &concept.query.text);
         let whole = texts.filter(|text| !text.is_empty()).map(|text| PhraseSearch::literal(text));
-        let phrases = quoted.chain(whole);
+        let phrases = quoted.map(|phrase| PhraseSearch::quoted(phrase)).chain(whole);
         let encoded = concepts.iter().find_map(|concept| concept.encoded.as_deref());
         Passages {
             model,
@@ -98,8 +97,8 @@ impl<'a> Passages<'a> {
             return of_terms;
         }
         match self.encoded {
-            Some(encoded) if may_encode && self.chunks_left > 0 => {
-                self.nearest_encoded(text, of_terms, encoded)
+            Some((encoder, vector)) if may_encode && self.chunks_left > 0 => {
+                self.nearest_encoded(text, of_terms, encoder, vector)
             }
             _ => of_terms.or_else(|| self.nearest_chunks(text)?.into_iter().next()),
         }
@@ -113,9 +112,9 @@ impl<'a> Passages<'a> {
         let texts: Vec<&str> = chunks.iter().map(|chunk| &text[chunk.clone()]).collect();
         let vectors = self.model.encode(&texts, &Stop::never()).ok()?;
         let cosines = vectors.iter().map(|other| dot(vector, other));
-        let mut found: Vec<_> = cosines.zip(chunks).collect();
-        found.sort_by(|a, b| b.0.total_cmp(&a.0));
-        Some(found.into_iter().map(|(_, chunk)| chunk).collect())
+        let mut nearest: Vec<_> = cosines.zip(chunks).collect();
+        nearest.sort_by(|a, b| b.0.total_cmp(&a.0));
+        Some(nearest.into_iter().map(|(_, chunk)| chunk).collect())
     }
 
     /// Returns the chunk of a text that is nearest to the question's vector by the encoder. Compares the chunk
@@ -125,28 +124,29 @@ impl<'a> Passages<'a> {
         &mut self,
         text: &str,
         of_terms: Option<Range<usize>>,
-        encoded: (SentenceEncoder, &[f32]),
+        encoder: SentenceEncoder,
+        vector: &[f32],
     ) -> Option<Range<usize>> {
-        let is_of_terms =
-            |chunk: &Range<usize>| of_terms.as_ref().is_some_and(|it| chunk.contains(&it.start));
         if let Some(mut chunks) = self.nearest_chunks(text) {
-            let place = chunks.iter().position(is_of_terms);
-            let by_terms = place.map(|place| chunks.remove(place)).or(of_terms.clone());
-            chunks.truncate(MAX_COMPARED - usize::from(by_terms.is_some()));
-            chunks.splice(..0, by_terms);
-            return self.nearest_of(text, &chunks, encoded);
+            if let Some(by_terms) = of_terms {
+                let place = chunks.iter().position(|chunk| chunk.contains(&by_terms.start));
+                let first = place.map_or(by_terms, |place| chunks.remove(place));
+                chunks.insert(0, first);
+            }
+            chunks.truncate(MAX_COMPARED);
+            return self.nearest_of(text, &chunks, encoder, vector);
         }
         let chunks = passage::chunks(up_to(text, MAX_CHUNKED));
         let most = MAX_GROUPS.min(self.chunks_left);
         let groups: Vec<&[Range<usize>]> =
             chunks.chunks(chunks.len().div_ceil(most).max(1)).collect();
-        let whole = |group: &&[Range<usize>]| group[0].start..group[group.len() - 1].end;
-        let wholes: Vec<Range<usize>> = groups.iter().map(whole).collect();
-        let nearest = self.nearest_of(text, &wholes, encoded)?;
+        let wholes: Vec<Range<usize>> =
+            groups.iter().map(|group| group[0].start..group[group.len() - 1].end).collect();
+        let nearest = self.nearest_of(text, &wholes, encoder, vector)?;
         let group = groups.into_iter().find(|group| group[0].start == nearest.start)?;
         match group.len() {
             1 => Some(nearest),
-            _ => self.nearest_of(text, group, encoded).or(Some(nearest)),
+            _ => self.nearest_of(text, group, encoder, vector).or(Some(nearest)),
         }
     }
 
@@ -155,15 +155,15 @@ impl<'a> Passages<'a> {
         &mut self,
         text: &str,
         ranges: &[Range<usize>],
-        (encoder, vector): (SentenceEncoder, &[f32]),
+        encoder: SentenceEncoder,
+        vector: &[f32],
     ) -> Option<Range<usize>> {
         let ranges = &ranges[..ranges.len().min(self.chunks_left)];
         self.chunks_left -= ranges.len();
-        let beginning = |range: &Range<usize>| up_to(&text[range.clone()], MAX_ENCODED_OF_CHUNK);
-        let texts: Vec<&str> = ranges.iter().map(beginning).collect();
-        let cosines: Vec<f32> =
-            encoder.encode(&texts).iter().map(|other| dot(vector, other)).collect();
-        let nearest = cosines.iter().zip(ranges).max_by(|a, b| a.0.total_cmp(b.0));
+        let texts = ranges.iter().map(|it| up_to(&text[it.clone()], MAX_ENCODED_OF_CHUNK));
+        let vectors = encoder.encode(&texts.collect::<Vec<_>>());
+        let cosines = vectors.iter().map(|other| dot(vector, other));
+        let nearest = cosines.zip(ranges).max_by(|a, b| a.0.total_cmp(&b.0));
         nearest.map(|(_, range)| range.clone())
     }
 }

@@ -1,17 +1,11 @@
 //! A question with the messages that it concerns.
 
-use std::{
-    borrow::Cow,
-    collections::{HashMap, HashSet},
-    sync::Arc,
-};
+use std::collections::{HashMap, HashSet};
+use std::{borrow::Cow, sync::Arc};
 
 use super::{question::Fields, ranker::Ranker};
-use crate::{
-    error::Result,
-    source::summary::SAVED,
-    source::{Scope, Source, SourceKind},
-};
+use crate::source::{Scope, Source, SourceKind};
+use crate::{error::Result, source::summary::SAVED};
 
 /// The ids of the conversations that contain every concept, by source.
 pub(super) type InCommon = HashMap<SourceKind, HashSet<String>>;
@@ -30,12 +24,10 @@ pub(super) struct Scoped<'a> {
 impl Scoped<'_> {
     /// Returns the scope, restricted to the conversations that contain every concept.
     pub(super) fn narrowed_scope(&self) -> Cow<'_, Scope> {
-        match &self.common {
-            None => Cow::Borrowed(&self.scope),
-            Some(common) => {
-                Cow::Owned(Scope { conversations: Some(Arc::clone(common)), ..self.scope.clone() })
-            }
+        if self.common.is_none() {
+            return Cow::Borrowed(&self.scope);
         }
+        Cow::Owned(Scope { conversations: self.common.clone(), ..self.scope.clone() })
     }
 
     /// Returns the roles to find in a source; empty for all. The summary that a conversation was saved

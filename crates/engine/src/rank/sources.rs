@@ -8,23 +8,13 @@
 
 use std::{borrow::Cow, thread, time::Duration};
 
-use super::{
-    all_concepts,
-    notes::Notes,
-    question::Mode,
-    ranker::{MAX_WAIT, Ranker, SMALL},
-    scoped::Scoped,
-};
-use crate::{
-    error::{Error, Result},
-    scoring::Scorer,
-    source::{IndexState, Note, Source, SourceKind, Task},
-    upkeep::{
-        encode::MAX_IN_PASSING,
-        enrich,
-        refresh::{self, Reindex},
-    },
-};
+use super::ranker::{MAX_WAIT, Ranker, SMALL};
+use super::{all_concepts, notes::Notes, question::Mode, scoped::Scoped};
+use crate::error::{Error, Result};
+use crate::scoring::Scorer;
+use crate::source::{IndexState, Note, Source, SourceKind, Task};
+use crate::upkeep::refresh::{self, Reindex};
+use crate::upkeep::{encode::MAX_IN_PASSING, enrich};
 use verbatim_base::call::{Call, Stop};
 use verbatim_index::Resources;
 
@@ -44,9 +34,7 @@ pub(super) struct ReadableSources<'a> {
     pub(super) notes: Notes,
 }
 
-/// A source with an index.
 pub(super) struct RankedSource {
-    pub(super) kind: SourceKind,
     pub(super) scorer: Box<dyn Scorer>,
     pub(super) source: Source,
 }
@@ -81,31 +69,30 @@ pub(super) fn readable<'a>(ranker: &'a Ranker<'a>) -> Result<ReadableSources<'a>
     Ok(ReadableSources { scoped, sources, notes })
 }
 
-/// Opens the sources of a question. Returns them with the notes so far.
-pub(super) fn open(readable: ReadableSources<'_>) -> Result<(OpenedSources<'_>, Notes)> {
-    let ReadableSources { scoped, sources, mut notes } = readable;
-    let (scoped, of_scope) = all_concepts::narrowed(scoped, &sources)?;
-    notes.extend(of_scope);
+/// Opens the sources of a question. Adds notes about them.
+pub(super) fn open<'a>(
+    scoped: Scoped<'a>,
+    sources: Vec<Source>,
+    notes: &mut Notes,
+) -> Result<OpenedSources<'a>> {
+    let scoped = all_concepts::narrowed(scoped, &sources, notes)?;
     let mut ranked = Vec::new();
     let mut unranked = Vec::new();
     for source in sources {
-        let opened = open_one(&scoped, &source)?;
-        notes.extend(opened.notes);
-        match opened.scorer {
-            Some(scorer) => ranked.push(RankedSource { kind: source.kind, scorer, source }),
+        match open_one(&scoped, &source, notes)? {
+            Some(scorer) => ranked.push(RankedSource { scorer, source }),
             None => unranked.push(source),
         }
     }
-    Ok((OpenedSources { scoped, ranked, unranked }, notes))
+    Ok(OpenedSources { scoped, ranked, unranked })
 }
 
-/// A source with its scorer, if it has one, and the notes about it.
-struct Opened {
-    scorer: Option<Box<dyn Scorer>>,
-    notes: Vec<Note>,
-}
-
-fn open_one(scoped: &Scoped<'_>, source: &Source) -> Result<Opened> {
+/// Returns the scorer of a source; `None` if it has no index that can be ranked by.
+fn open_one(
+    scoped: &Scoped<'_>,
+    source: &Source,
+    notes: &mut Notes,
+) -> Result<Option<Box<dyn Scorer>>> {
     let Ranker { call, question, .. } = *scoped.ranker;
     // A cluster maintains its own index.
     let may_freshen = source.database().is_some() && !source.config().leave_indexes;
@@ -120,26 +107,39 @@ fn open_one(scoped: &Scoped<'_>, source: &Source) -> Result<Opened> {
     if let Cow::Owned(roles) = scoped.roles_in(source.kind) {
         scope.to_mut().roles = roles;
     }
-    let unranked = |note| Opened { scorer: None, notes: vec![note] };
     let scorer = match source.reader(call).scorer(&scope, call) {
-        Ok(Some(scorer)) => scorer,
-        Ok(None) => return Ok(unranked(not_ranked(source, call))),
+        Ok(scorer) => scorer,
         Err(error) if error.is_of_source() => {
-            return Ok(unranked(Note::Unreadable { source: source.kind, reason: error.reason() }));
+            notes.add(Note::Unreadable { source: source.kind, reason: error.reason() });
+            return Ok(None);
         }
         Err(error) => return Err(error),
     };
-    let (terms, vectors) = scorer.missing();
-    let messages = source.latest_index(call).map_or(vectors, |index| index.max_doc());
-    if terms > 0 || question.mode == Mode::Vector && vectors >= messages.max(1) {
-        return Ok(unranked(not_ranked(source, call)));
+    let is_in_the_making = source.is_maintained() && !matches!(source.task(), Task::Failed);
+    let progress = is_in_the_making.then(|| source.task().progress());
+    if let Some(scorer) = scorer {
+        let (terms, vectors) = scorer.missing();
+        let messages = source.latest_index(call).map_or(vectors, |index| index.max_doc());
+        if terms == 0 && (question.mode != Mode::Vector || vectors < messages.max(1)) {
+            if vectors > 0 && question.mode != Mode::Text {
+                notes.add(match progress {
+                    Some((percent, seconds_left)) => {
+                        Note::Building { source: source.kind, percent, seconds_left }
+                    }
+                    None => Note::NotEmbedded { source: source.kind, count: vectors.into() },
+                });
+            }
+            notes.extend(encoding(scoped.ranker, source, &*scorer));
+            return Ok(Some(scorer));
+        }
     }
-    let mut notes = Vec::new();
-    if vectors > 0 && question.mode != Mode::Text {
-        notes.push(without_vectors(source, vectors));
-    }
-    notes.extend(encoding(scoped.ranker, source, &*scorer));
-    Ok(Opened { scorer: Some(scorer), notes })
+    let index = match progress {
+        Some((percent, seconds_left)) => IndexState::Building { percent, seconds_left },
+        None if source.store().can_be_indexed(source, call) => IndexState::Missing,
+        None => IndexState::Impossible,
+    };
+    notes.add(Note::NotRanked { source: source.kind, index });
+    Ok(None)
 }
 
 /// Refreshes the index of a source if that is quick.
@@ -162,12 +162,14 @@ fn freshen(ranker: &Ranker<'_>, source: &Source) -> Result<()> {
 fn enrich(ranker: &Ranker<'_>, source: &Source) -> Result<()> {
     let Some(snapshot) = source.latest_index(ranker.call) else { return Ok(()) };
     enrich::enrich_small(&snapshot, source.model(), RESOURCES, &ranker.call.stop);
+    if !source.is_maintained() {
+        return Ok(());
+    }
     let needs_vectors = source.model().is_built_in() && ranker.question.mode != Mode::Text;
-    let is_made = || {
+    wait_for(ranker, source, &|| {
         let (terms, vectors) = missing(source, ranker.call);
         terms == 0 && (vectors == 0 || !needs_vectors)
-    };
-    if source.is_maintained() { wait_for(ranker, source, &is_made) } else { Ok(()) }
+    })
 }
 
 /// Adds the changes of a database to its index, or waits for the maintainer to build the index.
@@ -198,9 +200,8 @@ fn wait_for_transcripts(ranker: &Ranker<'_>) -> Result<()> {
     let wanted = &ranker.question.scope.sources;
     let is_wanted = wanted.is_empty() || wanted.contains(&SourceKind::Archive);
     let upkeep_state = ranker.sources.upkeep_state();
-    let has_some = !ranker.sources.config().archives.is_empty();
     while is_wanted
-        && has_some
+        && !ranker.sources.config().archives.is_empty()
         && upkeep_state.is_running()
         && !upkeep_state.are_transcripts_read()
         && !ranker.in_time.stop.requested()
@@ -210,35 +211,12 @@ fn wait_for_transcripts(ranker: &Ranker<'_>) -> Result<()> {
     ranker.check_stop()
 }
 
-fn is_in_the_making(source: &Source) -> bool {
-    source.is_maintained() && !matches!(source.task(), Task::Failed)
-}
-
-fn not_ranked(source: &Source, call: &Call) -> Note {
-    let index = if is_in_the_making(source) {
-        let (percent, seconds_left) = source.task().progress();
-        IndexState::Building { percent, seconds_left }
-    } else if source.store().can_be_indexed(source, call) {
-        IndexState::Missing
-    } else {
-        IndexState::Impossible
-    };
-    Note::NotRanked { source: source.kind, index }
-}
-
-fn without_vectors(source: &Source, count: u32) -> Note {
-    if is_in_the_making(source) {
-        let (percent, seconds_left) = source.task().progress();
-        return Note::Building { source: source.kind, percent, seconds_left };
-    }
-    Note::NotEmbedded { source: source.kind, count: count.into() }
-}
-
 /// Returns a note if the encoder has many messages to read. A few are read in a second; the conversation of
 /// an agent that asks has some in every answer.
 fn encoding(ranker: &Ranker<'_>, source: &Source, scorer: &dyn Scorer) -> Option<Note> {
     let (made, total) = scorer.encoded();
-    let (made, total) = (u64::from(made), u64::from(total));
+    let made = u64::from(made);
+    let total = u64::from(total);
     let is_ranked_by_vectors = ranker.question.mode != Mode::Text && ranker.vector_share > 0.0;
     let is_long = is_ranked_by_vectors && total.saturating_sub(made) > MAX_IN_PASSING;
     is_long.then_some(Note::Encoding { source: source.kind, made, total })

@@ -1,27 +1,16 @@
 //! Finds by text: the messages that contain a question's text or its words, newest first.
 
-use std::{
-    cell::{Cell, RefCell},
-    cmp::Reverse,
-    collections::{BTreeMap, HashMap, HashSet},
-    ops::ControlFlow,
-};
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::{cmp::Reverse, ops::ControlFlow};
 
-use super::{
-    notes::Notes,
-    passage::{self, span_of},
-    question::{ConversationMatch, MAX_MATCHES, Match, Question, Ranking},
-    scoped::Scoped,
-    word_request::{WantedWords, WordRequest},
-};
-use crate::{
-    error::Result,
-    source::{
-        Description, Note, Source, SourceKind,
-        request::{checked, trimmed},
-        sink::Rendered,
-    },
-};
+use super::passage::{self, span_of};
+use super::question::{ConversationMatch, MAX_MATCHES, Match, Question, Ranking};
+use super::word_request::{WantedWords, WordRequest};
+use super::{notes::Notes, scoped::Scoped};
+use crate::error::Result;
+use crate::source::request::{checked, trimmed};
+use crate::source::{Description, Note, Source, SourceKind, sink::Rendered};
 use verbatim_base::model::{Hit, MOST_KEPT, Matching, Request};
 use verbatim_index as index;
 use verbatim_text::{matcher::Matchers, query::Query};
@@ -103,10 +92,6 @@ impl ConceptText {
     fn is_in(&self, text: &str) -> bool {
         self.matchers.has_any(text)
     }
-
-    fn accepts(&self, text: &str) -> bool {
-        self.required.as_ref().is_none_or(|required| required.allows(text))
-    }
 }
 
 /// A search for the messages that contain the concepts of a question, newest first. Their conversations contain
@@ -122,31 +107,6 @@ struct TextHits {
     hits: Vec<SourceHit>,
     /// Whether there are no more messages.
     is_whole: bool,
-    notes: Notes,
-}
-
-/// What was found with the words of a question.
-pub(super) struct FoundByWords<T> {
-    pub(super) ranking: Ranking<T>,
-    pub(super) words: WantedWords,
-}
-
-/// Returns what `answer` finds in some sources with all words of each concept or, if this is nothing, with any
-/// of them.
-pub(super) fn by_words<T>(
-    scoped: &Scoped<'_>,
-    sources: &[Source],
-    answer: fn(&TextSearch<'_>) -> Result<Ranking<T>>,
-) -> Result<FoundByWords<T>> {
-    let mut words = WantedWords::All;
-    loop {
-        let reading = TextReading::Words(words);
-        let ranking = answer(&TextSearch::new(scoped.clone(), sources.to_vec(), reading)?)?;
-        if words == WantedWords::Any || !ranking.items.is_empty() {
-            return Ok(FoundByWords { ranking, words });
-        }
-        words = WantedWords::Any;
-    }
 }
 
 impl<'a> TextSearch<'a> {
@@ -162,17 +122,16 @@ impl<'a> TextSearch<'a> {
         Ok(TextSearch { scoped, sources, concepts })
     }
 
-    /// Returns whether a message is found, and notes about the sources that cannot be read.
-    pub(super) fn finds_one(&self) -> Result<(bool, Notes)> {
-        let found = self.hits(1, 0)?;
-        Ok((!found.hits.is_empty(), found.notes))
+    /// Returns whether a message is found. Adds notes about the sources that cannot be read.
+    pub(super) fn finds_one(&self, notes: &mut Notes) -> Result<bool> {
+        Ok(!self.hits(1, 0, notes)?.hits.is_empty())
     }
 
-    /// Returns the messages.
-    pub(super) fn messages(&self) -> Result<Ranking<Match>> {
+    /// Returns the messages. Adds its notes to those so far.
+    pub(super) fn messages(&self, mut notes: Notes) -> Result<Ranking<Match>> {
         let limit = self.scoped.ranker.question.limit;
         // One message more than the limit is read, to see whether there are more.
-        let TextHits { mut hits, is_whole, notes } = self.hits(limit.saturating_add(1), 0)?;
+        let TextHits { mut hits, is_whole } = self.hits(limit.saturating_add(1), 0, &mut notes)?;
         let total = hits.len();
         hits.truncate(limit);
         let mut best: Vec<(SourceHit, u32)> = Vec::new();
@@ -186,25 +145,26 @@ impl<'a> TextSearch<'a> {
             copies.insert(key, best.len());
             best.push(((kind, hit), 1));
         }
-        let descriptions = self.descriptions(best.iter().map(|(hit, _)| key_of(hit)), false)?;
+        let keys = best.iter().map(|((kind, hit), _)| key_of(*kind, hit));
+        let descriptions = self.descriptions(keys, false)?;
         let mut items = Vec::new();
-        for (place, (found, copies)) in best.into_iter().enumerate() {
-            if let Some(description) = descriptions.get(&key_of(&found)) {
-                items.push(Match { copies, ..self.matched(description, found.1, score_at(place)) });
+        for (place, ((kind, hit), copies)) in best.into_iter().enumerate() {
+            if let Some(description) = descriptions.get(&key_of(kind, &hit)) {
+                items.push(Match { copies, ..self.matched(description, hit, place) });
             }
         }
         let is_total_exact = is_whole && total <= limit;
-        Ok(Ranking { items, total, is_total_exact, notes: notes.into_iter().collect() })
+        Ok(Ranking { items, total, is_total_exact, notes: notes.0 })
     }
 
-    /// Returns the conversations, in the order of their newest message.
-    pub(super) fn conversations(&self) -> Result<Ranking<ConversationMatch>> {
+    /// Returns the conversations, in the order of their newest message. Adds its notes to those so far.
+    pub(super) fn conversations(&self, mut notes: Notes) -> Result<Ranking<ConversationMatch>> {
         let limit = self.scoped.ranker.question.limit;
-        let found = self.hits(MAX_OF_CONVERSATIONS, limit)?;
+        let found = self.hits(MAX_OF_CONVERSATIONS, limit, &mut notes)?;
         let mut order: Vec<ConversationKey> = Vec::new();
         let mut hits_of: HashMap<ConversationKey, Vec<Hit<'static>>> = HashMap::new();
         for (kind, hit) in found.hits {
-            let key = (kind, hit.conversation_id.to_string());
+            let key = key_of(kind, &hit);
             let hits = hits_of.entry(key.clone()).or_insert_with(|| {
                 order.push(key);
                 Vec::new()
@@ -224,10 +184,8 @@ impl<'a> TextSearch<'a> {
         let total = order.len();
         order.truncate(limit);
         let descriptions = self.descriptions(order.iter().cloned(), true)?;
-        let is_of_title = |key: &&ConversationKey| {
-            hits_of[*key].first().is_some_and(|first| !self.is_in_text(first))
-        };
-        let mut first = self.first_messages(order.iter().filter(is_of_title))?;
+        let of_title = order.iter().filter(|key| !self.is_in_text(&hits_of[*key][0]));
+        let mut first = self.first_messages(of_title)?;
         let mut items = Vec::new();
         for key in order {
             let Some(description) = descriptions.get(&key) else { continue };
@@ -238,8 +196,7 @@ impl<'a> TextSearch<'a> {
                 hits.truncate(1);
             }
             let matches = hits.into_iter().enumerate();
-            let matches =
-                matches.map(|(place, hit)| self.matched(description, hit, score_at(place)));
+            let matches = matches.map(|(place, hit)| self.matched(description, hit, place));
             items.push(ConversationMatch {
                 about: description.about.clone(),
                 score: score_at(items.len()),
@@ -247,7 +204,7 @@ impl<'a> TextSearch<'a> {
             });
         }
         let is_total_exact = found.is_whole;
-        Ok(Ranking { items, total, is_total_exact, notes: found.notes.into_iter().collect() })
+        Ok(Ranking { items, total, is_total_exact, notes: notes.0 })
     }
 
     fn descriptions(
@@ -264,8 +221,7 @@ impl<'a> TextSearch<'a> {
             let source = self.scoped.ranker.sources.reopen(kind)?;
             let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
             let found = source.descriptions(&ids, with_summaries, self.scoped.ranker.call)?;
-            descriptions
-                .extend(found.into_iter().map(|(id, description)| ((kind, id), description)));
+            descriptions.extend(found.into_iter().map(|(id, it)| ((kind, id), it)));
         }
         Ok(descriptions)
     }
@@ -281,8 +237,7 @@ impl<'a> TextSearch<'a> {
         for (kind, ids) in by_kind {
             let source = self.scoped.ranker.sources.reopen(kind)?;
             let hits = source.store().first_messages(&source, &ids, self.scoped.ranker.call)?;
-            first
-                .extend(hits.into_iter().map(|hit| ((kind, hit.conversation_id.to_string()), hit)));
+            first.extend(hits.into_iter().map(|hit| (key_of(kind, &hit), hit)));
         }
         Ok(first)
     }
@@ -292,30 +247,43 @@ impl<'a> TextSearch<'a> {
         self.concepts.iter().any(|concept| concept.is_in(&hit.content))
     }
 
-    fn matched(&self, description: &Description, hit: Hit<'static>, score: f64) -> Match {
-        let is_title_only = !self.is_in_text(&hit);
-        let spans = self.concepts.iter().map(|concept| span_of(&hit.content, &concept.matchers));
-        let first = spans.flatten().next();
-        let passage = passage::around_span(&hit.content, first.unwrap_or(0..0));
-        let (source, line) = (description.about.source, description.line(&hit));
-        Match { source, score, line, passage, is_far: false, is_title_only, copies: 1, hit }
+    /// Returns the match for a message at a place of its list.
+    fn matched(&self, description: &Description, hit: Hit<'static>, place: usize) -> Match {
+        let mut concepts = self.concepts.iter();
+        let first = concepts.find_map(|concept| span_of(&hit.content, &concept.matchers));
+        Match {
+            source: description.about.source,
+            score: score_at(place),
+            line: description.line(&hit),
+            passage: passage::around_span(&hit.content, first.unwrap_or(0..0)),
+            is_far: false,
+            is_title_only: !self.is_in_text(&hit),
+            copies: 1,
+            hit,
+        }
     }
 
     /// Returns at least `count` messages, if that many match. If these are from only `conversations`
     /// conversations or fewer, also returns messages of further conversations.
-    fn hits(&self, count: usize, conversations: usize) -> Result<TextHits> {
-        let (count, conversations) =
-            if self.concepts.len() > 1 { (MAX_OF_SEVERAL, 0) } else { (count, conversations) };
+    fn hits(
+        &self,
+        mut count: usize,
+        mut conversations: usize,
+        notes: &mut Notes,
+    ) -> Result<TextHits> {
+        if self.concepts.len() > 1 {
+            count = MAX_OF_SEVERAL;
+            conversations = 0;
+        }
         let mut by_concept: Vec<Vec<SourceHit>> = Vec::new();
         let mut is_whole = true;
-        let mut notes = Notes::default();
         for concept in &self.concepts {
             let mut found: Vec<SourceHit> = Vec::new();
             for source in &self.sources {
                 match self.hits_in(source, concept, count, conversations) {
                     Ok(here) => {
                         is_whole &= here.is_whole;
-                        found.extend(here.hits.into_iter().map(|hit| (source.kind, hit)));
+                        found.extend(here.hits);
                     }
                     Err(error) if error.is_of_source() && self.sources.len() > 1 => {
                         let reason = error.reason();
@@ -326,18 +294,19 @@ impl<'a> TextSearch<'a> {
             }
             by_concept.push(found);
         }
-        let in_each = by_concept.iter().map(|found| found.iter().map(key_of).collect());
-        let common: HashSet<ConversationKey> =
-            in_each.reduce(|one, other| &one & &other).unwrap_or_default();
+        let in_each = by_concept.iter().map(|hits| {
+            hits.iter().map(|(kind, hit)| key_of(*kind, hit)).collect::<HashSet<ConversationKey>>()
+        });
+        let common = in_each.reduce(|one, other| &one & &other).unwrap_or_default();
         let mut seen = HashSet::new();
         let mut hits: Vec<SourceHit> = by_concept.into_iter().flatten().collect();
-        hits.retain(|hit| {
-            let key = key_of(hit);
-            common.contains(&key) && seen.insert((key, hit.1.message_id.to_string()))
+        hits.retain(|(kind, hit)| {
+            let key = key_of(*kind, hit);
+            common.contains(&key) && seen.insert((key, hit.message_id.to_string()))
         });
         // The sort is stable, so messages of one source keep their order.
         hits.sort_by_key(|(_, hit)| Reverse(hit.time));
-        Ok(TextHits { hits, is_whole, notes })
+        Ok(TextHits { hits, is_whole })
     }
 
     fn hits_in(
@@ -346,32 +315,30 @@ impl<'a> TextSearch<'a> {
         concept: &ConceptText,
         count: usize,
         conversations: usize,
-    ) -> Result<SourceHits> {
+    ) -> Result<TextHits> {
         let ids = self.scoped.conversations_of_origin(source)?;
-        let collector = |most, read| HitCollector {
+        let mut collector = HitCollector {
             search: self,
             source,
             concept,
             ids: ids.as_ref(),
-            most,
-            read,
+            most: Most::Messages(count),
+            read: conversations,
             room: Cell::new(MAX_CONTENTS),
             by_text: RefCell::default(),
             texts: RefCell::default(),
         };
-        let found = collector(Most::Messages(count), conversations).run()?;
-        let of: HashSet<_> = found.hits.iter().map(|hit| &hit.conversation_id).collect();
-        if found.is_whole || of.len() > conversations {
-            return Ok(found);
+        let first = collector.run()?;
+        let ids: HashSet<_> = first.hits.iter().map(|(_, hit)| &hit.conversation_id).collect();
+        if first.is_whole || ids.len() > conversations {
+            return Ok(first);
         }
-        collector(Most::Conversations(conversations), 0).run()
+        // Without a number of texts to read, and with the messages as its limit, it has counted nothing yet.
+        collector.most = Most::Conversations(conversations);
+        collector.read = 0;
+        collector.room = Cell::new(MAX_CONTENTS);
+        collector.run()
     }
-}
-
-/// The messages of one source, newest first.
-struct SourceHits {
-    hits: Vec<Hit<'static>>,
-    is_whole: bool,
 }
 
 /// A collector of the messages of a source that contain a concept.
@@ -396,16 +363,13 @@ struct HitCollector<'a> {
 }
 
 impl HitCollector<'_> {
-    fn run(&self) -> Result<SourceHits> {
+    fn run(&self) -> Result<TextHits> {
         let Scoped { ranker, scope, .. } = &self.search.scoped;
+        let takes_all =
+            self.ids.is_none() && scope.conversation.is_none() && self.concept.required.is_none();
         let limit = match self.most {
-            Most::Messages(count) => {
-                let takes_all = self.ids.is_none()
-                    && scope.conversation.is_none()
-                    && self.concept.required.is_none();
-                takes_all.then_some(count)
-            }
-            Most::Conversations(_) => None,
+            Most::Messages(count) if takes_all => Some(count),
+            _ => None,
         };
         let request = Request {
             roles: self.search.scoped.roles_in(self.source.kind).into_owned(),
@@ -414,14 +378,17 @@ impl HitCollector<'_> {
             limit,
             ..self.concept.request.clone()
         };
-        let mut found = SourceHits { hits: Vec::new(), is_whole: true };
+        let mut found = TextHits { hits: Vec::new(), is_whole: true };
         let mut seen = 0;
         let reads = |id: &str| self.reads(id);
         let mut sink = Rendered::new(
             |hit: Hit<'_>| self.rendered(hit),
             |hit: Option<Hit<'static>>| {
                 seen += 1;
-                found.hits.extend(hit.inspect(|hit| self.count(hit)));
+                if let Some(hit) = hit {
+                    self.count(&hit);
+                    found.hits.push((self.source.kind, hit));
+                }
                 found.is_whole = match self.most {
                     Most::Messages(count) => seen < count,
                     Most::Conversations(count) => self.by_text.borrow().len() <= count,
@@ -437,21 +404,27 @@ impl HitCollector<'_> {
     /// Returns the part of a message that is kept, `Some(None)` if the message counts but is not shown, and
     /// `None` if it is not wanted.
     fn rendered(&self, hit: Hit<'_>) -> Option<Option<Hit<'static>>> {
-        if !self.is_wanted(&hit) {
+        let scope = &self.search.scoped.scope;
+        let is_wanted = scope.conversation.as_ref().is_none_or(|id| *id == hit.conversation_id)
+            && self.ids.is_none_or(|ids| ids.contains(&*hit.conversation_id))
+            && self.concept.required.as_ref().is_none_or(|it| it.allows(&hit.content));
+        if !is_wanted {
             return None;
         }
-        if self.read > 0 && !self.is_needed(&hit) {
+        if self.read > 0 && !self.is_needed(&hit)
+            || matches!(self.most, Most::Conversations(_)) && self.has_enough(&hit)
+        {
             return Some(None);
         }
-        let is_left_out = matches!(self.most, Most::Conversations(_)) && self.has_enough(&hit);
-        Some((!is_left_out).then(|| self.kept(hit)))
-    }
-
-    fn is_wanted(&self, hit: &Hit<'_>) -> bool {
-        let scope = &self.search.scoped.scope;
-        scope.conversation.as_ref().is_none_or(|id| *id == hit.conversation_id)
-            && self.ids.is_none_or(|ids| ids.contains(&*hit.conversation_id))
-            && self.concept.accepts(&hit.content)
+        let length = hit.content.len().min(MOST_KEPT);
+        let most = if length <= self.room.get() { MOST_KEPT } else { MAX_BEYOND };
+        let place = if hit.content.len() > most {
+            span_of(&hit.content, &self.concept.matchers).map_or(0, |span| span.start)
+        } else {
+            0
+        };
+        self.room.set(self.room.get().saturating_sub(length));
+        Some(Some(hit.into_owned_at(place, most)))
     }
 
     fn reads(&self, id: &str) -> bool {
@@ -460,8 +433,10 @@ impl HitCollector<'_> {
             return true;
         }
         let texts = self.texts.borrow();
-        let is_needed = |count: &Option<usize>| count.is_some_and(|it| it < MAX_MATCHES);
-        texts.get(id).map_or(texts.len() < self.read, is_needed)
+        match texts.get(id) {
+            Some(count) => count.is_some_and(|it| it < MAX_MATCHES),
+            None => texts.len() < self.read,
+        }
     }
 
     fn is_needed(&self, hit: &Hit<'_>) -> bool {
@@ -472,7 +447,7 @@ impl HitCollector<'_> {
         if is_new {
             texts.insert(id.to_owned(), is_read.then_some(0));
         }
-        if let Some(Some(count)) = texts.get_mut(id).filter(|_| is_read) {
+        if is_read && let Some(Some(count)) = texts.get_mut(id) {
             *count += usize::from(self.concept.is_in(&hit.content));
         }
         is_read || is_new
@@ -480,10 +455,11 @@ impl HitCollector<'_> {
 
     /// Returns whether an answer shows no further message of this message's conversation.
     fn has_enough(&self, hit: &Hit<'_>) -> bool {
-        let known = self.by_text.borrow().get(&*hit.conversation_id).copied();
-        known.is_some_and(|known| {
-            known >= MAX_MATCHES || known == 0 && !self.concept.is_in(&hit.content)
-        })
+        match self.by_text.borrow().get(&*hit.conversation_id) {
+            Some(0) => !self.concept.is_in(&hit.content),
+            Some(count) => *count >= MAX_MATCHES,
+            None => false,
+        }
     }
 
     fn count(&self, hit: &Hit<'_>) {
@@ -493,27 +469,16 @@ impl HitCollector<'_> {
             *known += usize::from(self.concept.is_in(&hit.content));
         }
     }
-
-    fn kept(&self, hit: Hit<'_>) -> Hit<'static> {
-        let length = hit.content.len().min(MOST_KEPT);
-        let most = if length <= self.room.get() { MOST_KEPT } else { MAX_BEYOND };
-        let place = if hit.content.len() > most {
-            span_of(&hit.content, &self.concept.matchers).map_or(0, |span| span.start)
-        } else {
-            0
-        };
-        self.room.set(self.room.get().saturating_sub(length));
-        hit.into_owned_at(place, most)
-    }
 }
 
-fn key_of((kind, hit): &SourceHit) -> ConversationKey {
-    (*kind, hit.conversation_id.to_string())
+fn key_of(kind: SourceKind, hit: &Hit<'_>) -> ConversationKey {
+    (kind, hit.conversation_id.to_string())
 }
 
 fn score_at(place: usize) -> f64 {
     HALF / (HALF + place as f64)
 }
+
 #[cfg(test)]
 mod tests {
     use crate::{Mode, Question, TestExport};

@@ -5,10 +5,8 @@
 use std::collections::HashMap;
 
 use super::{find::ScoredMessages, fuse::ConversationPlace};
-use crate::{
-    error::Result,
-    scoring::{Concept, TitleQuery},
-};
+use crate::error::Result;
+use crate::scoring::{Concept, TitleQuery};
 use verbatim_text::{summary::term_hash, words::Tokenizer};
 
 /// Returns the scores, between 0 and 1, of the conversations whose titles and summaries answer every concept.
@@ -35,8 +33,8 @@ pub(super) fn scored(found: &ScoredMessages<'_>) -> Result<HashMap<ConversationP
 fn title_query(concept: &Concept) -> TitleQuery {
     // A term that occurs in no message may occur in a title, and then it is rare.
     let rarest = concept.terms.iter().map(|term| term.weight).fold(1.0, f32::max);
-    let mut terms: TitleQuery =
-        concept.terms.iter().map(|term| (term_hash(&term.term), term.weight)).collect();
+    let terms = concept.terms.iter().map(|term| (term_hash(&term.term), term.weight));
+    let mut terms: TitleQuery = terms.collect();
     for term in Tokenizer::default().question(&concept.query.text) {
         let hash = term_hash(&term);
         if terms.iter().all(|(known, _)| *known != hash) {

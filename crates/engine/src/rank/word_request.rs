@@ -3,10 +3,8 @@
 use std::cmp::Reverse;
 
 use verbatim_base::model::{Matching, Request};
-use verbatim_text::{
-    query::Query,
-    words::{Token, Tokenizer, is_character, tokens},
-};
+use verbatim_text::query::Query;
+use verbatim_text::words::{Token, Tokenizer, is_character, tokens};
 
 /// Maximum number of words that are searched for: the longest, because they are the rarest.
 const MOST_WORDS: usize = 16;
@@ -42,30 +40,28 @@ impl WordRequest {
         let mut request = Request { matching: Matching::Literal, ..Request::default() };
         if words == WantedWords::Any {
             let longest = texts.first().map_or(0, |word| word.chars().count());
-            texts.retain(|word| !is_short(word) || longest <= SHORT_WORD);
+            texts.retain(|word| {
+                longest <= SHORT_WORD || !word.is_ascii() || word.len() > SHORT_WORD
+            });
             request.or = texts.split_off(texts.len().min(1));
         }
-        let mut texts =
-            texts.into_iter().chain(phrases.iter().filter_map(|phrase| longest_part(phrase)));
+        // Every text with a phrase has each part of it.
+        let parts = phrases.iter().filter_map(|it| it.split([' ', '\'']).max_by_key(|it| it.len()));
+        let parts = parts.filter(|part| !part.is_empty()).map(str::to_owned);
+        let mut texts = texts.into_iter().chain(parts);
         request.text = texts.next().unwrap_or_default();
         request.and = texts.collect();
-        let (excluded, excluded_phrases) = (query.excluded, query.excluded_phrases);
-        let required = Query { phrases, excluded, excluded_phrases, ..Query::default() };
+        let required = Query {
+            phrases,
+            excluded: query.excluded,
+            excluded_phrases: query.excluded_phrases,
+            ..Query::default()
+        };
         WordRequest {
             request: (!request.text.is_empty()).then_some(request),
             required: (!required.phrases.is_empty() || required.excludes()).then_some(required),
         }
     }
-}
-
-fn is_short(word: &str) -> bool {
-    word.is_ascii() && word.len() <= SHORT_WORD
-}
-
-/// Returns a part of a phrase that every text with the phrase has.
-fn longest_part(phrase: &str) -> Option<String> {
-    let part = phrase.split([' ', '\'']).max_by_key(|part| part.len());
-    part.filter(|part| !part.is_empty()).map(str::to_owned)
 }
 
 /// Returns the content words of a text, each once. A word is replaced by its stem if it begins with the stem.

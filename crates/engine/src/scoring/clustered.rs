@@ -3,46 +3,27 @@
 //! The cluster proposes messages by its own BM25, and by words that stand for vectors. Their texts are
 //! fetched, and scored in the same way as messages of an index.
 
-use std::{
-    borrow::Cow,
-    cell::RefCell,
-    cmp::Reverse,
-    collections::{BTreeMap, HashMap, HashSet},
-    sync::{Arc, Mutex},
-};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::{Arc, Mutex};
+use std::{borrow::Cow, cell::RefCell, cmp::Reverse};
 
-use super::{
-    formula::{self, Formula, Scores, Surroundings, keep_best},
-    scorer::{
-        Concept, ConceptScorer, Scale, Scorer, Statistics, TermCandidates, TitleQuery, TitleScores,
-        VectorCandidates, VectorWeights,
-    },
-    searcher::people,
-};
-use crate::{
-    error::Result,
-    source::{
-        About, Scope,
-        reader::cluster_about::{KIND, about, within},
-    },
-};
-use verbatim_base::{
-    call::{Call, Stop},
-    lock::lock,
-    model::{Hit, Request},
-};
+use super::formula::{self, Formula, Scores, Surroundings, keep_best};
+use super::scorer::{Concept, ConceptScorer, Scale, Scorer, Statistics, TermCandidates};
+use super::scorer::{TitleQuery, TitleScores, VectorCandidates, VectorWeights};
+use super::searcher::people;
+use crate::error::Result;
+use crate::source::reader::cluster_about::{KIND, about, within};
+use crate::source::{About, Scope};
+use verbatim_base::call::{Call, Stop};
+use verbatim_base::lock::lock;
+use verbatim_base::model::{Hit, Request};
 use verbatim_chats::db;
-use verbatim_cluster::{
-    Cluster, ClusterConversation, MessagePlace, RankFilter, RankReader, RankedMessage, RankedSize,
-    View,
-};
+use verbatim_cluster::{Cluster, ClusterConversation, MessagePlace, RankFilter, RankReader};
+use verbatim_cluster::{RankedMessage, RankedSize, View};
 use verbatim_embed::{self as embed, Model, dot};
 use verbatim_index::{self as index, Norms, PackedQuery, WeightedTerm};
-use verbatim_text::{
-    matcher::Matchers,
-    query::{PhraseSearch, Query},
-    words::Tokenizer,
-};
+use verbatim_text::query::{PhraseSearch, Query};
+use verbatim_text::{matcher::Matchers, words::Tokenizer};
 
 /// Minimum length in letters of a term that is corrected, as for an index.
 const SHORTEST_SLIP: usize = 4;
@@ -87,19 +68,20 @@ impl FetchedMessages {
     /// Adds messages, newest first, and returns the doc ids of all given messages.
     fn add(&mut self, mut messages: Vec<RankedMessage>) -> Vec<u32> {
         messages.sort_by_key(|message| Reverse(message.order));
-        let add = |message: RankedMessage| {
+        let doc_ids = messages.into_iter().map(|message| {
             *self.doc_ids.entry(message.at).or_insert_with(|| {
                 self.all.push(Arc::new(message));
                 self.all.len() as u32 - 1
             })
-        };
-        messages.into_iter().map(add).collect()
+        });
+        doc_ids.collect()
     }
 }
 
 impl ClusterScorer {
     pub(crate) fn new(
-        (cluster, view): (Arc<Cluster>, Arc<View>),
+        cluster: Arc<Cluster>,
+        view: Arc<View>,
         model: &Model,
         scope: &Scope,
         call: &Call,
@@ -107,21 +89,21 @@ impl ClusterScorer {
         let size = cluster.size(&view, &call.stop)?;
         let is_named =
             scope.conversation.is_some() || scope.conversations.is_some() || scope.has_origin();
-        let ids = |scope: &Scope| -> Vec<String> {
-            let places = within(&view, scope).into_iter();
-            places.map(|place| view.conversations()[place].stored.id.clone()).collect()
-        };
-        // Roles and dates are filters on messages, so they do not apply to conversations.
-        let of_conversations = scope.any_message();
-        let of_source = scope.without.get(&KIND).into_iter().flatten();
-        let without = scope.excluded.iter().chain(of_source);
-        let filter = RankFilter {
+        let mut filter = RankFilter {
             roles: scope.roles.clone(),
             since: scope.since,
             until: scope.until,
-            within: is_named.then(|| ids(&of_conversations)),
-            without: if is_named { Vec::new() } else { without.cloned().collect() },
+            ..RankFilter::default()
         };
+        if is_named {
+            // Roles and dates are filters on messages, so they do not apply to conversations.
+            let places = within(&view, &scope.any_message()).into_iter();
+            let ids = places.map(|place| view.conversations()[place].stored.id.clone());
+            filter.within = Some(ids.collect());
+        } else {
+            let of_source = scope.without.get(&KIND).into_iter().flatten();
+            filter.without = scope.excluded.iter().chain(of_source).cloned().collect();
+        }
         Ok(ClusterScorer {
             cluster,
             view,
@@ -162,21 +144,21 @@ impl ClusterScorer {
 
     /// Returns, for each term, the number of messages in the index that contain it.
     fn frequencies(&self, terms: &[String], stop: &Stop) -> Result<Vec<u64>> {
-        let known = |term: &String| lock(&self.frequencies).get(term).copied();
         let mut new = terms.to_vec();
-        new.retain(|term| known(term).is_none());
+        new.retain(|term| !lock(&self.frequencies).contains_key(term));
         if !new.is_empty() {
             let counts = self.ranked(stop)?.frequencies(&new)?;
             lock(&self.frequencies).extend(new.into_iter().zip(counts));
         }
-        Ok(terms.iter().map(|term| known(term).unwrap_or_default()).collect())
+        let known = lock(&self.frequencies);
+        Ok(terms.iter().map(|term| known.get(term).copied().unwrap_or_default()).collect())
     }
 
     /// Fetches the messages at some places, unless they were fetched before. Returns the doc ids of the
     /// messages that exist.
     fn fetch(&self, places: &HashSet<MessagePlace>, stop: &Stop) -> Result<Vec<u32>> {
-        let is_new = |at: &&MessagePlace| !lock(&self.fetched).doc_ids.contains_key(*at);
-        let new: Vec<MessagePlace> = places.iter().filter(is_new).copied().collect();
+        let mut new: Vec<MessagePlace> = places.iter().copied().collect();
+        new.retain(|at| !lock(&self.fetched).doc_ids.contains_key(at));
         let messages = self.ranked(stop)?.at(&new)?;
         let mut fetched = lock(&self.fetched);
         fetched.add(messages);
@@ -206,22 +188,20 @@ impl Scorer for ClusterScorer {
     }
 
     fn authors(&self) -> Vec<&str> {
-        let all = self.view.conversations().iter();
-        let wanted =
-            all.filter(|it| self.scope.conversation.as_ref().is_none_or(|id| *id == it.stored.id));
-        people(wanted.flat_map(|it| &it.roles).map(String::as_str))
+        let mut all: Vec<&ClusterConversation> = self.view.conversations().iter().collect();
+        if let Some(id) = &self.scope.conversation {
+            all.retain(|it| *id == it.stored.id);
+        }
+        people(all.into_iter().flat_map(|it| &it.roles).map(String::as_str))
     }
 
     fn statistics(&self, terms: &[String]) -> Result<Statistics> {
-        let (frequencies, messages, tokens) = match &self.scope.conversation {
-            Some(id) => {
-                let filter = RankFilter { within: Some(vec![id.clone()]), ..RankFilter::default() };
-                self.ranked(&self.call.stop)?.counts(&filter, terms)?
-            }
-            None => {
-                let all = self.frequencies(terms, &self.call.stop)?;
-                (all, self.size.messages, self.size.tokens)
-            }
+        let (frequencies, messages, tokens) = if let Some(id) = &self.scope.conversation {
+            let filter = RankFilter { within: Some(vec![id.clone()]), ..RankFilter::default() };
+            self.ranked(&self.call.stop)?.counts(&filter, terms)?
+        } else {
+            let all = self.frequencies(terms, &self.call.stop)?;
+            (all, self.size.messages, self.size.tokens)
         };
         let frequencies = frequencies.into_iter().map(small).collect();
         Ok(Statistics { frequencies, messages, tokens })
@@ -273,15 +253,12 @@ impl Scorer for ClusterScorer {
         concept: &'a Concept,
         call: &Call,
     ) -> Result<Box<dyn ConceptScorer + 'a>> {
-        let phrased = match concept.query.phrases.iter().max_by_key(|phrase| phrase.len()) {
-            None => None,
-            Some(phrase) => {
-                let mut found =
-                    self.containing(&PhraseSearch::quoted(phrase), MOST_PHRASED, call)?;
-                found.retain(|doc_id| self.accepts(*doc_id, &concept.query));
-                Some(found)
-            }
-        };
+        let mut phrased = None;
+        if let Some(phrase) = concept.query.phrases.iter().max_by_key(|phrase| phrase.len()) {
+            let mut doc_ids = self.containing(&PhraseSearch::quoted(phrase), MOST_PHRASED, call)?;
+            doc_ids.retain(|doc_id| self.accepts(*doc_id, &concept.query));
+            phrased = Some(doc_ids);
+        }
         let vector = concept.vector.as_deref().filter(|_| self.has_vectors());
         Ok(Box::new(ClusterConceptScorer {
             scorer: self,
@@ -298,12 +275,12 @@ impl Scorer for ClusterScorer {
     fn titles(&self, queries: &[TitleQuery], call: &Call) -> Result<TitleScores> {
         let places: Option<HashSet<usize>> =
             (!self.scope.is_open()).then(|| within(&self.view, &self.scope).into_iter().collect());
-        let mut found = self.ranked(&call.stop)?.titles(queries, places.as_ref())?;
-        found.sort_by_key(|title| title.place);
-        let column = |query: usize| found.iter().map(|title| title.terms[query]).collect();
+        let mut titles = self.ranked(&call.stop)?.titles(queries, places.as_ref())?;
+        titles.sort_by_key(|title| title.place);
+        let columns = (0..queries.len()).map(|at| titles.iter().map(|it| it.terms[at]).collect());
         Ok(TitleScores {
-            conversations: found.iter().map(|title| title.place as u32).collect(),
-            terms: (0..queries.len()).map(column).collect(),
+            conversations: titles.iter().map(|title| title.place as u32).collect(),
+            terms: columns.collect(),
         })
     }
 
@@ -354,17 +331,17 @@ struct ClusterConceptScorer<'a> {
 
 impl ConceptScorer for ClusterConceptScorer<'_> {
     fn by_terms(&self, depth: usize, call: &Call) -> Result<TermCandidates> {
-        let found = self.best_by_terms(depth, call)?;
-        let presence = |id: &u32| self.bm25(&self.scorer.message(*id), &formula::PRESENCE);
-        let covered = found.iter().map(|(doc_id, _)| presence(doc_id)).fold(0.0, f32::max);
+        let messages = self.best_by_terms(depth, call)?;
+        let presences = messages.iter().map(|(id, _)| self.bm25(*id, &formula::PRESENCE));
+        let covered = presences.fold(0.0, f32::max);
         call.stop.check(db::Error::Stopped)?;
-        Ok(TermCandidates { messages: found, covered })
+        Ok(TermCandidates { messages, covered })
     }
 
     fn by_vector(&self, _: VectorWeights, depth: usize, call: &Call) -> Result<VectorCandidates> {
-        let found = self.nearest(depth, call)?;
+        let messages = self.nearest(depth, call)?;
         call.stop.check(db::Error::Stopped)?;
-        Ok(VectorCandidates { messages: found, not_encoded: Vec::new() })
+        Ok(VectorCandidates { messages, not_encoded: Vec::new() })
     }
 
     fn scores(
@@ -379,15 +356,18 @@ impl ConceptScorer for ClusterConceptScorer<'_> {
         keep_best(&mut best, WITH_NEIGHBOURS);
         let best: Vec<u32> = best.into_iter().map(|(doc_id, _)| doc_id).collect();
         let beside = self.scorer.fetch(&self.scorer.neighbourhood(&best), &call.stop)?;
-        for doc_id in beside.into_iter().filter(|doc_id| self.accepts(*doc_id)) {
-            own.entry(doc_id).or_insert_with(|| self.own_score(doc_id, scale));
+        for doc_id in beside {
+            if self.accepts(doc_id) {
+                own.entry(doc_id).or_insert_with(|| self.own_score(doc_id, scale));
+            }
         }
         let mut doc_ids: Vec<u32> = own.keys().copied().collect();
         doc_ids.sort_unstable();
         let newest = self.scorer.view.conversations().first().and_then(|it| it.last);
         let known = lock(&self.scorer.fetched).doc_ids.clone();
         let mut formula = Formula::new(self.concept, &own, newest);
-        let score = |doc_id: u32| {
+        let mut scores = Vec::new();
+        for doc_id in doc_ids {
             let message = self.scorer.message(doc_id);
             let (conversation, turn) = message.at;
             let surroundings = Surroundings {
@@ -398,10 +378,12 @@ impl ConceptScorer for ClusterConceptScorer<'_> {
                 role: &message.hit.role,
                 time: message.hit.time,
             };
-            let doc_id_at = |turn: usize| known.get(&(conversation, turn as u32)).copied();
-            Some((doc_id, formula.score(doc_id, &surroundings, &doc_id_at)?))
-        };
-        Ok(doc_ids.into_iter().filter_map(score).collect())
+            let score = formula.score(doc_id, &surroundings, &|turn| {
+                known.get(&(conversation, turn as u32)).copied()
+            });
+            scores.extend(score.map(|score| (doc_id, score)));
+        }
+        Ok(scores)
     }
 }
 
@@ -412,70 +394,65 @@ impl ClusterConceptScorer<'_> {
 
     fn best_by_terms(&self, depth: usize, call: &Call) -> Result<Vec<(u32, f32)>> {
         if let Some(phrased) = &self.phrased {
-            let score = |doc_id: &u32| {
-                (*doc_id, self.bm25(&self.scorer.message(*doc_id), &self.norms) + formula::LEAST)
-            };
-            let mut found: Vec<(u32, f32)> = phrased.iter().map(score).collect();
-            keep_best(&mut found, depth);
-            return Ok(found);
+            let scores =
+                phrased.iter().map(|id| (*id, self.bm25(*id, &self.norms) + formula::LEAST));
+            let mut best: Vec<(u32, f32)> = scores.collect();
+            keep_best(&mut best, depth);
+            return Ok(best);
         }
         let terms: Vec<String> = self.concept.terms.iter().map(|term| term.term.clone()).collect();
         if terms.is_empty() || depth == 0 {
             return Ok(Vec::new());
         }
         let frequencies = self.scorer.frequencies(&terms, &call.stop)?;
-        // The boost is divided by the IDF, because the cluster multiplies it by the IDF.
-        let boost = |frequency: u64, weight: f32| {
-            let idf = formula::idf(self.scorer.size.messages as f32, frequency as f32);
-            (weight / idf.max(f32::MIN_POSITIVE)).min(f32::MAX)
-        };
-        let weighted = self.concept.terms.iter().zip(&frequencies);
-        let boosts: Vec<(&str, f32)> = weighted
-            .filter(|(term, _)| term.weight > 0.0)
-            .map(|(term, frequency)| (term.term.as_str(), boost(*frequency, term.weight)))
-            .collect();
+        let mut boosts: Vec<(&str, f32)> = Vec::new();
+        for (WeightedTerm { term, weight }, frequency) in self.concept.terms.iter().zip(frequencies)
+        {
+            if *weight > 0.0 {
+                // The cluster multiplies the boost by the IDF.
+                let idf = formula::idf(self.scorer.size.messages as f32, frequency as f32);
+                boosts.push((term, (weight / idf.max(f32::MIN_POSITIVE)).min(f32::MAX)));
+            }
+        }
         let ranked = self.scorer.ranked(&call.stop)?;
-        let (mut found, mut after) = (Vec::new(), None);
+        let mut best = Vec::new();
+        let mut after = None;
         for _ in 0..MOST_PAGES {
             let page =
                 ranked.by_terms(&self.scorer.filter, &boosts, depth + MARGIN, after.as_ref())?;
-            let doc_ids = lock(&self.scorer.fetched).add(page.messages);
-            let accepted = doc_ids.into_iter().filter(|doc_id| self.accepts(*doc_id));
-            found.extend(
-                accepted
-                    .map(|doc_id| (doc_id, self.bm25(&self.scorer.message(doc_id), &self.norms))),
-            );
+            let mut doc_ids = lock(&self.scorer.fetched).add(page.messages);
+            doc_ids.retain(|doc_id| self.accepts(*doc_id));
+            best.extend(doc_ids.into_iter().map(|id| (id, self.bm25(id, &self.norms))));
             after = page.next;
-            if after.is_none() || found.len() >= depth {
+            if after.is_none() || best.len() >= depth {
                 break;
             }
         }
-        found.retain(|(_, score)| *score > 0.0);
-        keep_best(&mut found, depth);
-        Ok(found)
+        best.retain(|(_, score)| *score > 0.0);
+        keep_best(&mut best, depth);
+        Ok(best)
     }
 
     fn nearest(&self, depth: usize, call: &Call) -> Result<Vec<(u32, f32)>> {
         let Some(vector) = self.vector.filter(|_| depth > 0) else { return Ok(Vec::new()) };
-        let mut found: Vec<(u32, f32)> = match (&self.phrased, &self.packed) {
-            (Some(phrased), Some(packed)) => {
-                let cosine = |id: &u32| packed.cosine(&self.scorer.message(*id).packed);
-                phrased.iter().filter_map(|id| Some((*id, cosine(id)?))).collect()
+        let mut best: Vec<(u32, f32)> = Vec::new();
+        if let (Some(phrased), Some(packed)) = (&self.phrased, &self.packed) {
+            for id in phrased {
+                let cosine = packed.cosine(&self.scorer.message(*id).packed);
+                best.extend(cosine.map(|cosine| (*id, cosine)));
             }
-            _ => {
-                let ranked = self.scorer.ranked(&call.stop)?;
-                let near = ranked.by_vector(&self.scorer.filter, vector, depth + MARGIN)?;
-                let estimates: HashMap<MessagePlace, f32> = near.into_iter().collect();
-                let doc_ids =
-                    self.scorer.fetch(&estimates.keys().copied().collect(), &call.stop)?;
-                let estimate =
-                    |doc_id: u32| Some((doc_id, *estimates.get(&self.scorer.message(doc_id).at)?));
-                doc_ids.into_iter().filter_map(estimate).collect()
+        } else {
+            let ranked = self.scorer.ranked(&call.stop)?;
+            let near = ranked.by_vector(&self.scorer.filter, vector, depth + MARGIN)?;
+            let estimates: HashMap<MessagePlace, f32> = near.into_iter().collect();
+            for id in self.scorer.fetch(&estimates.keys().copied().collect(), &call.stop)? {
+                let estimate = estimates.get(&self.scorer.message(id).at);
+                best.extend(estimate.map(|cosine| (id, *cosine)));
             }
-        };
-        found.retain(|(doc_id, _)| self.accepts(*doc_id));
-        keep_best(&mut found, depth);
-        for (doc_id, cosine) in found.iter_mut().take(SCORED_AGAIN) {
+        }
+        best.retain(|(doc_id, _)| self.accepts(*doc_id));
+        keep_best(&mut best, depth);
+        for (doc_id, cosine) in best.iter_mut().take(SCORED_AGAIN) {
             let message = self.scorer.message(*doc_id);
             let of_text = match self.scorer.model.encode(&[&message.hit.content], &call.stop) {
                 Ok(mut vectors) => vectors.pop().unwrap_or_default(),
@@ -485,11 +462,12 @@ impl ClusterConceptScorer<'_> {
             *cosine = dot(vector, &of_text);
             self.exact.borrow_mut().insert(*doc_id, *cosine);
         }
-        keep_best(&mut found, depth);
-        Ok(found)
+        keep_best(&mut best, depth);
+        Ok(best)
     }
 
-    fn bm25(&self, message: &RankedMessage, norms: &Norms) -> f32 {
+    fn bm25(&self, doc_id: u32, norms: &Norms) -> f32 {
+        let message = self.scorer.message(doc_id);
         let terms = &self.concept.terms;
         let mut frequencies = vec![0; terms.len()];
         for text in [index::speaker(&message.hit.role), &message.hit.content] {
@@ -500,22 +478,18 @@ impl ClusterConceptScorer<'_> {
             });
         }
         let weighted = terms.iter().zip(frequencies).filter(|(_, frequency)| *frequency > 0);
-        let score = |(term, frequency): (&WeightedTerm, u32)| {
-            term.weight * norms.score(frequency, message.length)
-        };
-        weighted.map(score).sum()
+        weighted.map(|(term, count)| term.weight * norms.score(count, message.length)).sum()
     }
 
     /// Returns `f` in the formula, the score of the message without its surroundings.
     fn own_score(&self, doc_id: u32, scale: &Scale) -> f32 {
-        let message = self.scorer.message(doc_id);
         let mut own = if self.phrased.is_some() { formula::LEAST } else { 0.0 };
         if scale.term_share > 0.0 {
-            own += scale.term_share * self.bm25(&message, &self.norms) / scale.best_terms;
+            own += scale.term_share * self.bm25(doc_id, &self.norms) / scale.best_terms;
         }
         if let Some(packed) = &self.packed {
             let exact = self.exact.borrow().get(&doc_id).copied();
-            let cosine = exact.or_else(|| packed.cosine(&message.packed));
+            let cosine = exact.or_else(|| packed.cosine(&self.scorer.message(doc_id).packed));
             own += cosine.map_or(0.0, |it| scale.vector_share * scale.nearness.normalise(it));
         }
         own

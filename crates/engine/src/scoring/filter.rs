@@ -1,27 +1,19 @@
 //! The filters for the messages that a concept ranks: the scope, and the concept's phrases.
 
-use std::{
-    cell::RefCell,
-    collections::{HashMap, HashSet},
-    ops::{ControlFlow, Range},
-};
+use std::cell::RefCell;
+use std::collections::{HashMap, HashSet};
+use std::ops::{ControlFlow, Range};
 
-use super::{
-    formula::keep_best,
-    scorer::{Concept, Similarity, VectorCandidates, VectorWeights},
-    searcher::{Searcher, SegmentSearcher},
-};
-use crate::{
-    error::Result,
-    source::{Scope, catalogue::Origins},
-};
+use super::formula::keep_best;
+use super::scorer::{Concept, Similarity, VectorCandidates, VectorWeights};
+use super::searcher::{Searcher, SegmentSearcher};
+use crate::error::Result;
+use crate::source::{Scope, catalogue::Origins};
 use verbatim_base::call::{Call, Stop};
 use verbatim_embed::dot;
 use verbatim_index::{self as index, DocSet, TermIndex, Vectors, holding};
-use verbatim_text::{
-    query::{PhraseSearch, Query},
-    words::Tokenizer,
-};
+use verbatim_text::query::{PhraseSearch, Query};
+use verbatim_text::words::Tokenizer;
 
 #[derive(Debug)]
 pub(super) struct ScopeFilter {
@@ -37,22 +29,22 @@ pub(super) struct ScopeFilter {
 impl ScopeFilter {
     pub(super) fn new(searcher: &Searcher, scope: &Scope, origins: Option<&Origins>) -> Self {
         let segments = searcher.segments.iter();
-        let intervals =
-            segments.map(|segment| interval(searcher, &segment.doc_ids, scope)).collect();
         let catalogue = &searcher.catalogue;
         let conversation = scope.conversation.as_ref().map(|id| {
-            let mut doc_ids = match catalogue.find(id) {
-                Some(conversation) => catalogue.doc_ids(conversation),
-                None => Vec::new(),
-            };
+            let number = catalogue.find(id);
+            let mut doc_ids = number.map_or(Vec::new(), |number| catalogue.doc_ids(number));
             doc_ids.sort_unstable();
             doc_ids
         });
         let of_origin = Scope { conversation: None, ..scope.any_message() };
         let is_narrow = scope.has_origin() || scope.has_names();
-        let conversations =
-            is_narrow.then(|| catalogue.within(&of_origin, origins).into_iter().collect());
-        ScopeFilter { intervals, conversation, conversations, roles: scope.roles.clone() }
+        ScopeFilter {
+            intervals: segments.map(|it| interval(searcher, &it.doc_ids, scope)).collect(),
+            conversation,
+            conversations: is_narrow
+                .then(|| catalogue.within(&of_origin, origins).into_iter().collect()),
+            roles: scope.roles.clone(),
+        }
     }
 
     /// Returns whether a message is in the scope, and in the scope's conversation if it names one.
@@ -78,23 +70,27 @@ impl ScopeFilter {
 /// newest message comes first, and messages without a time come last.
 fn interval(searcher: &Searcher, doc_ids: &Range<u32>, scope: &Scope) -> Range<u32> {
     let snapshot = searcher.snapshot();
-    let first = |is_past: &dyn Fn(u32) -> bool| {
-        let (mut low, mut high) = (doc_ids.start, doc_ids.end);
-        while low < high {
-            let middle = low.midpoint(high);
-            if is_past(middle) { high = middle } else { low = middle + 1 }
-        }
-        low
+    let start = match scope.until {
+        Some(until) => first_past(doc_ids, |id| snapshot.time(id).is_none_or(|it| it <= until)),
+        None => doc_ids.start,
     };
-    let start = scope.until.map_or(doc_ids.start, |until| {
-        first(&|doc_id| snapshot.time(doc_id).is_none_or(|time| time <= until))
-    });
     let end = match (scope.since, scope.until) {
-        (Some(since), _) => first(&|doc_id| snapshot.time(doc_id).is_none_or(|time| time < since)),
-        (None, Some(_)) => first(&|doc_id| snapshot.time(doc_id).is_none()),
+        (Some(since), _) => first_past(doc_ids, |id| snapshot.time(id).is_none_or(|it| it < since)),
+        (None, Some(_)) => first_past(doc_ids, |id| snapshot.time(id).is_none()),
         (None, None) => doc_ids.end,
     };
     start..end.max(start)
+}
+
+/// Returns the first doc id that is past a point in the order, or the end.
+fn first_past(doc_ids: &Range<u32>, is_past: impl Fn(u32) -> bool) -> u32 {
+    let mut low = doc_ids.start;
+    let mut high = doc_ids.end;
+    while low < high {
+        let middle = low.midpoint(high);
+        if is_past(middle) { high = middle } else { low = middle + 1 }
+    }
+    low
 }
 
 /// Returns the messages in a scope whose texts contain a phrase, in result order, at most `most`.
@@ -106,19 +102,19 @@ pub(super) fn containing(
     call: &Call,
 ) -> Result<Vec<u32>> {
     let snapshot = searcher.snapshot();
-    let mut found = Vec::new();
+    let mut doc_ids = Vec::new();
     if most == 0 {
-        return Ok(found);
+        return Ok(doc_ids);
     }
-    let has_required = |doc_id: u32| {
-        required.as_ref().is_none_or(|required| required.allows(&snapshot.content(doc_id)))
-    };
     snapshot.search_texts(request, &call.stop, &mut |doc_id| {
-        let is_wanted = scope.has(searcher, doc_id) && has_required(doc_id);
-        found.extend(is_wanted.then_some(doc_id));
-        if found.len() < most { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        if scope.has(searcher, doc_id)
+            && required.as_ref().is_none_or(|it| it.allows(&snapshot.content(doc_id)))
+        {
+            doc_ids.push(doc_id);
+        }
+        if doc_ids.len() < most { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     })?;
-    Ok(found)
+    Ok(doc_ids)
 }
 
 pub(super) struct ConceptFilter<'a> {
@@ -155,8 +151,38 @@ impl<'a> ConceptFilter<'a> {
             query: None,
             exact: RefCell::default(),
         };
-        filter.require(query, call)?;
-        filter.exclude(query, call)?;
+        for phrase in &query.phrases {
+            let with_phrase = filter.quoted(phrase, call)?;
+            let mut ascending = with_phrase.clone();
+            ascending.sort_unstable();
+            match (&mut filter.doc_ids, &mut filter.phrased) {
+                (Some(doc_ids), Some(phrased)) => {
+                    doc_ids.retain(|doc_id| ascending.binary_search(doc_id).is_ok());
+                    phrased.retain(|doc_id| ascending.binary_search(doc_id).is_ok());
+                }
+                _ => {
+                    filter.doc_ids = Some(ascending);
+                    filter.phrased = Some(with_phrase);
+                }
+            }
+        }
+        for phrase in &query.excluded_phrases {
+            let excluded = filter.quoted(phrase, call)?;
+            filter.excluded.extend(excluded);
+        }
+        let has_all_terms = searcher.segments.iter().all(|segment| segment.terms.is_some());
+        let tokenizer = Tokenizer::default();
+        for phrase in &query.excluded {
+            let required = tokenizer.required(phrase);
+            if required.is_empty() || !has_all_terms {
+                filter.query.get_or_insert_default().excluded.push(phrase.clone());
+                continue;
+            }
+            let phrase = Query { excluded: vec![phrase.clone()], ..Query::default() };
+            let mut doc_ids = holding(&filter.terms, &required, &call.stop)?;
+            doc_ids.retain(|doc_id| !phrase.allows(&searcher.snapshot().content(*doc_id)));
+            filter.excluded.extend(doc_ids);
+        }
         Ok(filter)
     }
 
@@ -165,59 +191,16 @@ impl<'a> ConceptFilter<'a> {
         containing(self.searcher, self.scope, &PhraseSearch::quoted(phrase), usize::MAX, call)
     }
 
-    /// Restricts the doc ids to messages with the quoted phrases.
-    fn require(&mut self, query: &Query, call: &Call) -> Result<()> {
-        for phrase in &query.phrases {
-            let found = self.quoted(phrase, call)?;
-            let mut ascending = found.clone();
-            ascending.sort_unstable();
-            match (&mut self.doc_ids, &mut self.phrased) {
-                (Some(doc_ids), Some(phrased)) => {
-                    doc_ids.retain(|doc_id| ascending.binary_search(doc_id).is_ok());
-                    phrased.retain(|doc_id| ascending.binary_search(doc_id).is_ok());
-                }
-                _ => (self.doc_ids, self.phrased) = (Some(ascending), Some(found)),
-            }
-        }
-        Ok(())
-    }
-
     pub(super) fn is_phrased(&self, doc_id: u32) -> bool {
         let doc_ids = self.doc_ids.as_ref().filter(|_| self.phrased.is_some());
         doc_ids.is_none_or(|doc_ids| doc_ids.binary_search(&doc_id).is_ok())
-    }
-
-    /// Collects the messages that contain excluded phrases and words.
-    fn exclude(&mut self, query: &Query, call: &Call) -> Result<()> {
-        for phrase in &query.excluded_phrases {
-            let found = self.quoted(phrase, call)?;
-            self.excluded.extend(found);
-        }
-        let has_all_terms = self.searcher.segments.iter().all(|segment| segment.terms.is_some());
-        let tokenizer = Tokenizer::default();
-        for phrase in &query.excluded {
-            let required = tokenizer.required(phrase);
-            if required.is_empty() || !has_all_terms {
-                let query = self.query.get_or_insert_default();
-                query.excluded.push(phrase.clone());
-                continue;
-            }
-            let snapshot = self.searcher.snapshot();
-            let phrase = Query { excluded: vec![phrase.clone()], ..Query::default() };
-            let found = holding(&self.terms, &required, &call.stop)?;
-            let has = |doc_id: &u32| !phrase.allows(&snapshot.content(*doc_id));
-            self.excluded.extend(found.into_iter().filter(has));
-        }
-        Ok(())
     }
 
     pub(super) fn accepts(&self, doc_id: u32) -> bool {
         self.scope.accepts(self.searcher, doc_id)
             && !self.excluded.contains(&doc_id)
             && self.is_phrased(doc_id)
-            && self
-                .query
-                .as_ref()
+            && (self.query.as_ref())
                 .is_none_or(|query| query.allows(&self.searcher.snapshot().content(doc_id)))
     }
 
@@ -264,13 +247,12 @@ impl<'a> ConceptFilter<'a> {
         let mut found = Vec::new();
         for segment in &self.searcher.segments {
             let first = segment.doc_ids.start;
-            let accepts = |doc_id: u32| self.accepts(first + doc_id);
             if let (Some(vectors), Some(vector)) = (&segment.vectors, &concept.vector) {
-                let best = vectors.top_k(vector, count, accepts)?;
+                let best = vectors.top_k(vector, count, |id| self.accepts(first + id))?;
                 found.extend(best.iter().map(|scored| first + scored.doc_id));
             }
             if let Some(encoded) = &concept.encoded {
-                let best = segment.encoded.top_k(encoded, count, accepts)?;
+                let best = segment.encoded.top_k(encoded, count, |id| self.accepts(first + id))?;
                 found.extend(best.iter().map(|scored| first + scored.doc_id));
             }
         }
@@ -288,16 +270,16 @@ impl<'a> ConceptFilter<'a> {
         let segments = &self.searcher.segments;
         let vectors = segments.iter().filter_map(|segment| segment.vectors.as_deref());
         let count = vectors.map(Vectors::scored_again).max().unwrap_or(0);
-        let (1.., Some(most_read)) = (count, self.searcher.model.most_read()) else {
+        let (1.., Some(most_read), Some(vector)) =
+            (count, self.searcher.model.most_read(), &concept.vector)
+        else {
             return Ok(());
         };
-        let Some(vector) = &concept.vector else { return Ok(()) };
         let mut first: Vec<u32> = found.iter().take(count).map(|(doc_id, _)| *doc_id).collect();
         for doc_id in &first {
             let text = self.searcher.snapshot().beginning(*doc_id, most_read);
             let Some(of_text) = self.searcher.model.encode(&[&text], stop)?.pop() else { continue };
-            let cosine = dot(vector, &of_text);
-            self.exact.borrow_mut().insert(*doc_id, cosine);
+            self.exact.borrow_mut().insert(*doc_id, dot(vector, &of_text));
         }
         first.sort_unstable();
         let similarities = self.similarities(concept, weights, &first)?;
@@ -321,21 +303,23 @@ impl<'a> ConceptFilter<'a> {
             None => vec![None; doc_ids.len()],
         };
         let Some(encoded) = &concept.encoded else {
-            let similarity = |cosine| Similarity { cosine, is_partial: false };
-            return Ok(by_model.into_iter().map(|cosine| cosine.map(similarity)).collect());
+            let all = by_model.into_iter();
+            return Ok(all
+                .map(|it| it.map(|cosine| Similarity { cosine, is_partial: false }))
+                .collect());
         };
         let by_encoder =
             self.by_segment(doc_ids, |segment, here| segment.encoded.scores(encoded, here))?;
         let VectorWeights { model, encoder } = weights;
-        let mean = |(by_model, by_encoder): (Option<f32>, Option<f32>)| {
+        let means = by_model.into_iter().zip(by_encoder).map(|(by_model, by_encoder)| {
             // The cosine -1 means that the encoder has read the message, and that it has no vector.
             let cosine = match (by_model, by_encoder.filter(|cosine| *cosine > -1.0)) {
                 (Some(one), Some(other)) => (model * one + encoder * other) / (model + encoder),
                 (one, other) => other.or(one)?,
             };
             Some(Similarity { cosine, is_partial: by_encoder.is_none() })
-        };
-        Ok(by_model.into_iter().zip(by_encoder).map(mean).collect())
+        });
+        Ok(means.collect())
     }
 
     /// Returns the cosine of `vector` and each message's vector by the model; `None` for messages without it.

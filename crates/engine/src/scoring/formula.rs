@@ -50,17 +50,13 @@ const MAX_SCORE: f32 = 1.0 + 0.4 + 0.2 + 0.15 + 0.1 + AUTHOR_BONUS + TITLE_BONUS
 const SHORT_AVERAGE: f32 = 15.0;
 const LONG_AVERAGE: f32 = 100.0;
 
-/// Returns the position of an average length between short and long, from 0 to 1, on a logarithmic scale.
-fn longness(average: f32) -> f32 {
-    let share = (average / SHORT_AVERAGE).ln() / (LONG_AVERAGE / SHORT_AVERAGE).ln();
-    share.clamp(0.0, 1.0)
-}
-
 /// Returns the parameters of BM25 for messages of an average length.
 ///
 /// Lengths of short messages differ by chance, but long answers are long because they say more.
 pub(super) fn norms(average: f32) -> Norms {
-    let share = longness(average);
+    // The position of the average between short and long, on a logarithmic scale.
+    let share = (average / SHORT_AVERAGE).ln() / (LONG_AVERAGE / SHORT_AVERAGE).ln();
+    let share = share.clamp(0.0, 1.0);
     Norms { k1: 0.9 + 0.3 * share, b: 0.4 + 0.35 * share, average }
 }
 
@@ -123,8 +119,8 @@ impl<'a> Formula<'a> {
     pub(super) fn new(concept: &'a Concept, own: &'a Scores, newest: Option<Instant>) -> Self {
         let total: f32 = concept.terms.iter().map(|term| term.weight).sum();
         let total = total.max(f32::MIN_POSITIVE);
-        let (tokenizer, title_shares) = (Tokenizer::default(), HashMap::new());
-        Formula { concept, own, newest, total, tokenizer, title_shares }
+        let tokenizer = Tokenizer::default();
+        Formula { concept, own, newest, total, tokenizer, title_shares: HashMap::new() }
     }
 
     /// Returns the score of a message with context and bonuses, from 0 to 1; `None` if `f` and the context
@@ -135,15 +131,13 @@ impl<'a> Formula<'a> {
         message: &Surroundings<'_>,
         doc_id_at: &dyn Fn(usize) -> Option<u32>,
     ) -> Option<f32> {
-        let neighbour = |offset: i64| {
-            let turn = usize::try_from(i64::from(message.turn) + offset).ok()?;
-            self.own.get(&doc_id_at(turn)?).copied()
-        };
         let length = message.length.max(1) as f32;
         let context = (SHORT_MESSAGE / length).min(1.0);
         let mut score = self.own.get(&doc_id).copied().unwrap_or(0.0);
         for (offset, share) in CONTEXT {
-            score += context * share * neighbour(offset).unwrap_or(0.0);
+            let turn = usize::try_from(i64::from(message.turn) + offset).ok();
+            let neighbour = turn.and_then(doc_id_at).and_then(|doc_id| self.own.get(&doc_id));
+            score += context * share * neighbour.copied().unwrap_or(0.0);
         }
         if score <= 0.0 {
             return None;

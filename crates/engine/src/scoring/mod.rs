@@ -11,7 +11,6 @@ mod formula;
 mod score;
 mod scorer;
 mod searcher;
-mod titles;
 
 #[cfg(feature = "cluster")]
 pub(crate) use clustered::ClusterScorer;

@@ -1,33 +1,21 @@
 //! Scores of the messages of an index, by the formula of [`super::formula`].
 
-use std::{
-    borrow::Cow,
-    collections::{BTreeMap, HashMap, HashSet},
-    ops::Range,
-    sync::Arc,
-};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::{borrow::Cow, sync::Arc};
 
-use super::{
-    filter::{ConceptFilter, ScopeFilter, containing},
-    formula::{self, Formula, Scores, Surroundings, keep_best},
-    scorer::{
-        Concept, ConceptScorer, Coverage, Scale, Scorer, Statistics, TermCandidates, TitleQuery,
-        TitleScores, VectorCandidates, VectorWeights,
-    },
-    searcher::Searcher,
-    titles,
-};
-use crate::{
-    error::Result,
-    source::{About, Scope, catalogue::Origins},
-};
-use verbatim_base::{
-    call::{Call, Stop},
-    model::Hit,
-};
+use super::filter::{ConceptFilter, ScopeFilter, containing};
+use super::formula::{self, Formula, Scores, Surroundings, keep_best};
+use super::scorer::{Concept, ConceptScorer, Coverage, Scale, Scorer, Statistics, TermCandidates};
+use super::scorer::{TitleQuery, TitleScores, VectorCandidates, VectorWeights};
+use super::searcher::Searcher;
+use crate::error::Result;
+use crate::source::catalogue::{Origins, TitleTerms};
+use crate::source::{About, Scope};
+use verbatim_base::call::{Call, Stop};
+use verbatim_base::model::Hit;
 use verbatim_chats::db;
 use verbatim_index::{self as index, Bm25, DocSet, Norms, TermIndex, WeightedTerm, holding};
-use verbatim_text::{query::PhraseSearch, words::Tokenizer};
+use verbatim_text::{query::PhraseSearch, summary::SUMMARY_WEIGHT, words::Tokenizer};
 
 /// The number of terms of a query whose spread over conversations is looked at.
 const MAX_COVERING: usize = 32;
@@ -56,13 +44,6 @@ impl IndexedScorer {
         let filter = ScopeFilter::new(&searcher, scope, origins.as_deref());
         IndexedScorer { searcher, origins, scope: scope.clone(), filter }
     }
-
-    /// Returns the number of messages in some segments that are in the scope and contain a term.
-    fn frequency_in_scope(&self, segments: &[(Range<u32>, &TermIndex)], term: &str) -> Result<u32> {
-        let found = index::holding(segments, &[term.to_owned()], &Stop::never())?;
-        let is_in_scope = |doc_id: &&u32| self.filter.has(&self.searcher, **doc_id);
-        Ok(found.iter().filter(is_in_scope).count() as u32)
-    }
 }
 
 impl Scorer for IndexedScorer {
@@ -84,8 +65,8 @@ impl Scorer for IndexedScorer {
         if let Some(doc_ids) = &self.filter.conversation {
             statistics.frequencies = index::frequencies(&self.searcher.terms(), terms, doc_ids)?;
             statistics.messages = doc_ids.len() as u64;
-            let length = |doc_id: &u32| u64::from(self.searcher.length(*doc_id).unwrap_or(1));
-            statistics.tokens = doc_ids.iter().map(length).sum();
+            let lengths = doc_ids.iter().map(|doc_id| self.searcher.length(*doc_id).unwrap_or(1));
+            statistics.tokens = lengths.map(u64::from).sum();
             return Ok(statistics);
         }
         for (_, index) in self.searcher.terms() {
@@ -113,13 +94,15 @@ impl Scorer for IndexedScorer {
             let mut similar = Vec::new();
             index
                 .slips(term, &mut |other, frequency| similar.push((other.to_owned(), frequency)))?;
-            for (other, frequency) in similar {
-                let segment = [(doc_ids.clone(), index)];
-                let frequency = match self.scope.is_open() {
-                    true => frequency,
+            for (other, mut frequency) in similar {
+                if !self.scope.is_open() {
                     // The terms in the index include those of excluded conversations.
-                    false => self.frequency_in_scope(&segment, &other)?,
-                };
+                    let segment = [(doc_ids.clone(), index)];
+                    let mut with_term =
+                        holding(&segment, std::slice::from_ref(&other), &Stop::never())?;
+                    with_term.retain(|doc_id| self.filter.has(&self.searcher, *doc_id));
+                    frequency = with_term.len() as u32;
+                }
                 if frequency > 0 {
                     *found.entry(other).or_default() += frequency;
                 }
@@ -138,15 +121,18 @@ impl Scorer for IndexedScorer {
         call: &Call,
     ) -> Result<Box<dyn ConceptScorer + 'a>> {
         let filter = ConceptFilter::new(&self.searcher, &self.filter, concept, call)?;
-        Ok(Box::new(IndexedConceptScorer {
-            filter,
-            concept,
-            norms: formula::norms(concept.average),
-        }))
+        let norms = formula::norms(concept.average);
+        Ok(Box::new(IndexedConceptScorer { filter, concept, norms }))
     }
 
     fn titles(&self, queries: &[TitleQuery], call: &Call) -> Result<TitleScores> {
-        titles::scores(&self.searcher, &self.scope, self.origins.as_deref(), queries, call)
+        let catalogue = &self.searcher.catalogue;
+        let titles = catalogue.title_terms(&call.stop)?;
+        let conversations = catalogue.within(&self.scope, self.origins.as_deref());
+        let terms = queries.iter().map(|query| {
+            conversations.iter().map(|it| weight_in(query, &titles[*it as usize])).collect()
+        });
+        Ok(TitleScores { terms: terms.collect(), conversations })
     }
 
     fn conversation(&self, doc_id: u32) -> Option<u32> {
@@ -154,7 +140,7 @@ impl Scorer for IndexedScorer {
     }
 
     fn about(&self, conversation: u32) -> About {
-        self.searcher.catalogue.about(conversation, self.origins.as_deref())
+        self.searcher.catalogue.about(conversation, self.origins.as_deref(), true)
     }
 
     fn hit(&self, doc_id: u32) -> Hit<'_> {
@@ -186,16 +172,22 @@ struct IndexedConceptScorer<'a> {
 
 impl ConceptScorer for IndexedConceptScorer<'_> {
     fn by_terms(&self, depth: usize, call: &Call) -> Result<TermCandidates> {
-        let accepts = |doc_id: u32| self.filter.accepts(doc_id);
-        let mut found = self.bm25().best(self.filter.doc_set(), &accepts, depth, &call.stop)?;
-        let covered = self.covered(&found, &call.stop)?;
+        let doc_set = self.filter.doc_set();
+        let bm25 = self.bm25();
+        let mut messages = bm25.best(doc_set, &|id| self.filter.accepts(id), depth, &call.stop)?;
+        let mut doc_ids: Vec<u32> = messages.iter().map(|(doc_id, _)| *doc_id).collect();
+        doc_ids.sort_unstable();
+        let presence = Bm25 { norms: formula::PRESENCE, ..bm25 };
+        let best = presence.best(DocSet::DocIds(&doc_ids), &|_| true, 1, &call.stop)?;
         if let Some(phrased) = &self.filter.phrased {
-            let known: HashSet<u32> = found.iter().map(|(id, _)| *id).collect();
-            let others = phrased.iter().filter(|id| !known.contains(id) && accepts(**id));
-            let others = others.take(depth - known.len().min(depth));
-            found.extend(others.map(|doc_id| (*doc_id, formula::LEAST)));
+            let others = phrased
+                .iter()
+                .filter(|id| doc_ids.binary_search(id).is_err() && self.filter.accepts(**id));
+            let others = others.take(depth.saturating_sub(doc_ids.len()));
+            messages.extend(others.map(|doc_id| (*doc_id, formula::LEAST)));
         }
-        Ok(TermCandidates { messages: found, covered })
+        let covered = best.first().map_or(0.0, |(_, weight)| *weight);
+        Ok(TermCandidates { messages, covered })
     }
 
     fn by_vector(
@@ -224,28 +216,26 @@ impl ConceptScorer for IndexedConceptScorer<'_> {
             }
             lists.push(list);
         }
-        let weight = |bits: u64| -> f32 {
-            let is_there = |(bit, _): &(usize, &WeightedTerm)| bits >> bit & 1 == 1;
-            terms.iter().enumerate().filter(is_there).map(|(_, term)| term.weight).sum()
-        };
-        let mut best: Vec<(u32, f32)> = (0..)
-            .zip(&contained)
-            .filter(|(_, bits)| **bits != 0)
-            .map(|(conversation, bits)| (conversation, weight(*bits)))
-            .collect();
+        let mut best: Vec<(u32, f32)> = Vec::new();
+        for (conversation, bits) in (0..).zip(&contained) {
+            if *bits != 0 {
+                best.push((conversation, weight(terms, *bits)));
+            }
+        }
         keep_best(&mut best, MAX_TITLED);
         let tokenizer = Tokenizer::default();
         for (conversation, sum) in &mut best {
-            let of_title = tokenizer.question(catalogue.title(*conversation));
-            let bits = (0..).zip(terms).filter(|(_, term)| of_title.contains(&term.term));
+            let title = tokenizer.question(catalogue.title(*conversation));
+            let bits = (0..).zip(terms).filter(|(_, term)| title.contains(&term.term));
             let of_title = bits.fold(0, |bits, (bit, _)| bits | 1 << bit);
-            *sum = weight(contained[*conversation as usize] | of_title);
+            *sum = weight(terms, contained[*conversation as usize] | of_title);
         }
         keep_best(&mut best, MAX_COVERED);
         let chosen: HashSet<u32> = best.iter().map(|(conversation, _)| *conversation).collect();
-        let is_chosen =
-            |id: &u32| catalogue.conversation(*id).is_some_and(|it| chosen.contains(&it));
-        let doc_ids = lists.into_iter().flatten().filter(is_chosen).take(MAX_COVERING_MESSAGES);
+        let doc_ids = lists.into_iter().flatten();
+        let doc_ids = doc_ids
+            .filter(|id| catalogue.conversation(*id).is_some_and(|it| chosen.contains(&it)))
+            .take(MAX_COVERING_MESSAGES);
         Ok(Coverage { doc_ids: doc_ids.collect(), conversations: best })
     }
 
@@ -255,32 +245,12 @@ impl ConceptScorer for IndexedConceptScorer<'_> {
         scale: &Scale,
         call: &Call,
     ) -> Result<Vec<(u32, f32)>> {
-        let mut doc_ids: Vec<u32> = self.with_context(candidates).into_iter().collect();
-        doc_ids.sort_unstable();
-        let own = self.own_scores(&doc_ids, scale, &call.stop)?;
-        Ok(self.final_scores(&doc_ids, &own))
-    }
-}
-
-impl IndexedConceptScorer<'_> {
-    fn bm25(&self) -> Bm25<'_> {
-        Bm25 { segments: &self.filter.terms, terms: &self.concept.terms, norms: self.norms }
-    }
-
-    /// Returns the largest sum of the weights of the terms that one of some messages contains.
-    fn covered(&self, found: &[(u32, f32)], stop: &Stop) -> Result<f32> {
-        let mut doc_ids: Vec<u32> = found.iter().map(|(doc_id, _)| *doc_id).collect();
-        doc_ids.sort_unstable();
-        let presence = Bm25 { norms: formula::PRESENCE, ..self.bm25() };
-        let best = presence.best(DocSet::DocIds(&doc_ids), &|_| true, 1, stop)?;
-        Ok(best.first().map_or(0.0, |(_, weight)| *weight))
-    }
-
-    /// Returns the given messages, and those of their neighbours that pass the filter.
-    fn with_context(&self, doc_ids: &mut dyn Iterator<Item = u32>) -> HashSet<u32> {
-        let catalogue = &self.filter.searcher.catalogue;
-        let mut all = HashSet::new();
-        for doc_id in doc_ids {
+        let searcher = self.filter.searcher;
+        let catalogue = &searcher.catalogue;
+        let snapshot = searcher.snapshot();
+        // The candidates, and those of their neighbours that pass the filter.
+        let mut all: HashSet<u32> = HashSet::new();
+        for doc_id in candidates {
             all.insert(doc_id);
             let (Some(conversation), Some(turn)) =
                 (catalogue.conversation(doc_id), catalogue.place(doc_id))
@@ -294,7 +264,37 @@ impl IndexedConceptScorer<'_> {
                 }
             }
         }
-        all
+        let mut doc_ids: Vec<u32> = all.into_iter().collect();
+        doc_ids.sort_unstable();
+        let own = self.own_scores(&doc_ids, scale, &call.stop)?;
+        let newest = if catalogue.count() > 0 { catalogue.last(0) } else { None };
+        let mut formula = Formula::new(self.concept, &own, newest);
+        let mut scores = Vec::new();
+        for doc_id in doc_ids {
+            let (Some(conversation), Some(turn)) =
+                (catalogue.conversation(doc_id), catalogue.place(doc_id))
+            else {
+                continue;
+            };
+            let reading = catalogue.reading(conversation);
+            let message = Surroundings {
+                conversation,
+                title: catalogue.title(conversation),
+                turn,
+                length: searcher.length(doc_id).unwrap_or(1),
+                role: snapshot.role(doc_id),
+                time: snapshot.time(doc_id),
+            };
+            let score = formula.score(doc_id, &message, &|turn| reading.get(turn).copied());
+            scores.extend(score.map(|score| (doc_id, score)));
+        }
+        Ok(scores)
+    }
+}
+
+impl IndexedConceptScorer<'_> {
+    fn bm25(&self) -> Bm25<'_> {
+        Bm25 { segments: &self.filter.terms, terms: &self.concept.terms, norms: self.norms }
     }
 
     /// Returns `f` in the formula of the module `formula`, by doc id.
@@ -306,10 +306,8 @@ impl IndexedConceptScorer<'_> {
         }
         if scale.term_share > 0.0 {
             let doc_set = DocSet::DocIds(doc_ids);
-            let found = self.bm25().best(doc_set, &|_| true, doc_ids.len(), stop)?;
-            let share = |score: f32| scale.term_share * score / scale.best_terms;
-            for (doc_id, score) in found {
-                *own.entry(doc_id).or_default() += share(score);
+            for (doc_id, score) in self.bm25().best(doc_set, &|_| true, doc_ids.len(), stop)? {
+                *own.entry(doc_id).or_default() += scale.term_share * score / scale.best_terms;
             }
         }
         let similarities = self.filter.similarities(self.concept, scale.vectors, doc_ids);
@@ -320,27 +318,23 @@ impl IndexedConceptScorer<'_> {
         }
         Ok(own)
     }
+}
 
-    /// Adds context and bonuses to the messages' own scores; leaves out messages without a score.
-    fn final_scores(&self, doc_ids: &[u32], own: &Scores) -> Vec<(u32, f32)> {
-        let searcher = self.filter.searcher;
-        let (catalogue, snapshot) = (&searcher.catalogue, searcher.snapshot());
-        let newest = (catalogue.count() > 0).then(|| catalogue.last(0)).flatten();
-        let mut formula = Formula::new(self.concept, own, newest);
-        let score = |doc_id: &u32| {
-            let conversation = catalogue.conversation(*doc_id)?;
-            let reading = catalogue.reading(conversation);
-            let message = Surroundings {
-                conversation,
-                title: catalogue.title(conversation),
-                turn: catalogue.place(*doc_id)?,
-                length: searcher.length(*doc_id).unwrap_or(1),
-                role: snapshot.role(*doc_id),
-                time: snapshot.time(*doc_id),
-            };
-            let doc_id_at = |turn: usize| reading.get(turn).copied();
-            Some((*doc_id, formula.score(*doc_id, &message, &doc_id_at)?))
-        };
-        doc_ids.iter().filter_map(score).collect()
-    }
+/// Returns the sum of the weights of the terms whose bits are set.
+fn weight(terms: &[WeightedTerm], bits: u64) -> f32 {
+    (0..).zip(terms).filter(|(bit, _)| bits >> bit & 1 == 1).map(|(_, term)| term.weight).sum()
+}
+
+/// Returns the weight of the query's terms that a conversation's title and summary contain.
+fn weight_in(query: &TitleQuery, titles: &TitleTerms) -> f32 {
+    let weights = query.iter().map(|(term, weight)| {
+        if titles.of_title.contains(term) {
+            *weight
+        } else if titles.of_summary.contains(term) {
+            SUMMARY_WEIGHT * weight
+        } else {
+            0.0
+        }
+    });
+    weights.sum()
 }

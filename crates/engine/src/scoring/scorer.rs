@@ -56,16 +56,13 @@ impl Concept {
 
     /// Returns the mean degree to which the models know the query.
     pub(crate) fn known_to_models(&self) -> f32 {
-        match self.is_encoded {
-            true => f32::midpoint(self.known, self.encoded_known),
-            false => self.known,
-        }
+        if self.is_encoded { f32::midpoint(self.known, self.encoded_known) } else { self.known }
     }
 
     /// Returns the degree to which a model that has made a vector of the query knows the query.
     pub(crate) fn known_to_any(&self) -> f32 {
-        let known = |vector: &Option<_>, known: f32| if vector.is_some() { known } else { 0.0 };
-        f32::max(known(&self.vector, self.known), known(&self.encoded, self.encoded_known))
+        let by_model = self.vector.as_ref().map_or(0.0, |_| self.known);
+        by_model.max(self.encoded.as_ref().map_or(0.0, |_| self.encoded_known))
     }
 }
 
@@ -168,9 +165,10 @@ impl Nearness {
     /// Returns the nearness of a cosine. If the scale has no range, the best cosine becomes 1.
     pub(crate) fn normalise(self, cosine: f32) -> f32 {
         let range = self.first - self.last;
-        match range > 1e-6 {
-            true => ((cosine - self.last) / range).max(0.0),
-            false => f32::from(cosine >= self.first),
+        if range > 1e-6 {
+            ((cosine - self.last) / range).max(0.0)
+        } else {
+            f32::from(cosine >= self.first)
         }
     }
 }
@@ -185,11 +183,6 @@ pub trait Scorer: Send + Sync {
     /// one.
     fn encoded(&self) -> (u32, u32) {
         (0, 0)
-    }
-
-    /// Returns whether the encoder has made vectors of messages.
-    fn is_encoded(&self) -> bool {
-        self.encoded().0 > 0
     }
 
     /// Returns the names of the people who wrote messages, if roles are names.

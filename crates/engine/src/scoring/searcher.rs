@@ -38,9 +38,10 @@ pub(super) struct SegmentSearcher {
 
 impl Searcher {
     pub(crate) fn open(catalogue: Arc<Catalogue>, model: &Model) -> Searcher {
-        let segments = catalogue.snapshot().segments().into_iter().map(|segment| {
+        let mut segments = Vec::new();
+        for segment in catalogue.snapshot().segments() {
             let count = segment.doc_ids.len() as u32;
-            SegmentSearcher {
+            segments.push(SegmentSearcher {
                 terms: TermIndex::open(segment.folder, count).ok().map(Arc::new),
                 vectors: Vectors::open(segment.folder, model.name(), count).map(Arc::new),
                 encoded: match model.sentence_encoder() {
@@ -48,9 +49,8 @@ impl Searcher {
                     None => VectorParts::default(),
                 },
                 doc_ids: segment.doc_ids,
-            }
-        });
-        let segments = segments.collect();
+            });
+        }
         let roles = catalogue.snapshot().roles();
         let authors = people(roles.into_iter()).into_iter().map(str::to_owned).collect();
         Searcher { catalogue, segments, authors, model: model.clone() }
@@ -62,11 +62,14 @@ impl Searcher {
 
     /// Returns the number of messages without a term index, and the number without a vector.
     pub(crate) fn missing(&self) -> (u32, u32) {
-        let count = |lacks: &dyn Fn(&SegmentSearcher) -> bool| {
-            let segments = self.segments.iter().filter(|segment| lacks(segment));
-            segments.map(|segment| segment.doc_ids.len() as u32).sum()
-        };
-        (count(&|segment| segment.terms.is_none()), count(&|segment| segment.vectors.is_none()))
+        let mut without_terms = 0;
+        let mut without_vectors = 0;
+        for SegmentSearcher { doc_ids, terms, vectors, .. } in &self.segments {
+            let count = doc_ids.len() as u32;
+            without_terms += if terms.is_none() { count } else { 0 };
+            without_vectors += if vectors.is_none() { count } else { 0 };
+        }
+        (without_terms, without_vectors)
     }
 
     /// Returns this searcher with the vectors by the encoder that were made since; `None` if there are none.
@@ -96,9 +99,8 @@ impl Searcher {
 
     /// Returns the existing term indexes of segments, with the doc ids of these segments.
     pub(super) fn terms(&self) -> Vec<(Range<u32>, &TermIndex)> {
-        let of = |segment: &'_ SegmentSearcher| segment.doc_ids.clone();
         let segments = self.segments.iter();
-        segments.filter_map(|segment| Some((of(segment), segment.terms.as_deref()?))).collect()
+        segments.filter_map(|it| Some((it.doc_ids.clone(), it.terms.as_deref()?))).collect()
     }
 
     /// Returns the length of a message in terms; `None` if its segment has no term index.

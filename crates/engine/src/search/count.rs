@@ -5,16 +5,9 @@ use std::{collections::HashSet, ops::ControlFlow};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::{
-    conversation::describe::ConversationKey,
-    error::Result,
-    search::exact::Render,
-    source::{Note, Scope, SourceKind, Sources},
-};
-use verbatim_base::{
-    call::Call,
-    model::{Hit, Request},
-};
+use crate::source::{Note, Scope, Sources};
+use crate::{error::Result, search::exact::Make};
+use verbatim_base::{call::Call, model::Request};
 use verbatim_index::Error as IndexError;
 use verbatim_text::matcher::Matchers;
 
@@ -46,24 +39,24 @@ impl Sources {
         call: &Call,
     ) -> Result<(Count, Vec<Note>)> {
         let matchers = Matchers::of(request).map_err(IndexError::from)?;
-        let (mut messages, mut conversations, mut titles) = (0, HashSet::new(), HashSet::new());
-        let make = |kind: SourceKind, hit: Hit<'_>| {
+        let mut messages = 0;
+        let mut conversations = HashSet::new();
+        let mut titles = HashSet::new();
+        let unlimited = Request { limit: None, ..request.clone() };
+        let render: Make<'_, _> = &|kind, hit| {
             let is_title = matchers.has_only_title(&hit.content, &hit.title);
             Some(((kind, hit.conversation_id.into_owned()), is_title))
         };
-        let mut take = |(key, is_title): (ConversationKey, bool)| {
-            match is_title {
-                true => drop(titles.insert(key)),
-                false => {
+        let searched =
+            self.search(&unlimited, scope, call, render.into(), &mut |(key, is_title)| {
+                if is_title {
+                    titles.insert(key);
+                } else {
                     messages += 1;
                     conversations.insert(key);
                 }
-            }
-            ControlFlow::Continue(())
-        };
-        let request = Request { limit: None, ..request.clone() };
-        let render = Render { make: &make, reads: &|_, _| true };
-        let searched = self.search(&request, scope, call, render, &mut take)?;
+                ControlFlow::Continue(())
+            })?;
         let titles = titles.difference(&conversations).count();
         Ok((Count { messages, conversations: conversations.len(), titles }, searched.notes))
     }

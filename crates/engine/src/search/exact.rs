@@ -1,25 +1,14 @@
 //! Exact search in all sources at the same time.
 
-use std::{
-    mem,
-    ops::ControlFlow,
-    panic::resume_unwind,
-    sync::mpsc::{Receiver, SyncSender, sync_channel},
-    thread::{self, ScopedJoinHandle},
-    vec,
-};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::{self, ScopedJoinHandle};
+use std::{mem, ops::ControlFlow, panic::resume_unwind, vec};
 
-use crate::{
-    error::Result,
-    source::{
-        Note, Scope, SearchPlan, SourceKind, Sources,
-        sink::{Rendered, Show},
-    },
-};
-use verbatim_base::{
-    call::Call,
-    model::{Hit, Instant, Request},
-};
+use crate::error::Result;
+use crate::source::sink::{Rendered, Show};
+use crate::source::{Note, Scope, SearchPlan, SourceKind, Sources};
+use verbatim_base::call::Call;
+use verbatim_base::model::{Hit, Instant, Request};
 
 /// Number of batches of hits that a source may send before the receiver takes them.
 const MOST_WAITING: usize = 2;
@@ -108,21 +97,21 @@ impl Sources {
         let (scope, unknown) = self.resolved_to_ids(scope, &sources, call)?;
         notes.extend(unknown);
         sources.retain(|source| scope.sources.is_empty() || scope.sources.contains(&source.kind));
-        let (bounded, has_roles) = (scope.bounded(request), !request.roles.is_empty());
+        let bounded = &scope.bounded(request);
+        let has_roles = !request.roles.is_empty();
         let kept = |kind, hit: Hit<'_>| {
             let is_wanted = scope.accepts_id(kind, &hit.conversation_id)
                 && (!has_roles || scope.accepts_role(&hit.role));
             is_wanted.then(|| (render.make)(kind, hit)).flatten()
         };
         let only = scope.only();
-        let request = &bounded;
         if let [source] = &*sources {
             // With one source there is nothing to merge, so the searching thread shows the hits.
             let reads = |id: &str| (render.reads)(source.kind, id);
             let mut sink = Rendered::new(|hit: Hit<'_>| kept(source.kind, hit), show);
             sink.reads = &reads;
             sink.only = only;
-            let plan = source.search(request, call, &mut sink)?;
+            let plan = source.search(bounded, call, &mut sink)?;
             return Ok(Searched { plans: vec![plan], notes });
         }
         let mut plans = Vec::new();
@@ -130,19 +119,17 @@ impl Sources {
         thread::scope(|threads| {
             let mut streams = Vec::new();
             for source in &sources {
-                let (kind, kept, reads) = (source.kind, &kept, render.reads);
+                let kind = source.kind;
+                let kept = &kept;
                 let only = only.clone();
                 let (sender, batches) = sync_channel(MOST_WAITING);
                 let search = threads.spawn(move || {
-                    let render = |hit: Hit<'_>| {
-                        let time = hit.time;
-                        kept(kind, hit).map(|one| (time, one))
-                    };
-                    let reads = |id: &str| reads(kind, id);
-                    let mut sink = Rendered::new(render, BatchSender(sender));
+                    let timed = |hit: Hit<'_>| Some((hit.time, kept(kind, hit)?));
+                    let reads = |id: &str| (render.reads)(kind, id);
+                    let mut sink = Rendered::new(timed, BatchSender(sender));
                     sink.reads = &reads;
                     sink.only = only;
-                    source.search(request, call, &mut sink)
+                    source.search(bounded, call, &mut sink)
                 });
                 let batch = Vec::new().into_iter();
                 streams.push(Stream { kind, batches, batch, next: None, search });
@@ -210,7 +197,8 @@ impl Sources {
             if hits.into_iter().rev().try_for_each(&mut *show).is_break() {
                 return Ok(searched);
             }
-            (end, size) = (start, (size * 4).min(MOST_OF_PART));
+            end = start;
+            size = (size * 4).min(MOST_OF_PART);
         }
         if untimed > 0 {
             let of_untimed: Make<'_, T> =

@@ -1,24 +1,15 @@
 //! Counts the messages that match, by service, project, model, role and month.
 
-use std::{
-    borrow::Cow,
-    collections::{BTreeMap, HashMap, HashSet},
-    ops::ControlFlow,
-    sync::Arc,
-};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::{borrow::Cow, ops::ControlFlow, sync::Arc};
 
-use crate::{
-    decisions::superseded::Ids,
-    error::Result,
-    source::{
-        ChosenIds, Note, Place, Places, Source, SourceKind, Sources, request::checked,
-        sink::Rendered,
-    },
+use crate::source::sink::Rendered;
+use crate::source::{
+    ChosenIds, Note, Place, Places, Source, SourceKind, Sources, request::checked,
 };
-use verbatim_base::{
-    call::Call,
-    model::{Hit, Instant, Request},
-};
+use crate::{decisions::superseded::Ids, error::Result};
+use verbatim_base::call::Call;
+use verbatim_base::model::{Hit, Instant, Request};
 use verbatim_index::{self as index, Snapshot, TextMatch};
 use verbatim_text::matcher::Matchers;
 
@@ -87,8 +78,8 @@ impl Months<'_> {
         }
         let names = &mut self.names;
         let known = *self.days.entry(day).or_insert_with(|| {
-            let at = |seconds| (self.month)(Instant { seconds, nanos: 0 });
-            let (first, last) = (at(day * DAY), at(day * DAY + DAY - 1));
+            let [first, last] = [day * DAY, day * DAY + DAY - 1]
+                .map(|seconds| (self.month)(Instant { seconds, nanos: 0 }));
             // A day may begin and end without a name and have one between.
             (first.is_some() && first == last).then(|| place_of(names, first))
         });
@@ -137,7 +128,6 @@ struct Counting<'a> {
     choice: &'a Choice,
     places: &'a Places,
     month: MonthOf<'a>,
-    /// The conversations that answers leave out.
     left_out: Ids,
 }
 
@@ -184,8 +174,10 @@ impl<'a> ClassCounter<'a> {
     #[inline]
     fn add<'n>(
         &mut self,
-        (conversation, id): (usize, impl FnOnce() -> Cow<'n, str>),
-        (role, name): (usize, impl FnOnce() -> &'n str),
+        conversation: usize,
+        id: impl FnOnce() -> Cow<'n, str>,
+        role: usize,
+        role_name: impl FnOnce() -> &'n str,
         time: Option<Instant>,
     ) {
         if self.origin_of.len() <= conversation {
@@ -200,8 +192,10 @@ impl<'a> ClassCounter<'a> {
         if self.roles.len() <= role {
             self.roles.resize(role + 1, None);
         }
-        let named = |name: &str| (name.to_owned(), is_of(&choice.request.roles, name));
-        let (_, is_chosen) = self.roles[role].get_or_insert_with(|| named(name()));
+        let (_, is_chosen) = self.roles[role].get_or_insert_with(|| {
+            let name = role_name();
+            (name.to_owned(), is_of(&choice.request.roles, name))
+        });
         let is_in_time = choice.request.has_time(time);
         if is_in_time && *is_chosen && self.origins[origin].1 {
             self.has_message[conversation] = true;
@@ -220,29 +214,29 @@ impl<'a> ClassCounter<'a> {
 
     fn find_origin(&mut self, conversation: usize, id: &str) -> Option<usize> {
         let Counting { kind, choice, places, left_out, .. } = self.counting;
+        if left_out.contains(id) || !choice.ids.has(*kind, id) {
+            self.origin_of[conversation] = Some(None);
+            return None;
+        }
         self.key.1.clear();
         self.key.1.push_str(id);
-        let counts = !left_out.contains(id) && choice.ids.has(*kind, id);
-        let origin = counts.then(|| {
-            let place = places.get(&self.key);
-            let origin = CommonOrigin {
-                service: place.map_or(kind.name(), |place| &*place.service),
-                projects: place.map(|place| place.projects.as_slice()).unwrap_or_default(),
-                models: place.map(|place| place.models.as_slice()).unwrap_or_default(),
-            };
-            if let Some((_, number)) = self.last_origin.filter(|(last, _)| *last == origin) {
-                return number;
-            }
-            let number = *self.places_of_origins.entry(origin).or_insert_with(|| {
+        let place = places.get(&self.key);
+        let origin = CommonOrigin {
+            service: place.map_or(kind.name(), |place| &*place.service),
+            projects: place.map(|place| place.projects.as_slice()).unwrap_or_default(),
+            models: place.map(|place| place.models.as_slice()).unwrap_or_default(),
+        };
+        let number = match self.last_origin {
+            Some((last, number)) if last == origin => number,
+            _ => *self.places_of_origins.entry(origin).or_insert_with(|| {
                 self.origins.push((origin, choice.has_origin(&origin)));
                 self.counts.push(Vec::new());
                 self.origins.len() - 1
-            });
-            self.last_origin = Some((origin, number));
-            number
-        });
-        self.origin_of[conversation] = Some(origin);
-        origin
+            }),
+        };
+        self.last_origin = Some((origin, number));
+        self.origin_of[conversation] = Some(Some(number));
+        Some(number)
     }
 
     /// Adds the counts to the facets. Each facet obeys the filters of all other kinds.
@@ -282,11 +276,6 @@ impl<'a> ClassCounter<'a> {
             facets.messages += if *is_chosen { of_origin } else { 0 };
         }
     }
-
-    /// Returns the numbers of the conversations with a message that fits all filters.
-    fn conversations(&self) -> impl Iterator<Item = usize> {
-        self.has_message.iter().enumerate().filter(|(_, has)| **has).map(|(number, _)| number)
-    }
 }
 
 impl Sources {
@@ -300,14 +289,21 @@ impl Sources {
         call: &Call,
     ) -> Result<Facets> {
         // The messages of other roles and dates are counted too.
-        let (roles, since, until, limit) = (Vec::new(), None, None, None);
-        let request = Request { roles, since, until, limit, ..choice.request.clone() };
+        let request = Request {
+            roles: Vec::new(),
+            since: None,
+            until: None,
+            limit: None,
+            ..choice.request.clone()
+        };
         let request = checked(&request)?;
         let mut facets = Facets::default();
         let (_, notes) = self.each(&[], |source| {
-            let kind = source.kind;
-            let counting = Counting { kind, choice, places, month, left_out: Ids::default() };
-            match count(&source, &request, counting, &mut facets, call) {
+            let counted = source.left_out(call).and_then(|left_out| {
+                let counting = Counting { kind: source.kind, choice, places, month, left_out };
+                count(&source, &request, &counting, &mut facets, call)
+            });
+            match counted {
                 Err(error) if error.is_stopped() => Ok(()),
                 done => done,
             }
@@ -320,38 +316,50 @@ impl Sources {
 fn count(
     source: &Source,
     request: &Request,
-    counting: Counting<'_>,
+    counting: &Counting<'_>,
     facets: &mut Facets,
     call: &Call,
 ) -> Result<()> {
-    let counting = Counting { left_out: source.left_out(call)?, ..counting };
-    let make = || ClassCounter::new(&counting);
-    let add = |counter: &mut ClassCounter<'_>, it: TextMatch<'_>| {
-        let id = || it.conversation_id();
-        counter.add((it.conversation(), id), (it.role(), || it.role_name()), it.time());
-    };
-    if let Some((snapshot, counters)) = source.aggregate_texts(request, call, &make, &add) {
+    let by_index = source.aggregate_texts(
+        request,
+        call,
+        &|| ClassCounter::new(counting),
+        &|counter: &mut ClassCounter<'_>, it: TextMatch<'_>| {
+            counter.add(
+                it.conversation(),
+                || it.conversation_id(),
+                it.role(),
+                || it.role_name(),
+                it.time(),
+            );
+        },
+    );
+    if let Some((snapshot, counters)) = by_index {
         counters.iter().for_each(|(_, counter)| counter.add_to(facets));
         facets.conversations += distinct(&snapshot, &counters);
         return Ok(());
     }
     let matchers = Matchers::of(request).map_err(index::Error::from)?;
-    let render = |hit: Hit<'_>| {
-        let is_counted = matchers.has_any(&hit.content);
-        is_counted.then(|| (hit.conversation_id.into_owned(), hit.role.into_owned(), hit.time))
-    };
-    let (mut counter, mut numbers, mut roles) = (make(), HashMap::new(), Vec::new());
-    let show = |(id, role, time): (String, String, Option<Instant>)| {
-        let next = numbers.len();
-        let conversation = *numbers.entry(id.clone()).or_insert(next);
-        let number = place_of(&mut roles, role.clone());
-        counter.add((conversation, || id.as_str().into()), (number, || role.as_str()), time);
-        if call.stop.requested() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    };
-    let found = source.search(request, call, &mut Rendered::new(render, show));
+    let mut counter = ClassCounter::new(counting);
+    let mut numbers = HashMap::new();
+    let mut roles = Vec::new();
+    let mut sink = Rendered::new(
+        |hit: Hit<'_>| {
+            let is_counted = matchers.has_any(&hit.content);
+            is_counted.then(|| (hit.conversation_id.into_owned(), hit.role.into_owned(), hit.time))
+        },
+        |(id, role, time): (String, String, Option<Instant>)| {
+            let next = numbers.len();
+            let conversation = *numbers.entry(id.clone()).or_insert(next);
+            let number = place_of(&mut roles, role.clone());
+            counter.add(conversation, || id.as_str().into(), number, || role.as_str(), time);
+            if call.stop.requested() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        },
+    );
+    let searched = source.search(request, call, &mut sink);
     counter.add_to(facets);
-    facets.conversations += counter.conversations().count();
-    found.map(drop)
+    facets.conversations += counter.has_message.iter().filter(|has| **has).count();
+    searched.map(drop)
 }
 
 /// Returns the number of different conversations that the counters of all segments found.
@@ -360,20 +368,23 @@ fn distinct(snapshot: &Snapshot, counters: &[(usize, ClassCounter<'_>)]) -> usiz
     for (segment, counter) in counters {
         let found = found.entry(*segment).or_default();
         found.resize(found.len().max(counter.has_message.len()), false);
-        counter.conversations().for_each(|number| found[number] = true);
+        for (found, has_message) in found.iter_mut().zip(&counter.has_message) {
+            *found |= has_message;
+        }
     }
-    let ids = |segment: usize, found: Vec<bool>| {
-        let numbers = (0..).zip(found).filter(|(_, has)| *has);
-        numbers.map(move |(number, _)| snapshot.conversation_in(segment, number).0)
-    };
     // The first segment is the largest. Its ids are looked up and not stored, to save memory.
     let Some((first, in_first)) = found.pop_first() else { return 0 };
-    let others: HashSet<&[u8]> = found.into_iter().flat_map(|(it, found)| ids(it, found)).collect();
-    let of_first = match others.is_empty() {
-        true => in_first.iter().filter(|has| **has).count(),
-        false => ids(first, in_first).filter(|id| !others.contains(id)).count(),
-    };
-    of_first + others.len()
+    let mut others: HashSet<&[u8]> = HashSet::new();
+    for (segment, found) in found {
+        for (number, _) in (0..).zip(found).filter(|(_, is_found)| *is_found) {
+            others.insert(snapshot.conversation_in(segment, number).0);
+        }
+    }
+    let in_first = (0..).zip(in_first).filter(|(_, is_found)| *is_found);
+    let of_first = in_first.filter(|(number, _)| {
+        others.is_empty() || !others.contains(snapshot.conversation_in(first, *number).0)
+    });
+    of_first.count() + others.len()
 }
 
 fn add(counts: &mut BTreeMap<String, u64>, name: &str, number: u64) {

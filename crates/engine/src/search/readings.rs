@@ -2,16 +2,11 @@
 
 use std::time::Duration;
 
-use crate::{
-    Engine,
-    rank::{Match, Mode, Question, Ranking},
-    search::count::Count,
-    source::{Note, Scope},
-};
-use verbatim_base::{
-    call::Call,
-    model::{Matching, Request},
-};
+use crate::rank::{Match, Mode, Question, Ranking};
+use crate::source::{Note, Scope};
+use crate::{Engine, search::count::Count};
+use verbatim_base::call::Call;
+use verbatim_base::model::{Matching, Request};
 use verbatim_text::expression::is_expression;
 
 /// The time limit of trying readings, all together. Those that take longer are left out.
@@ -215,21 +210,27 @@ impl Engine {
         if !sources.iter().all(|source| source.is_indexed(call)) {
             return None;
         }
-        let (concepts, scope) = (vec![text.to_owned()], scope.clone());
-        let question = Question { concepts, mode, scope, limit: 1, ..Question::default() };
+        let question = Question {
+            concepts: vec![text.to_owned()],
+            mode,
+            scope: scope.clone(),
+            limit: 1,
+            ..Question::default()
+        };
         self.rank(&question, &call.within(MOST_TIME)).ok()
     }
 
     /// Returns the text with the words that ranked search takes in place of those that no message has.
     fn respelled(&self, text: &str, scope: &Scope, call: &Call) -> Option<String> {
         let ranking = self.quickly_ranked(text, Mode::Text, scope, call)?;
-        let mut respelled = text.to_lowercase();
+        let typed = text.to_lowercase();
+        let mut respelled = typed.clone();
         for note in &ranking.notes {
             if let Note::Slip { word, meant } = note {
                 respelled = respelled.replace(word.as_str(), meant);
             }
         }
-        (respelled != text.to_lowercase()).then_some(respelled)
+        Some(respelled).filter(|respelled| *respelled != typed)
     }
 }
 
@@ -239,10 +240,8 @@ fn of_text(request: &Request) -> Vec<(ReadingKind, Request)> {
     let mut readings = Vec::new();
     let marks = [('"', '"'), ('\'', '\''), ('`', '`'), ('“', '”'), ('«', '»')];
     let unquoted = marks.iter().find_map(|(open, close)| {
-        text.strip_prefix(*open)?
-            .strip_suffix(*close)
-            .map(str::trim)
-            .filter(|text| !text.is_empty())
+        let text = text.strip_prefix(*open)?.strip_suffix(*close)?.trim();
+        if text.is_empty() { None } else { Some(text) }
     });
     if let Some(text) = unquoted {
         readings.push((ReadingKind::Words, Request { text: text.to_owned(), ..request.clone() }));
@@ -254,11 +253,12 @@ fn of_text(request: &Request) -> Vec<(ReadingKind, Request)> {
     let alternatives: Vec<&str> = text.split(" OR ").map(str::trim).collect();
     if alternatives.len() > 1 && alternatives.iter().all(|text| !text.is_empty()) {
         let or = alternatives[1..].iter().map(|text| (*text).to_owned()).collect();
-        let request = Request { text: alternatives[0].to_owned(), or, ..request.clone() };
         // The capital letters of `OR` do not say that the case of the others matters.
         let has_capital = alternatives.iter().any(|text| text.chars().any(char::is_uppercase));
         let case_sensitive = request.case_sensitive && has_capital;
-        readings.push((ReadingKind::Words, Request { case_sensitive, ..request }));
+        let text = alternatives[0].to_owned();
+        readings
+            .push((ReadingKind::Words, Request { text, or, case_sensitive, ..request.clone() }));
         return readings;
     }
     if request.matching == Matching::Literal && !request.ignore_accents && is_expression(text) {
@@ -277,15 +277,18 @@ fn of_text(request: &Request) -> Vec<(ReadingKind, Request)> {
 /// Returns the words and the "quoted" texts of a text, each once: those that are wanted, and those with a minus
 /// before them.
 fn parts_of(text: &str) -> (Vec<String>, Vec<String>) {
-    let is_quote = |c: char| matches!(c, '"' | '\u{201C}' | '\u{201D}');
-    let (mut with, mut without) = (Vec::new(), Vec::new());
+    const QUOTES: [char; 3] = ['"', '\u{201C}', '\u{201D}'];
+    let mut with = Vec::new();
+    let mut without = Vec::new();
     let mut rest = text.trim_start();
     while !rest.is_empty() {
-        let is_after_minus = |c: char| c.is_alphanumeric() || is_quote(c);
-        let bare = rest.strip_prefix('-').filter(|bare| bare.starts_with(is_after_minus));
+        let bare = rest
+            .strip_prefix('-')
+            .filter(|bare| bare.starts_with(|c: char| c.is_alphanumeric() || QUOTES.contains(&c)));
         let part = bare.unwrap_or(rest);
-        let quoted = part.strip_prefix(is_quote).and_then(|part| part.split_once(is_quote));
-        let (found, after) = match quoted {
+        let quoted = part.strip_prefix(QUOTES).and_then(|part| part.split_once(QUOTES));
+        let words;
+        (words, rest) = match quoted {
             Some((quoted, after)) => (vec![quoted.trim().to_owned()], after),
             None => {
                 let (word, after) = part.split_once(char::is_whitespace).unwrap_or((part, ""));
@@ -293,12 +296,12 @@ fn parts_of(text: &str) -> (Vec<String>, Vec<String>) {
             }
         };
         let parts: &mut Vec<String> = if bare.is_some() { &mut without } else { &mut with };
-        for part in found.into_iter().filter(|part| !part.is_empty()) {
-            if parts.len() < MOST_WORDS && !parts.contains(&part) {
-                parts.push(part);
+        for word in words {
+            if !word.is_empty() && parts.len() < MOST_WORDS && !parts.contains(&word) {
+                parts.push(word);
             }
         }
-        rest = after.trim_start();
+        rest = rest.trim_start();
     }
     (with, without)
 }
@@ -317,7 +320,6 @@ fn words_of(text: &str) -> Vec<String> {
     words
 }
 
-/// Returns the request for messages that have all of these words.
 fn all_of(words: &[String], request: &Request) -> Request {
     let and = words[1..].iter().chain(&request.and).cloned().collect();
     Request { text: words[0].clone(), and, ..request.clone() }

@@ -3,11 +3,8 @@
 use std::fs::File;
 
 use super::kind::SourceKind;
-use crate::{
-    attachments::{Attachment, AttachmentStore},
-    config::Config,
-    error::Result,
-};
+use crate::attachments::{Attachment, AttachmentStore};
+use crate::{config::Config, error::Result};
 
 /// The files of messages that imports and transcripts kept.
 pub struct AttachmentFiles {
@@ -40,9 +37,7 @@ impl AttachmentFiles {
     /// Opens the copy of a file for reading. Fails if there is no copy.
     pub fn open(&self, file: &Attachment) -> Result<File> {
         // Files with the same hash have the same content, so either store will do.
-        match self.of_transcripts.has(file) {
-            true => self.of_transcripts.open(file),
-            false => self.imported.open(file),
-        }
+        let transcripts = &self.of_transcripts;
+        if transcripts.has(file) { transcripts.open(file) } else { self.imported.open(file) }
     }
 }

@@ -3,23 +3,14 @@
 
 use std::{ops::ControlFlow, sync::Arc};
 
-use super::{
-    kind::SourceKind,
-    listing::session::Session,
-    reader::{
-        Reader, SearchPlan, request,
-        sink::{Rendered, Sink},
-    },
-    scope::{About, Scope},
-    sources::Sources,
-    store::Source,
-};
+use super::listing::session::Session;
+use super::reader::sink::{Rendered, Sink};
+use super::reader::{Reader, SearchPlan, request};
+use super::scope::{About, Scope};
+use super::{kind::SourceKind, sources::Sources, store::Source};
 use crate::error::Result;
-use verbatim_base::{
-    call::Call,
-    map_faults,
-    model::{Hit, Request},
-};
+use verbatim_base::model::{Hit, Request};
+use verbatim_base::{call::Call, map_faults};
 use verbatim_index::{Snapshot, TextMatch};
 
 /// The results of aggregating the messages of a snapshot, each with the number of its segment.
@@ -35,11 +26,6 @@ impl Source {
     /// Does the same as [`Source::reader`], but leaves out nothing.
     pub(crate) fn whole_reader(&self, call: &Call) -> Arc<dyn Reader> {
         self.store().reader(self, call)
-    }
-
-    /// Fails if the source cannot be read.
-    pub(crate) fn check(&self, call: &Call) -> Result<()> {
-        self.store().check(self, call)
     }
 
     /// Returns whether an index can answer, either in the cluster or a current index on this computer.
@@ -86,9 +72,7 @@ impl Source {
     ) -> Result<SearchPlan> {
         self.search(request, call, &mut Rendered::new(|hit: Hit<'_>| Some(hit.into_owned()), show))
     }
-}
 
-impl Source {
     /// Returns the description of a conversation; `None` if no conversation with this id has messages.
     pub(crate) fn about(&self, id: &str, call: &Call) -> Result<Option<About>> {
         about(&*self.reader(call), id, call)

@@ -20,13 +20,10 @@ mod visible;
 
 pub use attachment_files::AttachmentFiles;
 pub use kind::SourceKind;
+pub use listing::list::{ListOptions, ListedPage};
+pub use listing::places::{Place, Places};
 pub(crate) use listing::session::line_number;
-pub use listing::{
-    description::Description,
-    list::{ListOptions, ListedPage},
-    places::{Place, Places},
-    session::Session,
-};
+pub use listing::{description::Description, session::Session};
 pub use note::{IndexState, Note};
 pub use reader::{Counts, Listing, Messages, Reader, SearchPlan, live::LiveReader};
 pub(crate) use reader::{catalogue, request, sink};

@@ -188,9 +188,7 @@ impl Note {
             _ => &[],
         }
     }
-}
 
-impl Note {
     /// Returns whether the note says that the words of some messages are not in an index.
     pub(crate) fn lacks_words(&self) -> bool {
         match self {
@@ -235,11 +233,12 @@ impl fmt::Display for Note {
                 write!(f, "{count} messages of the {source} have no vectors to rank by yet")
             }
             Note::Encoding { source, made, total } => {
-                let (made, total) = (grouped(*made), grouped(*total));
                 write!(
                     f,
-                    "the sentence model has read {made} of {total} messages of the {}, the newest \
+                    "the sentence model has read {} of {} messages of the {}, the newest \
                      first; the others are found by words and the small model",
+                    grouped(*made),
+                    grouped(*total),
                     source.name()
                 )
             }
@@ -265,12 +264,29 @@ impl fmt::Display for Note {
                 let given = echo(given);
                 write!(f, "{given:?} may be any of the conversations {}", ids.join(", "))
             }
-            Note::Slip { .. }
-            | Note::NoWord { .. }
-            | Note::NoPhrase { .. }
-            | Note::WithinWords { .. }
-            | Note::NoWords { .. }
-            | Note::UnknownLanguage { .. } => f.write_str(&self.of_words().unwrap_or_default()),
+            Note::Slip { word, meant } => {
+                write!(f, "no message has “{}”; searched for “{meant}” instead", echo(word))
+            }
+            Note::NoWord { words, by_meaning, by_words } => {
+                f.write_str(&no_word(words, *by_meaning, *by_words))
+            }
+            Note::NoPhrase { phrases } => {
+                write!(f, "no message has {}; searched for its words instead", echo(phrases))
+            }
+            Note::WithinWords { text } => {
+                let text = echo(text);
+                write!(f, "no message has “{text}” as a word; found it within other words")
+            }
+            Note::NoWords { text } => write!(
+                f,
+                "“{}” has no word to rank by; messages with this text are shown, the newest first",
+                echo(text)
+            ),
+            Note::UnknownLanguage { text } => write!(
+                f,
+                "the model for meaning does not know the language of “{}”; ranked by words alone",
+                echo(text)
+            ),
             Note::ProviderAway { reason } => {
                 write!(f, "ranked by words alone, not by meaning: {reason}")
             }
@@ -278,49 +294,21 @@ impl fmt::Display for Note {
     }
 }
 
-impl Note {
-    /// Returns the text of a note about the words of a question.
-    fn of_words(&self) -> Option<String> {
-        Some(match self {
-            Note::Slip { word, meant } => {
-                format!("no message has “{}”; searched for “{meant}” instead", echo(word))
-            }
-            Note::NoWord { words, by_meaning, by_words } => no_word(words, *by_meaning, *by_words),
-            Note::NoPhrase { phrases } => {
-                format!("no message has {}; searched for its words instead", echo(phrases))
-            }
-            Note::WithinWords { text } => {
-                let text = echo(text);
-                format!("no message has “{text}” as a word; found it within other words")
-            }
-            Note::NoWords { text } => format!(
-                "“{}” has no word to rank by; messages with this text are shown, the newest first",
-                echo(text)
-            ),
-            Note::UnknownLanguage { text } => format!(
-                "the model for meaning does not know the language of “{}”; ranked by words alone",
-                echo(text)
-            ),
-            _ => return None,
-        })
-    }
-}
-
 /// Returns the text of [`Note::NoWord`].
 fn no_word(words: &[String], by_meaning: bool, by_words: bool) -> String {
-    let rest = words.len() - words.len().min(MAX_ABSENT);
     // One more word is shorter than its number.
-    let (listed, rest) = if rest == 1 { (words.len(), 0) } else { (words.len() - rest, rest) };
+    let listed = if words.len() == MAX_ABSENT + 1 { MAX_ABSENT + 1 } else { MAX_ABSENT };
+    let rest = words.len().saturating_sub(listed);
     let mut words: Vec<String> =
-        words[..listed].iter().map(|word| format!("“{}”", echo(word))).collect();
+        words.iter().take(listed).map(|word| format!("“{}”", echo(word))).collect();
     if rest > 0 {
         words.push(format!("{rest} more words"));
     }
-    let shown = match (by_meaning, by_words) {
+    let instead = match (by_meaning, by_words) {
         (true, false) => "; nearest by meaning:",
         (true, true) => "; nearest by meaning and by the other words:",
         (false, true) => "; searched for the other words",
         (false, false) => "",
     };
-    format!("no message has {}{shown}", words.join(" or "))
+    format!("no message has {}{instead}", words.join(" or "))
 }

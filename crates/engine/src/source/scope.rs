@@ -1,10 +1,7 @@
 //! The scope of a search, and the description of a conversation.
 
-use std::{
-    collections::{HashMap, HashSet},
-    path::PathBuf,
-    sync::Arc,
-};
+use std::collections::{HashMap, HashSet};
+use std::{path::PathBuf, sync::Arc};
 
 use super::kind::SourceKind;
 use crate::decisions::exclusions::projects;
@@ -54,9 +51,9 @@ pub struct Scope {
     /// A session of coding agents' transcripts.
     pub session: Option<String>,
     /// The ids of the wanted conversations, by kind of source; `None` for all conversations.
-    pub conversations: Option<Arc<HashMap<SourceKind, HashSet<String>>>>,
+    pub conversations: Option<Arc<ConversationIds>>,
     /// The ids of conversations to leave out, by kind of source.
-    pub without: Arc<HashMap<SourceKind, HashSet<String>>>,
+    pub without: Arc<ConversationIds>,
     /// The ids of conversations to leave out in all sources.
     pub excluded: Arc<HashSet<String>>,
 }
@@ -78,12 +75,15 @@ impl Scope {
     /// Returns the conversations that the scope names by their ids; `None` if it does not.
     pub fn only(&self) -> Option<Arc<ConversationIds>> {
         let Some(id) = &self.conversation else { return self.conversations.clone() };
-        let is_wanted = |kind: &SourceKind| {
-            (self.sources.is_empty() || self.sources.contains(kind))
-                && self.conversations.as_deref().is_none_or(|ids| has(ids, *kind, id))
-        };
-        let of = |kind| (kind, HashSet::from([id.clone()]));
-        Some(Arc::new(SourceKind::ALL.into_iter().filter(is_wanted).map(of).collect()))
+        let mut only = ConversationIds::new();
+        for kind in SourceKind::ALL {
+            if (self.sources.is_empty() || self.sources.contains(&kind))
+                && self.conversations.as_deref().is_none_or(|ids| has(ids, kind, id))
+            {
+                only.insert(kind, HashSet::from([id.clone()]));
+            }
+        }
+        Some(Arc::new(only))
     }
 
     /// Returns a request for the messages that match `request` and have the scope's roles and dates. If both
@@ -140,13 +140,11 @@ impl Scope {
 
     /// Returns whether a conversation of a source passes the project and session filters.
     pub(super) fn accepts_origin(&self, kind: SourceKind, origin: Option<&Origin>) -> bool {
-        let fits = |wanted: &Option<String>, here: Option<&str>| {
-            wanted.as_ref().is_none_or(|wanted| here.is_some_and(|here| same_name(wanted, here)))
-        };
-        let later = || origin.into_iter().flat_map(|origin| projects(origin).skip(1));
-        (fits(&self.project, Some(shown_project(kind, origin)))
-            || later().any(|project| fits(&self.project, Some(project))))
-            && fits(&self.session, origin.and_then(|origin| origin.session.as_deref()))
+        let later = origin.into_iter().flat_map(|origin| projects(origin).skip(1));
+        let mut projects = later.chain([shown_project(kind, origin)]);
+        let mut sessions = origin.and_then(|origin| origin.session.as_deref()).into_iter();
+        self.project.as_ref().is_none_or(|wanted| projects.any(|it| same_name(wanted, it)))
+            && self.session.as_ref().is_none_or(|wanted| sessions.any(|it| same_name(wanted, it)))
     }
 }
 
@@ -169,8 +167,8 @@ pub(crate) fn same_name(one: &str, other: &str) -> bool {
 
 /// Returns the length in bytes of the common prefix of two ids. The case of ASCII letters is ignored.
 pub(crate) fn shared_start(one: &str, other: &str) -> usize {
-    let same = |(a, b): &(char, char)| a.eq_ignore_ascii_case(b);
-    one.chars().zip(other.chars()).take_while(same).map(|(a, _)| a.len_utf8()).sum()
+    let shared = one.chars().zip(other.chars()).take_while(|(a, b)| a.eq_ignore_ascii_case(b));
+    shared.map(|(a, _)| a.len_utf8()).sum()
 }
 
 /// The description of a conversation.

@@ -4,16 +4,14 @@ use std::sync::Arc;
 
 #[cfg(feature = "cluster")]
 use super::store::cluster::ClusterStore;
-use super::{
-    kind::SourceKind,
-    note::Note,
-    store::{SharedState, Source, Store, database::DatabaseStore, work::UpkeepState},
-};
-use crate::{
-    config::{Config, StoreAddress},
-    decisions::{exclusions::CurrentExclusions, superseded::SupersededIds},
-    error::{Error, Result},
-};
+use super::store::database::DatabaseStore;
+use super::store::work::UpkeepState;
+use super::store::{KindState, SharedState, Source, Store};
+use super::{kind::SourceKind, note::Note};
+use crate::config::{Config, StoreAddress};
+use crate::decisions::exclusions::CurrentExclusions;
+use crate::decisions::superseded::SupersededIds;
+use crate::error::{Error, Result};
 use verbatim_base::{call::Call, map_faults};
 use verbatim_chats::db;
 use verbatim_embed::Model;
@@ -23,53 +21,49 @@ const ATTEMPTS: u32 = 3;
 
 #[derive(Debug)]
 pub struct Sources {
-    config: Arc<Config>,
-    states: [Arc<SharedState>; SourceKind::ALL.len()],
+    shared: Arc<SharedState>,
+    states: [Arc<KindState>; SourceKind::ALL.len()],
     /// The store that the user named. A cluster stays open as long as the sources.
     named: Option<Arc<dyn Store>>,
-    upkeep_state: Arc<UpkeepState>,
-    /// The model that turns texts into vectors. It is loaded at the first text.
-    model: Model,
-    exclusions: Arc<CurrentExclusions>,
 }
 
 impl Sources {
     /// Returns the sources of a configuration. Opens nothing.
     pub(crate) fn new(config: Config) -> Sources {
         let config = Arc::new(config);
-        let model = Model::new(&config.embeddings);
-        let (upkeep_state, superseded) =
-            (Arc::new(UpkeepState::default()), Arc::new(SupersededIds::default()));
-        let exclusions = Arc::new(CurrentExclusions::new(Arc::clone(&config)));
         let named = config.db.clone().map(|address| store_at(address, &config));
-        let states = SourceKind::ALL.map(|_| {
-            Arc::new(SharedState::new(&config, (&upkeep_state, &superseded), &model, &exclusions))
-        });
-        Sources { config, states, named, upkeep_state, model, exclusions }
+        let shared = SharedState {
+            model: Model::new(&config.embeddings),
+            upkeep_state: UpkeepState::default(),
+            superseded: SupersededIds::default(),
+            exclusions: CurrentExclusions::new(Arc::clone(&config)),
+            config,
+        };
+        Sources { shared: Arc::new(shared), states: Default::default(), named }
     }
 
     pub(crate) fn config(&self) -> &Config {
-        &self.config
+        &self.shared.config
     }
 
     /// Returns the configuration with the current exclusions.
     pub fn current_config(&self) -> Arc<Config> {
-        self.exclusions.now().0
+        self.shared.exclusions.now().0
     }
 
     pub fn exclusions(&self) -> &CurrentExclusions {
-        &self.exclusions
+        &self.shared.exclusions
     }
 
     pub(crate) fn model(&self) -> &Model {
-        &self.model
+        &self.shared.model
     }
 
     /// Returns the share of vectors in ranked search, if the words of the best messages cover a question.
     pub fn vector_share(&self) -> f32 {
-        match self.config.vector_share {
+        match self.shared.config.vector_share {
             Some(percent) => f32::from(percent) / 100.0,
-            None => self.model.vector_share(),
+            None => self.shared.model.vector_share(),
         }
     }
 
@@ -95,29 +89,36 @@ impl Sources {
     }
 
     fn locate(&self, kind: SourceKind) -> Result<Option<Source>> {
-        match located(&self.config, kind) {
-            Ok(path) => Ok(path.map(|path| self.at(kind, path))),
-            Err(Error::NoDatabase { .. }) => Ok(None),
-            Err(error) => Err(error),
-        }
+        let path = match kind {
+            SourceKind::Export => {
+                return match self.shared.config.export_store() {
+                    Ok(address) => Ok(Some(self.at(kind, address))),
+                    Err(Error::NoDatabase { .. }) => Ok(None),
+                    Err(error) => Err(error),
+                };
+            }
+            SourceKind::Archive => self.shared.config.archive_database(),
+            SourceKind::Threads => self.shared.config.threads_database(),
+        };
+        Ok(path.is_file().then(|| self.at(kind, path.into())))
     }
 
     /// Returns the source of a kind that this question has read before, for a question to it alone.
     ///
     /// It is an error if the source no longer exists, because its part of the answer would be missing.
     pub(crate) fn reopen(&self, kind: SourceKind) -> Result<Source> {
-        let gone = || Error::NoDatabase { folder: self.config.db_folder() };
-        self.of_kind(kind)?.ok_or_else(gone)
+        self.of_kind(kind)?
+            .ok_or_else(|| Error::NoDatabase { folder: self.shared.config.db_folder() })
     }
 
     /// Returns the export, for a question to it alone. If there is none, the error names the folder that was searched.
     pub fn export(&self) -> Result<Source> {
-        let export = self.at(SourceKind::Export, self.config.export_store()?);
+        let export = self.at(SourceKind::Export, self.shared.config.export_store()?);
         Ok(export.asked_alone(true))
     }
 
     pub(crate) fn upkeep_state(&self) -> &UpkeepState {
-        &self.upkeep_state
+        &self.shared.upkeep_state
     }
 
     /// Runs `work` for each source of some kinds (of all kinds if none is named), the export first. If a
@@ -129,10 +130,12 @@ impl Sources {
         kinds: &[SourceKind],
         mut work: impl FnMut(Source) -> Result<T>,
     ) -> Result<(Vec<T>, Vec<Note>)> {
-        let (mut done, mut notes, mut first) = (Vec::new(), Vec::new(), None);
-        let wanted = |kind: &SourceKind| kinds.is_empty() || kinds.contains(kind);
+        let mut done = Vec::new();
+        let mut notes = Vec::new();
+        let mut first = None;
+        let kinds = if kinds.is_empty() { &SourceKind::ALL } else { kinds };
         let is_alone = is_alone(kinds);
-        for kind in SourceKind::ALL.into_iter().filter(wanted) {
+        for kind in SourceKind::ALL.into_iter().filter(|kind| kinds.contains(kind)) {
             let outcome = match self.locate(kind) {
                 Ok(Some(source)) => work(source.asked_alone(is_alone)),
                 Ok(None) => continue,
@@ -150,12 +153,12 @@ impl Sources {
         if let Some(error) = first.filter(|_| done.is_empty()) {
             return Err(error);
         }
-        if wanted(&SourceKind::Archive) {
+        if kinds.contains(&SourceKind::Archive) {
             notes.extend(self.unread_transcripts());
             notes.extend(self.set_aside());
         }
-        let may_be_empty = done.is_empty() && notes.is_empty() && wanted(&SourceKind::Export);
-        if may_be_empty && self.all().is_empty() {
+        let may_be_empty = done.is_empty() && notes.is_empty();
+        if may_be_empty && kinds.contains(&SourceKind::Export) && self.all().is_empty() {
             self.export()?;
         }
         Ok((done, notes))
@@ -167,48 +170,53 @@ impl Sources {
         kinds: &[SourceKind],
         call: &Call,
     ) -> Result<(Vec<Source>, Vec<Note>)> {
-        self.each(kinds, |source| source.check(call).map(|()| source))
+        self.each(kinds, |source| source.store().check(&source, call).map(|()| source))
     }
 
     /// Returns notes about the sources that cannot be read.
     pub fn problems(&self, call: &Call) -> Vec<Note> {
-        let of_kind = |kind| match self.readable(&[kind], call) {
-            Ok((_, notes)) => notes,
-            Err(error) if error.is_of_source() => {
-                vec![Note::Unreadable { source: kind, reason: error.reason() }]
+        let mut problems = Vec::new();
+        for kind in SourceKind::ALL {
+            match self.readable(&[kind], call) {
+                Ok((_, notes)) => problems.extend(notes),
+                Err(error) if error.is_of_source() => {
+                    problems.push(Note::Unreadable { source: kind, reason: error.reason() });
+                }
+                Err(_) => {}
             }
-            Err(_) => Vec::new(),
-        };
-        SourceKind::ALL.into_iter().flat_map(of_kind).collect()
+        }
+        problems
     }
 
     fn unread_transcripts(&self) -> Option<Note> {
-        if self.config.archives.is_empty() {
+        if self.shared.config.archives.is_empty() {
             return None;
         }
-        if self.upkeep_state.is_running() {
-            return (!self.upkeep_state.are_transcripts_read()).then_some(Note::ReadingTranscripts);
+        if self.shared.upkeep_state.is_running() {
+            return (!self.shared.upkeep_state.are_transcripts_read())
+                .then_some(Note::ReadingTranscripts);
         }
-        let is_unread = self.config.leave_indexes && !self.config.archive_database().is_file();
+        let is_unread =
+            self.shared.config.leave_indexes && !self.shared.config.archive_database().is_file();
         is_unread.then_some(Note::TranscriptsNotRead)
     }
 
     /// Returns a note if a damaged transcript store was set aside. It may have the only copy of
     /// transcripts that their programs deleted.
     fn set_aside(&self) -> Option<Note> {
-        let path = db::transcripts::first_aside(&self.config.archive_database());
+        let path = db::transcripts::first_aside(&self.shared.config.archive_database());
         path.exists().then_some(Note::SetAside { path })
     }
 
     /// Returns the sources of some kinds (of all kinds if none is named). It is an error if there is no
     /// source at all.
     pub(crate) fn within(&self, kinds: &[SourceKind]) -> Result<Vec<Source>> {
-        let wanted = |kind| kinds.is_empty() || kinds.contains(&kind);
+        let kinds = if kinds.is_empty() { &SourceKind::ALL } else { kinds };
         let mut sources = self.present();
-        if sources.is_empty() && wanted(SourceKind::Export) {
+        if sources.is_empty() && kinds.contains(&SourceKind::Export) {
             sources.push(self.export()?);
         }
-        sources.retain(|source| wanted(source.kind));
+        sources.retain(|source| kinds.contains(&source.kind));
         let is_alone = is_alone(kinds);
         Ok(sources.into_iter().map(|source| source.asked_alone(is_alone)).collect())
     }
@@ -241,10 +249,10 @@ impl Sources {
     }
 
     fn at(&self, kind: SourceKind, address: StoreAddress) -> Source {
-        let state = Arc::clone(&self.states[kind as usize]);
         let known = self.named.clone().filter(|named| named.address() == address);
-        let store = known.unwrap_or_else(|| store_at(address, &self.config));
-        Source::new(kind, store, state)
+        let store = known.unwrap_or_else(|| store_at(address, &self.shared.config));
+        let state = Arc::clone(&self.states[kind as usize]);
+        Source { kind, store, is_alone: false, shared: Arc::clone(&self.shared), state }
     }
 }
 
@@ -264,18 +272,7 @@ pub(crate) fn store_at(address: StoreAddress, config: &Config) -> Arc<dyn Store>
 }
 
 /// Returns whether these sources include at most one of the two that may have the same conversations: the
-/// export and the transcript store. False if no source is named.
+/// export and the transcript store.
 fn is_alone(kinds: &[SourceKind]) -> bool {
-    let has_both = kinds.contains(&SourceKind::Export) && kinds.contains(&SourceKind::Archive);
-    !kinds.is_empty() && !has_both
-}
-
-/// Returns the address of a source's store; `None` if the source does not exist.
-fn located(config: &Config, kind: SourceKind) -> Result<Option<StoreAddress>> {
-    let path = match kind {
-        SourceKind::Export => return config.export_store().map(Some),
-        SourceKind::Archive => config.archive_database(),
-        SourceKind::Threads => config.threads_database(),
-    };
-    Ok(path.is_file().then(|| path.into()))
+    !(kinds.contains(&SourceKind::Export) && kinds.contains(&SourceKind::Archive))
 }

@@ -3,20 +3,13 @@
 
 use std::{borrow::Cow, cmp::Reverse, sync::Arc};
 
-use crate::{
-    error::Result,
-    source::{
-        About, SourceKind,
-        catalogue::{Catalogue, Origins, TitleTerms},
-    },
-};
+use crate::error::Result;
+use crate::source::catalogue::{Catalogue, Origins, TitleTerms};
+use crate::source::{About, SourceKind};
 use verbatim_base::{call::Stop, lock::lock};
 use verbatim_chats::db::{self, Outline};
-use verbatim_text::{
-    snippet,
-    summary::{self, Summary, term_hashes},
-    words::Tokenizer,
-};
+use verbatim_text::summary::{self, Summary, term_hashes};
+use verbatim_text::{snippet, words::Tokenizer};
 
 /// The role of a thread's first message if this message is the summary that a client saved.
 pub const SAVED: &str = "system";
@@ -33,16 +26,12 @@ impl Catalogue {
         self.summaries.slot(conversation).get_or_init(|| self.summarise(conversation))
     }
 
-    pub(crate) fn about(&self, conversation: u32, origins: Option<&Origins>) -> About {
-        let summary = self.summary(conversation).text.clone();
-        About { summary, ..self.about_without_summary(conversation, origins) }
-    }
-
-    /// Returns the description of a conversation without its summary, which would need its messages.
-    pub(crate) fn about_without_summary(
+    /// Returns the description of a conversation. Its summary needs its messages.
+    pub(crate) fn about(
         &self,
         conversation: u32,
         origins: Option<&Origins>,
+        with_summary: bool,
     ) -> About {
         let id = self.id(conversation);
         let made = self.made_title(conversation);
@@ -55,8 +44,10 @@ impl Catalogue {
             last: self.last(conversation),
         };
         let is_title_made = made.is_some();
-        let about = About::of_outline(self.kind(), outline, origin.cloned().unwrap_or_default());
-        About { is_title_made, ..about }
+        let summary =
+            if with_summary { self.summary(conversation).text.clone() } else { String::new() };
+        let about = About::of_outline(self.kind, outline, origin.cloned().unwrap_or_default());
+        About { is_title_made, summary, ..about }
     }
 
     /// Returns the terms of the titles and summaries of all conversations, by conversation.
@@ -103,7 +94,7 @@ impl Catalogue {
     }
 
     fn saved_summary(&self, conversation: u32) -> Option<String> {
-        if self.kind() != SourceKind::Threads {
+        if self.kind != SourceKind::Threads {
             return None;
         }
         let first = *self.reading(conversation).first()?;

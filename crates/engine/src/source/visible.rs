@@ -6,21 +6,14 @@
 
 use std::{collections::HashSet, ops::ControlFlow, path::Path, sync::Arc};
 
-use super::{
-    kind::SourceKind,
-    reader::{Counts, Listing, Messages, Reader, SearchPlan, sink::Sink},
-    scope::{ConversationIds, Scope},
-    store::Source,
-};
-use crate::{
-    decisions::superseded::{Ids, Superseded},
-    error::Result,
-    scoring::Scorer,
-};
-use verbatim_base::{
-    call::Call,
-    model::{Hit, Instant, Request},
-};
+use super::reader::sink::Sink;
+use super::reader::{Counts, Listing, Messages, Reader, SearchPlan};
+use super::scope::{ConversationIds, Scope};
+use super::{kind::SourceKind, store::Source};
+use crate::decisions::superseded::Ids;
+use crate::{error::Result, scoring::Scorer};
+use verbatim_base::call::Call;
+use verbatim_base::model::{Hit, Instant, Request};
 
 impl Source {
     /// Returns whether the user's exclusions may concern the source.
@@ -30,10 +23,10 @@ impl Source {
 
     /// Returns the ids of the conversations that the user excludes from all answers.
     pub(crate) fn excluded(&self, call: &Call) -> Result<Ids> {
-        match self.may_exclude() {
-            true => self.store().excluded(self, &self.exclusions(), call),
-            false => Ok(Arc::default()),
+        if !self.may_exclude() {
+            return Ok(Arc::default());
         }
+        self.store().excluded(self, &self.exclusions(), call)
     }
 
     /// Returns the conversations of this source of which another source, or another configuration of the
@@ -48,13 +41,12 @@ impl Source {
             SourceKind::Export => self.database().map(Path::to_owned),
             _ => config.export_store().ok().and_then(|it| it.path().map(Path::to_owned)),
         };
-        let superseded =
-            self.superseded_ids().between(config.archive_database(), export, config, call);
-        let Superseded { elsewhere, in_store, in_export } = superseded?;
+        let superseded = &self.shared.superseded;
+        let superseded = superseded.between(config.archive_database(), export, config, call)?;
         let ids = match self.kind {
-            SourceKind::Export => in_export,
-            _ if self.is_alone => elsewhere,
-            _ => in_store,
+            SourceKind::Export => superseded.in_export,
+            _ if self.is_alone => superseded.elsewhere,
+            _ => superseded.in_store,
         };
         (!ids.is_empty()).then_some(ids)
     }
@@ -71,9 +63,10 @@ impl Source {
     /// Wraps a reader so that it leaves out the conversations that answers must not show.
     pub(super) fn visible(&self, reader: Arc<dyn Reader>) -> Arc<dyn Reader> {
         let may_be_superseded = self.kind.may_be_left_out() && self.config().has_transcripts();
-        match may_be_superseded || self.may_exclude() {
-            true => Arc::new(VisibleReader { source: self.clone(), inner: reader }),
-            false => reader,
+        if may_be_superseded || self.may_exclude() {
+            Arc::new(VisibleReader { source: self.clone(), inner: reader })
+        } else {
+            reader
         }
     }
 }
@@ -102,10 +95,10 @@ impl Reader for VisibleReader {
     }
 
     fn read(&self, id: &str, raw_content: bool, call: &Call) -> Result<Option<Box<dyn Messages>>> {
-        match self.source.left_out(call)?.contains(id) {
-            true => Ok(None),
-            false => self.inner.read(id, raw_content, call),
+        if self.source.left_out(call)?.contains(id) {
+            return Ok(None);
         }
+        self.inner.read(id, raw_content, call)
     }
 
     fn count(&self, scope: &Scope, day: &dyn Fn(Instant) -> i64, call: &Call) -> Result<Counts> {

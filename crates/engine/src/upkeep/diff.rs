@@ -3,20 +3,13 @@
 //! Every row is compared with the document store, byte for byte. Nothing else would show all changes,
 //! because other programs write the database, and it has no change log. Rows are scanned by rowid.
 
-use std::{
-    cmp::Reverse,
-    collections::HashMap,
-    ops::ControlFlow,
-    path::Path,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
+use std::{cmp::Reverse, collections::HashMap, ops::ControlFlow, path::Path};
 
-use crate::{
-    error::{Error, Result},
-    source::is_same,
-};
+use crate::error::{Error, Result};
+use crate::source::is_same;
 use verbatim_base::{call::Call, model};
-use verbatim_chats::db::{self, Database, RowReader};
+use verbatim_chats::db::{self, Database, Layout, RowReader};
 use verbatim_index::Snapshot;
 
 /// The longest read transaction. Writers of the database never wait longer.
@@ -33,7 +26,7 @@ pub(crate) fn row_reader(database: &Database) -> Result<RowReader<'_>> {
     RowReader::open(database)?.ok_or_else(|| Error::NoKeys { path: database.path().to_owned() })
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Difference {
     /// Doc ids of messages that were deleted or changed, ascending.
     pub(crate) dead: Vec<u32>,
@@ -57,16 +50,13 @@ pub(crate) fn compare(
     is_same_state: &dyn Fn() -> Result<bool>,
     call: &Call,
 ) -> Result<Compared> {
-    let Some((mut known, layout)) = comparable(path, snapshot, call)? else {
-        return Ok(Compared::TooMuch);
-    };
+    let Some(known) = comparable(path, snapshot, call)? else { return Ok(Compared::TooMuch) };
     let most = (f64::from(snapshot.messages()) * MOST) as usize + 1_000;
-    let mut difference =
-        Difference { dead: std::mem::take(&mut known.dead), ..Difference::default() };
+    let mut difference = Difference { dead: known.dead, fresh: Vec::new() };
     let mut rest = known.doc_ids.iter().peekable();
     let mut after = None;
     loop {
-        let database = db::open_again(path, &layout, call)?;
+        let database = db::open_again(path, &known.layout, call)?;
         let feed = row_reader(&database)?;
         let slice = Instant::now();
         let mut scanned = 0u32;
@@ -109,63 +99,54 @@ pub(crate) fn compare(
     Ok(Compared::By(difference))
 }
 
-/// Returns the messages of a snapshot and the layout of the database; `None` if their rows cannot be
-/// compared one by one.
-fn comparable(
-    path: &Path,
-    snapshot: &Snapshot,
-    call: &Call,
-) -> Result<Option<(ComparedMessages, db::Layout)>> {
-    let reading = snapshot.reading();
-    if !reading.plain {
-        return Ok(None);
-    }
-    let database = db::open(path, call)?;
-    let (layout, feed) = (database.layout(), row_reader(&database)?);
-    let is_read_alike =
-        layout.parts == reading.decoded && layout.bytewise_roles == reading.bytewise_roles;
-    if !is_read_alike || !feed.has_unique_ids()? {
-        return Ok(None);
-    }
-    let conversations = feed.conversations()?;
-    let is_plain = conversations.iter().all(|conversation| conversation.is_plain);
-    Ok(is_plain.then(|| (ComparedMessages::new(snapshot, &conversations), layout.clone())))
-}
-
 /// The messages of a snapshot, prepared for the comparison.
 struct ComparedMessages {
+    layout: Layout,
     /// Keys and doc ids of the messages in unchanged conversations, sorted by key.
     doc_ids: Vec<(i64, u32)>,
     /// Doc ids of the messages whose conversation is gone, or has another title.
     dead: Vec<u32>,
 }
 
-impl ComparedMessages {
-    fn new(snapshot: &Snapshot, conversations: &[db::ConversationEntry]) -> ComparedMessages {
-        let titles: HashMap<&[u8], Option<&[u8]>> = conversations
-            .iter()
-            .map(|conversation| (conversation.id.as_bytes(), conversation.title.as_deref()))
+/// Returns the messages of a snapshot; `None` if their rows cannot be compared one by one.
+fn comparable(path: &Path, snapshot: &Snapshot, call: &Call) -> Result<Option<ComparedMessages>> {
+    let reading = snapshot.reading();
+    if !reading.plain {
+        return Ok(None);
+    }
+    let database = db::open(path, call)?;
+    let layout = database.layout();
+    let feed = row_reader(&database)?;
+    let is_read_alike =
+        layout.parts == reading.decoded && layout.bytewise_roles == reading.bytewise_roles;
+    if !is_read_alike || !feed.has_unique_ids()? {
+        return Ok(None);
+    }
+    let conversations = feed.conversations()?;
+    if conversations.iter().any(|conversation| !conversation.is_plain) {
+        return Ok(None);
+    }
+    let titles: HashMap<&[u8], Option<&[u8]>> = conversations
+        .iter()
+        .map(|conversation| (conversation.id.as_bytes(), conversation.title.as_deref()))
+        .collect();
+    let mut doc_ids = Vec::with_capacity(snapshot.messages() as usize);
+    let mut dead = Vec::new();
+    for (part, segment) in snapshot.segments().into_iter().enumerate() {
+        let is_as_it_was: Vec<bool> = (0..snapshot.conversations_in(part))
+            .map(|number| {
+                let (id, title) = snapshot.conversation_in(part, number);
+                titles.get(id) == Some(&title)
+            })
             .collect();
-        let mut known = ComparedMessages {
-            doc_ids: Vec::with_capacity(snapshot.messages() as usize),
-            dead: Vec::new(),
-        };
-        for (part, found) in snapshot.segments().into_iter().enumerate() {
-            let is_as_it_was: Vec<bool> = (0..snapshot.conversations_in(part))
-                .map(|number| {
-                    let (id, title) = snapshot.conversation_in(part, number);
-                    titles.get(id) == Some(&title)
-                })
-                .collect();
-            for doc_id in found.doc_ids.filter(|doc_id| snapshot.is_alive(*doc_id)) {
-                if is_as_it_was[snapshot.conversation(doc_id) as usize] {
-                    known.doc_ids.push((snapshot.key(doc_id), doc_id));
-                } else {
-                    known.dead.push(doc_id);
-                }
+        for doc_id in segment.doc_ids.filter(|doc_id| snapshot.is_alive(*doc_id)) {
+            if is_as_it_was[snapshot.conversation(doc_id) as usize] {
+                doc_ids.push((snapshot.key(doc_id), doc_id));
+            } else {
+                dead.push(doc_id);
             }
         }
-        known.doc_ids.sort_unstable();
-        known
     }
+    doc_ids.sort_unstable();
+    Ok(Some(ComparedMessages { layout: layout.clone(), doc_ids, dead }))
 }

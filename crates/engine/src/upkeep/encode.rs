@@ -6,26 +6,19 @@
 //!
 //! Invariant: one thread or process at a time makes the parts of a segment.
 
-use std::{
-    ops::Range,
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicBool, AtomicU32, Ordering},
-    },
-    thread,
-    time::{Duration, Instant},
-};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use std::{ops::Range, thread};
 
-use crate::{
-    error::{Error, Result},
-    source::{Source, Sources},
-};
+use crate::error::{Error, Result};
+use crate::source::{Source, Sources};
 use verbatim_base::{call::Call, lock::lock, private::FileLock};
 use verbatim_embed::SentenceEncoder;
 use verbatim_index::{
     self as index, KeptVectors, SegmentRef, Snapshot, VectorPartWriter, VectorParts,
 };
-use verbatim_text::hash::Fnv1a;
+use verbatim_text::hash::fnv1a;
 
 /// The file in a segment's folder that is locked while a part is made.
 const LOCK: &str = "encode.lock";
@@ -75,62 +68,50 @@ impl Encoded {
 impl Source {
     /// Returns how far the sentence encoder has read the messages in the index.
     pub fn encoded(&self, call: &Call) -> Encoded {
-        let (Some(encoder), Some(snapshot)) =
-            (self.model().sentence_encoder(), self.latest_index(call))
-        else {
+        let encoder = self.model().sentence_encoder();
+        let Some((encoder, snapshot)) = encoder.zip(self.latest_index(call)) else {
             return Encoded::default();
         };
-        let made = |segment: &SegmentRef<'_>| u64::from(parts(segment, encoder).made());
-        Encoded {
-            made: snapshot.segments().iter().map(made).sum(),
-            total: u64::from(snapshot.max_doc()),
-        }
+        Encoded { made: made(&snapshot.segments(), encoder), total: snapshot.max_doc().into() }
     }
 
     /// Returns whether a process is making the vectors of messages in the index. It goes on with the messages
     /// that the index gets meanwhile.
     pub fn is_being_encoded(&self, call: &Call) -> bool {
         self.latest_index(call).is_some_and(|snapshot| {
-            let is_held = |it: &SegmentRef<'_>| FileLock::is_held(&it.folder.join(LOCK));
-            snapshot.segments().iter().any(is_held)
+            snapshot.segments().iter().any(|it| FileLock::is_held(&it.folder.join(LOCK)))
         })
     }
 
     /// Makes the vectors by the sentence encoder that messages lack, the newest messages first. Returns the
     /// number of vectors that were made; stops early if another process makes them.
     pub fn encode(&self, threads: usize, call: &Call, progress: &dyn Fn(Encoded)) -> Result<u64> {
-        self.make_parts(PartOptions { threads, may_encode: true }, call, progress)
+        self.make_parts(threads, true, call, progress)
     }
 
     /// Takes over the vectors that replaced segments have left, and removes the others.
     pub(super) fn take_over_vectors(&self, call: &Call) -> Result<()> {
-        self.make_parts(PartOptions { threads: 1, may_encode: false }, call, &|_| ())?;
+        self.make_parts(1, false, call, &|_| ())?;
         KeptVectors::remove(self.index_dir()?.folder());
         Ok(())
     }
 
     fn make_parts(
         &self,
-        options: PartOptions,
+        threads: usize,
+        may_encode: bool,
         call: &Call,
         progress: &dyn Fn(Encoded),
     ) -> Result<u64> {
         let Some(encoder) = self.model().sentence_encoder() else { return Ok(0) };
         let mut done = 0;
         while let Some(snapshot) = self.latest_index(call) {
-            let work = PartWork { snapshot: &snapshot, encoder, options, call };
-            let is_latest =
-                || self.latest_index(call).is_some_and(|it| it.name() == snapshot.name());
-            match work.run(progress) {
-                Ok(made) => {
-                    done += made;
-                    if is_latest() {
-                        return Ok(done);
-                    }
-                }
-                // Another process may have replaced the index meanwhile, and removed a segment of this one.
-                Err(error) if call.stop.requested() || is_latest() => return Err(error),
-                Err(_) => {}
+            let work = PartWork { snapshot: &snapshot, encoder, threads, may_encode, call };
+            let made = work.run(progress);
+            done += *made.as_ref().unwrap_or(&0);
+            // Another process may have replaced the index meanwhile, and removed a segment of this one.
+            if self.is_latest(&snapshot, call) || made.is_err() && call.stop.requested() {
+                return made.map(|_| done);
             }
         }
         Ok(done)
@@ -141,17 +122,17 @@ fn parts(segment: &SegmentRef<'_>, encoder: SentenceEncoder) -> VectorParts {
     VectorParts::open(segment.folder, encoder.name(), segment.doc_ids.len() as u32)
 }
 
-#[derive(Clone, Copy)]
-struct PartOptions {
-    threads: usize,
-    /// Whether texts are encoded whose vectors no replaced segment had. Otherwise the parts end before them.
-    may_encode: bool,
+/// Returns the number of messages in some segments whose vectors are made.
+fn made(segments: &[SegmentRef<'_>], encoder: SentenceEncoder) -> u64 {
+    segments.iter().map(|segment| u64::from(parts(segment, encoder).made())).sum()
 }
 
 struct PartWork<'a> {
     snapshot: &'a Snapshot,
     encoder: SentenceEncoder,
-    options: PartOptions,
+    threads: usize,
+    /// Whether texts are encoded whose vectors no replaced segment had. Otherwise the parts end before them.
+    may_encode: bool,
     call: &'a Call,
 }
 
@@ -162,8 +143,8 @@ impl PartWork<'_> {
         let Some(index_dir) = segments.first().and_then(|segment| segment.folder.parent()) else {
             return Ok(0);
         };
-        let mut made: u64 =
-            segments.iter().map(|it| u64::from(parts(it, self.encoder).made())).sum();
+        let total = u64::from(self.snapshot.max_doc());
+        let mut made = made(&segments, self.encoder);
         let mut kept = None;
         let mut done = 0;
         // The last segment has the newest messages.
@@ -173,19 +154,18 @@ impl PartWork<'_> {
                 continue;
             }
             let lock = segment.folder.join(LOCK);
-            let failed = |error| index::Error::Write { path: lock.clone(), error };
-            let Some(_lock) = FileLock::try_acquire(&lock, 1).map_err(failed)? else {
+            let Some(_lock) = FileLock::try_acquire(&lock, 1)
+                .map_err(|error| index::Error::Write { path: lock.clone(), error })?
+            else {
                 return Ok(done);
             };
             parts.extend(segment.folder, self.encoder.name());
             while !parts.is_complete() {
                 let kept =
                     kept.get_or_insert_with(|| KeptVectors::open(index_dir, self.encoder.name()));
-                let told = |encoded: u32| {
-                    let total = u64::from(self.snapshot.max_doc());
+                let part = self.part(segment, parts.made(), kept, &|encoded| {
                     progress(Encoded { made: made + u64::from(encoded), total });
-                };
-                let part = self.part(segment, parts.made(), kept, &told)?;
+                })?;
                 let count = part.count() as u64;
                 if count == 0 {
                     break;
@@ -194,11 +174,12 @@ impl PartWork<'_> {
                 if !parts.extend(segment.folder, self.encoder.name()) {
                     return Err(Error::Indexing { folder: segment.folder.to_owned() });
                 }
-                (made, done) = (made + count, done + count);
+                made += count;
+                done += count;
             }
             parts.join(segment.folder, self.encoder.name())?;
         }
-        if self.options.may_encode {
+        if self.may_encode {
             KeptVectors::remove(index_dir);
         }
         Ok(done)
@@ -235,7 +216,7 @@ impl PartWork<'_> {
             }
         };
         thread::scope(|scope| {
-            for _ in 1..self.options.threads {
+            for _ in 1..self.threads {
                 scope.spawn(|| work(&|_| ()));
             }
             work(progress);
@@ -260,20 +241,19 @@ impl PartWork<'_> {
     fn slice(&self, doc_ids: Range<u32>, kept: &KeptVectors) -> Option<VectorPartWriter> {
         let mut part = VectorPartWriter::new(self.encoder.mean(), BITS);
         let texts: Vec<_> = doc_ids
-            .map(|doc_id| match self.snapshot.is_alive(doc_id) {
-                true => self.snapshot.beginning(doc_id, self.encoder.most_read()),
-                false => "".into(),
+            .map(|doc_id| {
+                if self.snapshot.is_alive(doc_id) {
+                    self.snapshot.beginning(doc_id, self.encoder.most_read())
+                } else {
+                    "".into()
+                }
             })
             .collect();
-        let hash = |text: &str| {
-            let mut hash = Fnv1a::default();
-            hash.write(text.as_bytes());
-            hash.finish()
-        };
-        let hashes: Vec<u64> = texts.iter().map(|text| hash(text)).collect();
-        let is_new = |at: &usize| !texts[*at].trim().is_empty() && kept.get(hashes[*at]).is_none();
-        let new: Vec<usize> = (0..texts.len()).filter(is_new).collect();
-        if !new.is_empty() && !self.options.may_encode {
+        let hashes: Vec<u64> = texts.iter().map(|text| fnv1a(text.as_bytes())).collect();
+        let new: Vec<usize> = (0..texts.len())
+            .filter(|at| !texts[*at].trim().is_empty() && kept.get(hashes[*at]).is_none())
+            .collect();
+        if !new.is_empty() && !self.may_encode {
             return None;
         }
         let encoded = self.encoder.encode(&new.iter().map(|at| &*texts[*at]).collect::<Vec<_>>());
@@ -300,9 +280,11 @@ pub(super) struct EncoderThread {
 
 impl EncoderThread {
     pub(super) fn start(sources: Arc<Sources>) -> EncoderThread {
-        let (call, is_due) = (Call::default(), Arc::new(AtomicBool::new(false)));
+        let call = Call::default();
+        let is_due = Arc::new(AtomicBool::new(false));
         let thread = thread::Builder::new().name("encoder".to_owned()).spawn({
-            let (call, is_due) = (call.clone(), Arc::clone(&is_due));
+            let call = call.clone();
+            let is_due = Arc::clone(&is_due);
             move || {
                 lower_priority();
                 while !call.stop.requested() {

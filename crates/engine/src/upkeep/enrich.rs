@@ -5,19 +5,13 @@
 //! Invariant: one thread at a time builds the files of a segment. A second thread, or another process, waits,
 //! and then finds the files.
 
-use std::{
-    path::Path,
-    time::{Duration, Instant},
-};
+use std::path::Path;
+use std::time::{Duration, Instant};
 
-use crate::{
-    error::{Error, Result},
-    source::Source,
-};
-use verbatim_base::{
-    call::{Call, Stop},
-    private::FileLock,
-};
+use crate::error::{Error, Result};
+use crate::source::Source;
+use verbatim_base::call::{Call, Stop};
+use verbatim_base::private::FileLock;
 use verbatim_embed::{self as embed, Model, Texts};
 use verbatim_index::{
     self as index, Resources, SegmentRef, Snapshot, TermIndex, VectorBuilder, VectorOptions,
@@ -101,21 +95,24 @@ impl EnrichProgress {
 }
 
 impl Source {
-    /// Builds the term indexes and vectors that the index of the source lacks. `progress` gets the number of
-    /// finished steps and of all steps.
+    /// Builds the term indexes and vectors that the index of the source lacks.
     pub fn enrich(
         &self,
         resources: Resources,
         call: &Call,
-        progress: &mut dyn FnMut(u64, u64),
+        progress: &mut dyn FnMut(EnrichProgress),
     ) -> Result<Enriched> {
-        let mut steps = |now: EnrichProgress| progress(now.steps.0, now.steps.1);
-        enrich(self, EnrichOptions::all(resources), call, &mut steps)
+        enrich(self, EnrichOptions::all(resources), call, progress)
+    }
+
+    /// Returns whether no other process has replaced the index in use since a snapshot of it was opened.
+    pub(super) fn is_latest(&self, snapshot: &Snapshot, call: &Call) -> bool {
+        self.latest_index(call).is_some_and(|latest| latest.name() == snapshot.name())
     }
 }
 
-/// Does the same as [`Source::enrich`], and reports the stage of the work. It is an error if another thread or
-/// process builds the same files for longer than `options.patience`.
+/// Does the same as [`Source::enrich`]. It is an error if another thread or process builds the same files for
+/// longer than `options.patience`.
 pub(crate) fn enrich(
     source: &Source,
     options: EnrichOptions,
@@ -124,13 +121,38 @@ pub(crate) fn enrich(
 ) -> Result<Enriched> {
     while let Some(snapshot) = source.latest_index(call) {
         let done = enrich_index(source, &snapshot, options, call, progress);
-        let is_latest = || source.latest_index(call).is_some_and(|it| it.name() == snapshot.name());
         // Another process may have replaced the index meanwhile, and removed a segment of this one.
-        if done.is_ok() || call.stop.requested() || is_latest() {
+        if done.is_ok() || call.stop.requested() || source.is_latest(&snapshot, call) {
             return done;
         }
     }
     Ok(Enriched::default())
+}
+
+/// Reports the stages, and gives back the memory of text that was read.
+struct StageReport<'a> {
+    snapshot: &'a Snapshot,
+    released: u64,
+    progress: &'a mut dyn FnMut(EnrichProgress),
+}
+
+impl StageReport<'_> {
+    fn tell(&mut self, stage: EnrichStage, done: u64, steps: u64) {
+        let total = u64::from(self.snapshot.max_doc());
+        let parts = steps / (RELEASED * total / self.snapshot.text_bytes().max(1)).max(1);
+        if parts > std::mem::replace(&mut self.released, parts) {
+            self.snapshot.release();
+        }
+        (self.progress)(EnrichProgress { stage, done, total, steps: (steps, STEPS * total) });
+    }
+}
+
+fn lacks_words(segment: &SegmentRef<'_>) -> bool {
+    TermIndex::open(segment.folder, segment.doc_ids.len() as u32).is_err()
+}
+
+fn lacks_vectors(segment: &SegmentRef<'_>, model: &Model) -> bool {
+    Vectors::open(segment.folder, model.name(), segment.doc_ids.len() as u32).is_none()
 }
 
 fn enrich_index(
@@ -142,62 +164,52 @@ fn enrich_index(
 ) -> Result<Enriched> {
     let EnrichOptions { resources, with_vectors, patience } = options;
     let model = source.model();
+    let stop = &call.stop;
     let mut done = Enriched::default();
     let mut failed = None;
-    let messages = u64::from(snapshot.max_doc());
-    let all = STEPS * messages;
-    let release_step = (RELEASED * messages / snapshot.text_bytes().max(1)).max(1);
-    let mut released = 0;
-    let mut release = |snapshot: &Snapshot, steps: u64| {
-        if steps / release_step > std::mem::replace(&mut released, steps / release_step) {
-            snapshot.release();
-        }
-    };
-    let mut tell = |stage, done: u64, steps: u64| {
-        release(snapshot, steps);
-        progress(EnrichProgress { stage, done, total: messages, steps: (steps, all) });
-    };
+    let mut report = StageReport { snapshot, released: 0, progress };
     let mut before = 0;
-    for segment in snapshot.segments() {
-        let count = segment.doc_ids.len() as u32;
+    for segment in &snapshot.segments() {
+        let count = segment.doc_ids.len() as u64;
         let first = u64::from(segment.doc_ids.start);
-        let mut advance = |some: u32| {
-            let some = u64::from(some);
-            tell(EnrichStage::Words, first + some, before + some);
-        };
-        let lacks_words = || TermIndex::open(segment.folder, count).is_err();
-        let lacks_vectors =
-            || with_vectors && Vectors::open(segment.folder, model.name(), count).is_none();
-        let _lock = match lacks_words() || lacks_vectors() {
-            true => {
-                let elsewhere = || Error::Indexing { folder: segment.folder.to_owned() };
-                Some(lock(segment.folder, patience, &call.stop)?.ok_or_else(elsewhere)?)
+        let mut _lock = None;
+        if lacks_words(segment) || with_vectors && lacks_vectors(segment, model) {
+            _lock = lock(segment.folder, patience, stop)?;
+            if _lock.is_none() {
+                return Err(Error::Indexing { folder: segment.folder.to_owned() });
             }
-            false => None,
-        };
-        if lacks_words() {
-            advance(0);
-            build_terms(snapshot, &segment, resources, &call.stop, &mut advance)?;
-            done.words += count;
         }
-        before += u64::from(count);
-        if failed.is_none() && lacks_vectors() {
+        if lacks_words(segment) {
+            report.tell(EnrichStage::Words, first, before);
+            build_terms(snapshot, segment, resources, stop, &mut |some: u32| {
+                let some = u64::from(some);
+                report.tell(EnrichStage::Words, first + some, before + some);
+            })?;
+            done.words += count as u32;
+        }
+        before += count;
+        if failed.is_none() && with_vectors && lacks_vectors(segment, model) {
+            report.tell(EnrichStage::Vectors, first, before);
             let threads = resources.threads;
-            let mut advance = |some: u64| match some.checked_sub(u64::from(count)) {
-                Some(grouped) => tell(EnrichStage::Groups, first + grouped, before + some),
-                None => tell(EnrichStage::Vectors, first + some, before + some),
-            };
-            advance(0);
-            match build_vectors(snapshot, &segment, model, threads, &call.stop, &mut advance) {
+            let made =
+                build_vectors(snapshot, segment, model, threads, stop, &mut |some: u64| match some
+                    .checked_sub(count)
+                {
+                    Some(grouped) => {
+                        report.tell(EnrichStage::Groups, first + grouped, before + some);
+                    }
+                    None => report.tell(EnrichStage::Vectors, first + some, before + some),
+                });
+            match made {
                 Ok(()) => {
-                    advance(2 * u64::from(count));
-                    done.vectors += count;
+                    report.tell(EnrichStage::Groups, first + count, before + 2 * count);
+                    done.vectors += count as u32;
                 }
                 // The terms of the next segments are built even if a provider does not answer.
                 Err(error) => failed = Some(error),
             }
         }
-        before += 2 * u64::from(count);
+        before += 2 * count;
     }
     if with_vectors && let Ok(snapshot) = source.current_index(call) {
         // Makes and keeps the table of conversations, so that the first list need not wait for it.
@@ -210,8 +222,10 @@ fn enrich_index(
 pub(crate) fn prune_caches(source: &Source, call: &Call) -> Result<()> {
     let Some(snapshot) = source.latest_index(call) else { return Ok(()) };
     source.take_over_vectors(call)?;
-    let text = |doc_id: u32| snapshot.beginning(doc_id, MAX_EMBEDDED);
-    let texts = Texts { count: snapshot.max_doc(), text: &text };
+    let texts = Texts {
+        count: snapshot.max_doc(),
+        text: &|doc_id| snapshot.beginning(doc_id, MAX_EMBEDDED),
+    };
     Ok(embed::prune_caches(source.index_dir()?.folder(), &texts, &call.stop)?)
 }
 
@@ -219,34 +233,29 @@ pub(crate) fn prune_caches(source: &Source, call: &Call) -> Result<()> {
 /// the current model.
 pub(crate) fn is_lacking(source: &Source, with_vectors: bool, call: &Call) -> bool {
     let Some(snapshot) = source.latest_index(call) else { return false };
-    snapshot.segments().into_iter().any(|segment| {
-        let count = segment.doc_ids.len() as u32;
-        TermIndex::open(segment.folder, count).is_err()
-            || with_vectors && Vectors::open(segment.folder, source.model().name(), count).is_none()
+    snapshot.segments().iter().any(|segment| {
+        lacks_words(segment) || with_vectors && lacks_vectors(segment, source.model())
     })
 }
 
 /// Builds missing terms and vectors of small segments, for a question that comes before the maintainer.
 /// If something cannot be built, ranking works without it.
 pub(crate) fn enrich_small(snapshot: &Snapshot, model: &Model, resources: Resources, stop: &Stop) {
-    for segment in snapshot.segments() {
-        let count = segment.doc_ids.len() as u32;
-        if count > MAX_IN_A_QUESTION || stop.requested() {
+    // Questions do not wait for a provider to embed new messages.
+    let with_vectors = model.is_built_in();
+    for segment in &snapshot.segments() {
+        if segment.doc_ids.len() > MAX_IN_A_QUESTION as usize || stop.requested() {
             continue;
         }
-        let lacks_words = || TermIndex::open(segment.folder, count).is_err();
-        // Questions do not wait for a provider to embed new messages.
-        let lacks_vectors =
-            || model.is_built_in() && Vectors::open(segment.folder, model.name(), count).is_none();
-        if !lacks_words() && !lacks_vectors() {
+        if !(lacks_words(segment) || with_vectors && lacks_vectors(segment, model)) {
             continue;
         }
         let Ok(Some(_lock)) = lock(segment.folder, QUESTION_WAIT, stop) else { continue };
-        if lacks_words() {
-            drop(build_terms(snapshot, &segment, resources, stop, &mut |_| ()));
+        if lacks_words(segment) {
+            drop(build_terms(snapshot, segment, resources, stop, &mut |_| ()));
         }
-        if lacks_vectors() {
-            drop(build_vectors(snapshot, &segment, model, 1, stop, &mut |_| ()));
+        if with_vectors && lacks_vectors(segment, model) {
+            drop(build_vectors(snapshot, segment, model, 1, stop, &mut |_| ()));
         }
     }
 }
@@ -260,10 +269,10 @@ fn lock(folder: &Path, patience: Duration, stop: &Stop) -> Result<Option<FileLoc
     let begun = Instant::now();
     loop {
         stop.check(index::Error::Stopped)?;
-        let failed = |error| index::Error::Write { path: folder.to_owned(), error };
-        match FileLock::try_acquire(&folder.join(LOCK), ATTEMPTS).map_err(failed)? {
-            None if begun.elapsed() < patience => {}
-            taken => return Ok(taken),
+        let lock = FileLock::try_acquire(&folder.join(LOCK), ATTEMPTS)
+            .map_err(|error| index::Error::Write { path: folder.to_owned(), error })?;
+        if lock.is_some() || begun.elapsed() >= patience {
+            return Ok(lock);
         }
     }
 }
@@ -277,18 +286,21 @@ fn build_vectors(
     stop: &Stop,
     progress: &mut dyn FnMut(u64),
 ) -> Result<()> {
-    let text = |doc_id: u32| snapshot.beginning(segment.doc_ids.start + doc_id, MAX_EMBEDDED);
-    let texts = Texts { count: segment.doc_ids.len() as u32, text: &text };
+    let texts = Texts {
+        count: segment.doc_ids.len() as u32,
+        text: &|doc_id| snapshot.beginning(segment.doc_ids.start + doc_id, MAX_EMBEDDED),
+    };
     let cache = segment.folder.parent().unwrap_or(segment.folder);
     let mut embedded = |step: embed::EmbedProgress| progress(step.done);
     let encoder = model.encoder(cache, &texts, threads, stop, &mut embedded)?;
     let average = snapshot.text_bytes() / u64::from(snapshot.max_doc().max(1));
-    let options = match model.is_built_in() {
-        true => VectorOptions { threads, ..VectorOptions::codes(average) },
-        false => VectorOptions { threads, ..VectorOptions::default() },
-    };
-    let (name, dimensions) = (model.name(), encoder.dimensions());
-    let mut builder = VectorBuilder::begin(segment.folder, name, dimensions, texts.count, options)?;
+    let is_built_in = model.is_built_in();
+    let options =
+        if is_built_in { VectorOptions::codes(average) } else { VectorOptions::default() };
+    let options = VectorOptions { threads, ..options };
+    let dimensions = encoder.dimensions();
+    let mut builder =
+        VectorBuilder::begin(segment.folder, model.name(), dimensions, texts.count, options)?;
     encoder.run(&mut |rows, scales| builder.add(rows, scales).map_err(Error::from))?;
     let count = f64::from(texts.count);
     builder.finish(stop, &mut |share| progress((count * (1.0 + share)) as u64))?;

@@ -1,16 +1,12 @@
 //! Follows the transcripts of coding agents in the background. Each poll reads the appended text.
 
-use std::{
-    fs,
-    panic::{AssertUnwindSafe, catch_unwind},
-    path::{Path, PathBuf},
-    time::{Duration, Instant, SystemTime},
-};
+use std::fs;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime};
 
-use super::{
-    events::UpkeepEvent,
-    transcripts::{Settled, sync},
-};
+use super::events::UpkeepEvent;
+use super::transcripts::{Settled, sync};
 use crate::config::Config;
 use verbatim_base::call::Call;
 

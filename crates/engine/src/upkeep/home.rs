@@ -1,10 +1,8 @@
 //! The home folder at the start of a command. Files that other users can read are made private, and files
 //! that a killed process left are removed.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+use std::fs;
+use std::path::{Path, PathBuf};
 
 use crate::{
     attachments::{ATTACHMENTS, TRANSCRIPT_FILES, is_in_store},
@@ -74,7 +72,8 @@ fn tighten_home(config: &Config, sample: Option<&PathBuf>) -> bool {
 /// Makes the entries of a folder private that `is_ours` accepts. If it accepts all entries, makes the folder
 /// private too and returns true.
 fn tighten(folder: &Path, is_ours: impl Fn(&Path) -> bool) -> bool {
-    let (mut any, mut all) = (false, true);
+    let mut any = false;
+    let mut all = true;
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();
         if is_ours(&path) {

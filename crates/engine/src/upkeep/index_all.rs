@@ -1,21 +1,14 @@
 //! Indexes all sources, one after the other, as `reindex` and the end of an import do.
 
-use std::{
-    thread,
-    time::{Duration, Instant},
-};
+use std::thread;
+use std::time::{Duration, Instant};
 
-use super::{
-    encode::Encoded,
-    enrich::{self, EnrichOptions, EnrichProgress, Enriched},
-    maintainer::INDEX_SHARE,
-    refresh::{Progress, Reindex, Reindexed},
-    transcripts::{self, ArchiveProgress, ArchiveReport},
-};
-use crate::{
-    error::{Error, Result},
-    source::{Source, SourceKind, Sources},
-};
+use super::enrich::{EnrichProgress, Enriched};
+use super::refresh::{Progress, Reindex, Reindexed};
+use super::transcripts::{self, ArchiveProgress, ArchiveReport};
+use super::{encode::Encoded, maintainer::INDEX_SHARE};
+use crate::error::{Error, Result};
+use crate::source::{Source, SourceKind, Sources};
 use verbatim_base::call::Call;
 
 /// How long an import waits for another process that builds the same index, and the pause between two tries.
@@ -153,8 +146,8 @@ impl IndexWork<'_> {
         }
         let encoded = self.encoded();
         if self.is_after_import && encoded.missing() > MOST_ENCODED {
-            let is_at_work = |source: &Source| source.is_being_encoded(self.call);
-            let is_under_way = self.sources.present().iter().any(is_at_work);
+            let present = self.sources.present();
+            let is_under_way = present.iter().any(|source| source.is_being_encoded(self.call));
             report.left = Some(VectorsLeft { encoded, is_under_way });
         }
         report
@@ -162,8 +155,9 @@ impl IndexWork<'_> {
 
     fn read_transcripts(&self) {
         let config = self.sources.current_config();
-        let progress = |now| (self.tell)(IndexStep::Transcripts(now));
-        let read = transcripts::sync(&config, &mut None, self.call, &progress);
+        let read = transcripts::sync(&config, &mut None, self.call, &|now| {
+            (self.tell)(IndexStep::Transcripts(now));
+        });
         (self.tell)(IndexStep::TranscriptsRead(&read.map_err(Error::from)));
     }
 
@@ -203,14 +197,16 @@ impl IndexWork<'_> {
         let result = source.reindex(self.options, self.call, &mut |now| {
             (self.tell)(IndexStep::Building(kind, Completing::Index(now)));
         })?;
-        let all = EnrichOptions::all(self.options.resources);
-        let enriched = enrich::enrich(source, all, self.call, &mut |now| {
+        let mut failed = None;
+        let enriched = source.enrich(self.options.resources, self.call, &mut |now| {
             (self.tell)(IndexStep::Building(kind, Completing::Ranking(now)));
         });
-        let (enriched, failed) = match enriched {
-            Ok(enriched) => (enriched, None),
-            Err(error) if error.is_stopped() => return Err(error),
-            Err(error) => (Enriched::default(), Some(error)),
+        let enriched = match enriched {
+            Err(error) if !error.is_stopped() => {
+                failed = Some(error);
+                Enriched::default()
+            }
+            enriched => enriched?,
         };
         let (messages, bytes) = source.store().indexed(source, self.call);
         let took = begun.elapsed();
@@ -222,8 +218,10 @@ impl IndexWork<'_> {
     /// Makes the vectors by the sentence encoder that messages lack. All searches work without them.
     fn encode(&self, report: &mut IndexReport) {
         for source in &report.indexed {
-            let progress = |now| (self.tell)(IndexStep::Encoding(source.kind, now));
-            match source.encode(self.options.resources.threads, self.call, &progress) {
+            let made = source.encode(self.options.resources.threads, self.call, &|now| {
+                (self.tell)(IndexStep::Encoding(source.kind, now));
+            });
+            match made {
                 Ok(made) => (self.tell)(IndexStep::VectorsMade(source.kind, made)),
                 Err(error) if error.is_stopped() => {
                     report.failed = Some(error);

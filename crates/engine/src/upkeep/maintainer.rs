@@ -7,33 +7,20 @@
 //! Invariant: a database is not read for an index during writes, unless the writes never pause.
 //! Invariant: one process refreshes an index at a time. Other processes wait for its result.
 
-use std::{
-    collections::HashSet,
-    fs,
-    panic::{AssertUnwindSafe, catch_unwind},
-    path::{Path, PathBuf},
-    sync::Arc,
-    time::{Duration, Instant, SystemTime},
-};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime};
+use std::{collections::HashSet, fs, sync::Arc};
 
-use super::{
-    encode::EncoderThread,
-    enrich::{self, EnrichOptions, EnrichProgress},
-    events::UpkeepEvent,
-    follow::{self, Follower},
-    merge,
-    refresh::{Progress, Reindex, Reindexed},
-};
-use crate::{
-    config::Config,
-    error::Error,
-    source::{Source, SourceKind, Sources, Task},
-};
+use super::enrich::{self, EnrichOptions, EnrichProgress};
+use super::follow::{self, Follower};
+use super::refresh::{Reindex, Reindexed};
+use super::{encode::EncoderThread, events::UpkeepEvent, merge};
+use crate::source::{Source, SourceKind, Sources, Task};
+use crate::{config::Config, error::Error};
 use verbatim_base::call::Call;
-use verbatim_chats::{
-    db::{self, State},
-    import::Export,
-};
+use verbatim_chats::db::{self, State};
+use verbatim_chats::import::Export;
 use verbatim_index::Resources;
 
 /// Memory and threads of a refresh, which must not slow down the machine. 60 bytes per message are extra.
@@ -373,8 +360,11 @@ impl SourceState {
         let options = Reindex { resources: RESOURCES, full: false };
         let task = Task::begun_at(0.0);
         source.set_task(task);
-        let mut note = |step: Progress| source.set_task(task.at(INDEX_SHARE * step.share()));
-        let work = AssertUnwindSafe(|| source.reindex(options, call, &mut note));
+        let work = AssertUnwindSafe(|| {
+            source.reindex(options, call, &mut |step| {
+                source.set_task(task.at(INDEX_SHARE * step.share()));
+            })
+        });
         let Ok(result) = catch_unwind(work) else {
             let reason = "indexing it failed; please report this".to_owned();
             return Some(self.fail(reason, poll));

@@ -5,14 +5,10 @@
 use std::{collections::HashMap, path::Path};
 
 use super::refresh::{Progress, Sample, lock, within};
-use crate::{
-    error::{Error, Result},
-    source::Source,
-};
-use verbatim_base::{
-    call::{Call, Stop},
-    map_faults::FaultWatch,
-};
+use crate::error::{Error, Result};
+use crate::source::Source;
+use verbatim_base::call::{Call, Stop};
+use verbatim_base::map_faults::FaultWatch;
 use verbatim_chats::db;
 use verbatim_index::{
     self as index, Build, BuildPlan, Document, Resources, Size, Snapshot, SnapshotBuilder,
@@ -36,13 +32,13 @@ pub(crate) fn merge_at_rest(source: &Source, resources: Resources, call: &Call) 
     let path = source.path()?;
     let state = db::state(path)?;
     let halt = Call::default();
-    let mut check = |_| {
-        let moved = share < OVERDUE && db::state(path).is_ok_and(|now| now != state);
-        if moved || call.stop.requested() {
+    let merged = source.merge(resources, &halt.stop, &mut |_| {
+        let has_changed = share < OVERDUE && db::state(path).is_ok_and(|now| now != state);
+        if has_changed || call.stop.requested() {
             halt.stop.request();
         }
-    };
-    match source.merge(resources, &halt.stop, &mut check) {
+    });
+    match merged {
         Err(error) if error.is_stopped() => Ok(false),
         merged => merged,
     }
@@ -125,7 +121,8 @@ fn merge_into(
     let mut build = Build::start(folder, plan, resources)?;
     let starts: Vec<u32> = snapshot.segments().into_iter().map(|it| it.doc_ids.start).collect();
     let mut buffer = index::DocumentBuffer::default();
-    let (mut done, mut bytes) = (0, 0);
+    let mut done = 0;
+    let mut bytes = 0;
     for doc_id in &doc_ids {
         let segment = starts.partition_point(|start| start <= doc_id) - 1;
         let document = snapshot.document(*doc_id, &mut buffer);

@@ -12,25 +12,16 @@ pub(crate) mod merge;
 pub(crate) mod refresh;
 pub(crate) mod transcripts;
 
-use std::{
-    fs,
-    path::PathBuf,
-    sync::Arc,
-    thread,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
+use std::{fs, path::PathBuf, sync::Arc, thread};
 
-use self::{
-    enrich::{EnrichOptions, EnrichProgress},
-    index_all::{Completing, IndexReport, IndexStep, IndexWork},
-    maintainer::Maintainer,
-    refresh::{Progress, Reindex, Reindexed},
-    transcripts::{ArchiveProgress, ArchiveReport},
-};
-use super::{
-    error::{Error, Result},
-    source::{FallbackReason, Source, SourceKind, Sources},
-};
+use self::enrich::EnrichOptions;
+use self::index_all::{Completing, IndexReport, IndexStep, IndexWork};
+use self::maintainer::Maintainer;
+use self::refresh::{Progress, Reindex, Reindexed};
+use self::transcripts::{ArchiveProgress, ArchiveReport};
+use super::error::{Error, Result};
+use super::source::{FallbackReason, Source, SourceKind, Sources};
 use verbatim_base::call::Call;
 use verbatim_index::Resources;
 
@@ -136,14 +127,14 @@ impl Upkeep<'_> {
             return Ok(());
         }
         let options = Reindex { resources, full: false };
-        let mut indexed = |step: Progress| progress(Completing::Index(step));
         let begun = Instant::now();
-        while let Err(error) = source.reindex(options, call, &mut indexed) {
-            match error {
-                Error::Indexing { .. } => {}
-                error if !error.is_contention() => return Err(error),
-                _ if begun.elapsed() < PATIENCE && !call.stop.requested() => {}
-                error => return Err(error),
+        while let Err(error) =
+            source.reindex(options, call, &mut |step| progress(Completing::Index(step)))
+        {
+            let is_elsewhere = matches!(error, Error::Indexing { .. });
+            let may_wait = begun.elapsed() < PATIENCE && !call.stop.requested();
+            if !(is_elsewhere || error.is_contention() && may_wait) {
+                return Err(error);
             }
             thread::sleep(ELSEWHERE);
         }
@@ -153,10 +144,11 @@ impl Upkeep<'_> {
                 thread::sleep(ELSEWHERE);
                 continue;
             };
-            let mut ranking = |step: EnrichProgress| progress(Completing::Ranking(step));
             let options =
                 EnrichOptions { with_vectors: is_built_in, ..EnrichOptions::all(resources) };
-            enrich::enrich(source, options, call, &mut ranking)?;
+            enrich::enrich(source, options, call, &mut |step| {
+                progress(Completing::Ranking(step));
+            })?;
             break;
         }
         Ok(())

@@ -1,31 +1,19 @@
 //! Refreshes an index: adds the changes of the database, or builds the whole index.
 
-use std::{
-    collections::HashMap,
-    fs,
-    panic::resume_unwind,
-    path::{Path, PathBuf},
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-        mpsc::{self, RecvTimeoutError},
-    },
-    thread,
-    time::{Duration, Instant},
-};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::{Duration, Instant};
+use std::{collections::HashMap, fs, panic::resume_unwind, sync::Arc, thread};
 
 use super::diff::{self, Compared, Difference, SLICE, row_reader};
-use crate::{
-    error::{Error, Result},
-    source::Source,
-};
-use verbatim_base::{
-    call::{Call, Stop},
-    map_faults::FaultWatch,
-};
+use crate::error::{Error, Result};
+use crate::source::Source;
+use verbatim_base::call::Call;
+use verbatim_base::map_faults::FaultWatch;
 use verbatim_chats::db::{self, Layout, Row, State};
 #[cfg(feature = "cluster")]
-use verbatim_cluster::{self as cluster, Cluster};
+use verbatim_cluster as cluster;
 use verbatim_index::{
     self as index, Build, BuildPlan, Document, IndexDir, Reading, Resources, Size, Snapshot,
     SnapshotBuilder, Writing,
@@ -87,11 +75,12 @@ pub enum Progress {
 impl Progress {
     /// Returns the share of a build that is done, from 0 to 1.
     pub(crate) fn share(self) -> f64 {
-        let part = |done: u64, total: u64| done as f64 / total.max(1) as f64;
         match self {
             Progress::Comparing => 0.0,
-            Progress::Ordering { done, total } => ORDERED * part(done, total),
-            Progress::Reading { done, total, .. } => ORDERED + (READ - ORDERED) * part(done, total),
+            Progress::Ordering { done, total } => ORDERED * done as f64 / total.max(1) as f64,
+            Progress::Reading { done, total, .. } => {
+                ORDERED + (READ - ORDERED) * done as f64 / total.max(1) as f64
+            }
             Progress::Writing(share) => READ + (1.0 - READ) * share,
         }
     }
@@ -152,9 +141,23 @@ fn follow(
     let begun = Instant::now();
     #[cfg(feature = "cluster")]
     if let Some(cluster) = source.store().cluster() {
-        let address = source.address().to_string();
-        let build = || rebuild(cluster, Path::new(&address), options, &call.stop, progress);
-        return may_build.then(build).transpose();
+        if !may_build {
+            return Ok(None);
+        }
+        let done =
+            cluster::rebuild(cluster.client()?, options.full, &call.stop, &mut |done, total| {
+                progress(Progress::Reading { done, total, bytes: 0 });
+            })?;
+        let messages = u32::try_from(done.messages).unwrap_or(u32::MAX);
+        if !done.is_written {
+            return Ok(Some(Reindexed::Current { messages }));
+        }
+        return Ok(Some(Reindexed::Built {
+            size: Size { messages, ..Size::default() },
+            conversations: usize::try_from(done.conversations).unwrap_or(usize::MAX),
+            took: begun.elapsed(),
+            folder: source.address().to_string().into(),
+        }));
     }
     let path = source.path()?;
     let index_dir = source.index_dir()?;
@@ -173,18 +176,26 @@ fn follow(
         let resources = options.resources;
         let faults = FaultWatch::begin();
         let work = Work { path, state, writing: &writing, resources, call, faults };
-        let earlier = (!options.full)
-            .then(|| index_dir.current().and_then(|current| index_dir.open(&current).ok()))
-            .flatten();
-        if let Some(snapshot) = earlier {
+        if !options.full
+            && let Some(current) = index_dir.current()
+            && let Ok(snapshot) = index_dir.open(&current)
+        {
             // Another process may have refreshed the index while this one waited for the lock.
             if snapshot.state() == work.state.to_string() {
                 return Ok(Some(Reindexed::Current { messages: snapshot.messages() }));
             }
-            match work.update(&snapshot, progress)? {
-                Update::Unsteady => continue,
-                Update::TooMuch => {}
-                Update::Done { added, removed } => {
+            progress(Progress::Comparing);
+            let compared = diff::compare(path, &snapshot, &|| work.is_same_as(&snapshot), call);
+            match work.steady(compared.map(Some))? {
+                None | Some(Compared::Unsteady) => continue,
+                Some(Compared::TooMuch) => {}
+                Some(Compared::By(difference)) => {
+                    let added = difference.fresh.len() as u32;
+                    let removed = difference.dead.len() as u32;
+                    let is_added = work.add(&snapshot, difference, progress);
+                    if work.steady(is_added.map(Some))? != Some(true) {
+                        continue;
+                    }
                     writing.record("refreshed", added.into());
                     let took = begun.elapsed();
                     return Ok(Some(Reindexed::Refreshed { added, removed, took }));
@@ -201,44 +212,6 @@ fn follow(
         }
     }
     Err(db::Error::Unsteady { path: path.to_owned() }.into())
-}
-
-/// Rebuilds the index of a cluster if an earlier version or another model made it, or if a full build is
-/// requested.
-#[cfg(feature = "cluster")]
-fn rebuild(
-    cluster: &Cluster,
-    path: &Path,
-    options: Reindex,
-    stop: &Stop,
-    progress: &mut dyn FnMut(Progress),
-) -> Result<Reindexed> {
-    let begun = Instant::now();
-    let done = cluster::rebuild(cluster.client()?, options.full, stop, &mut |done, total| {
-        progress(Progress::Reading { done, total, bytes: 0 });
-    })?;
-    let messages = u32::try_from(done.messages).unwrap_or(u32::MAX);
-    Ok(match done.is_written {
-        false => Reindexed::Current { messages },
-        true => Reindexed::Built {
-            size: Size { messages, ..Size::default() },
-            conversations: usize::try_from(done.conversations).unwrap_or(usize::MAX),
-            took: begun.elapsed(),
-            folder: path.to_owned(),
-        },
-    })
-}
-
-/// The result of adding the changes to an earlier snapshot.
-enum Update {
-    /// The database changed during the refresh.
-    Unsteady,
-    /// So much has changed that a full build is better.
-    TooMuch,
-    Done {
-        added: u32,
-        removed: u32,
-    },
 }
 
 pub(crate) fn lock(index_dir: &IndexDir) -> Result<Writing> {
@@ -281,24 +254,6 @@ impl Work<'_> {
         }
     }
 
-    /// Compares the database with an earlier snapshot, and adds the changes.
-    fn update(&self, snapshot: &Snapshot, progress: &mut dyn FnMut(Progress)) -> Result<Update> {
-        progress(Progress::Comparing);
-        let compared = diff::compare(self.path, snapshot, &|| self.is_same_as(snapshot), self.call);
-        let difference = match self.steady(compared.map(Some))? {
-            None | Some(Compared::Unsteady) => return Ok(Update::Unsteady),
-            Some(Compared::TooMuch) => return Ok(Update::TooMuch),
-            Some(Compared::By(difference)) => difference,
-        };
-        let added = difference.fresh.len() as u32;
-        let removed = difference.dead.len() as u32;
-        let done = self.add(snapshot, difference, progress);
-        Ok(match self.steady(done.map(Some))? {
-            Some(true) => Update::Done { added, removed },
-            _ => Update::Unsteady,
-        })
-    }
-
     /// Builds a snapshot of the whole database; `None` if the database changed meanwhile.
     fn build(&self, progress: &mut dyn FnMut(Progress)) -> Result<Option<(Size, usize, PathBuf)>> {
         let order = self.order(progress)?;
@@ -310,10 +265,10 @@ impl Work<'_> {
             bytewise_roles: database.layout().bytewise_roles,
             plain: rows.has_unique_ids()? && conversations.iter().all(|one| one.is_plain),
         };
-        let messages = u32::try_from(order.len())
-            .ok()
-            .filter(|messages| *messages < u32::MAX)
-            .ok_or_else(|| Error::TooMany { path: self.path.to_owned() })?;
+        let messages = u32::try_from(order.len()).unwrap_or(u32::MAX);
+        if messages == u32::MAX {
+            return Err(Error::TooMany { path: self.path.to_owned() });
+        }
         let mut sample = Sample::new(order.len(), self.resources);
         let mut sample_bytes = 0;
         for [message, _] in order.iter().step_by(sample.step(order.len())) {
@@ -354,18 +309,15 @@ impl Work<'_> {
     /// Returns the keys of the messages and their conversations in result order. SQLite sorts them in one
     /// call, so progress is reported from another thread.
     fn order(&self, progress: &mut dyn FnMut(Progress)) -> Result<Vec<[i64; 2]>> {
-        let (seen, total) = (Arc::<AtomicU64>::default(), AtomicU64::new(0));
+        let seen = Arc::<AtomicU64>::default();
+        let total = AtomicU64::new(0);
         progress(Progress::Ordering { done: 0, total: 0 });
         thread::scope(|scope| {
             let (sender, receiver) = mpsc::channel();
-            let sort = || -> Result<Vec<[i64; 2]>> {
-                let database = db::open(self.path, self.call)?;
-                let rows = row_reader(&database)?;
-                total.store(rows.count()?, Ordering::Relaxed);
-                Ok(rows.order(&seen)?)
-            };
+            let seen = &seen;
+            let total = &total;
             // Sending cannot fail, because the receiver exists until this thread has ended.
-            let sorting = scope.spawn(move || drop(sender.send(sort())));
+            let sorting = scope.spawn(move || drop(sender.send(self.sorted(seen, total))));
             loop {
                 match receiver.recv_timeout(ORDERING_TOLD) {
                     Ok(order) => return order,
@@ -382,6 +334,14 @@ impl Work<'_> {
                 Ok(()) => Err(db::Error::Stopped.into()),
             }
         })
+    }
+
+    /// Does the same as [`Work::order`]. `total` gets the number of messages, and `seen` that of those read so far.
+    fn sorted(&self, seen: &Arc<AtomicU64>, total: &AtomicU64) -> Result<Vec<[i64; 2]>> {
+        let database = db::open(self.path, self.call)?;
+        let rows = row_reader(&database)?;
+        total.store(rows.count()?, Ordering::Relaxed);
+        Ok(rows.order(seen)?)
     }
 
     /// Publishes a snapshot with the segments of an earlier one and the changes since then. Returns false
@@ -463,7 +423,8 @@ impl Work<'_> {
         let mut build = Build::start(folder, plan, self.resources)?;
         let total = order.len() as u64;
         let mut order = order.iter();
-        let (mut done, mut bytes) = (0, 0u64);
+        let mut done = 0;
+        let mut bytes = 0;
         let mut is_plain = true;
         let mut layout: Option<Layout> = None;
         while !order.as_slice().is_empty() {
@@ -481,10 +442,8 @@ impl Work<'_> {
                     bytes += shown_bytes(&row).len() as u64;
                     build.add(&document(&row, conversation as u32)).map_err(Error::from)
                 })?;
-                match added {
-                    Some(added) => added?,
-                    None => return Ok(None),
-                }
+                let Some(added) = added else { return Ok(None) };
+                added?;
                 done += 1;
                 if done % 256 == 0 {
                     self.call.stop.check(db::Error::Stopped)?;
@@ -510,11 +469,10 @@ impl Work<'_> {
 fn merge_small(snapshot: &Snapshot, difference: &mut Difference) -> usize {
     let mut kept = snapshot.segments().len();
     for segment in snapshot.segments().into_iter().skip(1).rev() {
-        let is_deleted = |doc_id: &u32| difference.dead.binary_search(doc_id).is_ok();
-        let alive: Vec<u32> = segment
-            .doc_ids
-            .filter(|doc_id| snapshot.is_alive(*doc_id) && !is_deleted(doc_id))
-            .collect();
+        let alive = segment.doc_ids.filter(|doc_id| {
+            snapshot.is_alive(*doc_id) && difference.dead.binary_search(doc_id).is_err()
+        });
+        let alive: Vec<u32> = alive.collect();
         if alive.len() > MERGE_FACTOR * difference.fresh.len() {
             break;
         }

@@ -4,14 +4,11 @@ use proptest::{collection::vec, prelude::*};
 use verbatim_base::{call::Call, model::Instant};
 use verbatim_engine::{Counts, Scope};
 
-use crate::{
-    config,
-    database::{Database, Message, Schema},
-    generated::rows,
-    lists::{ids, scope, transcripts},
-    oracle::{Oracle, instant},
-    subjects_of,
-};
+use crate::database::{Database, Message, Schema};
+use crate::generated::rows;
+use crate::lists::{ids, scope, transcripts};
+use crate::oracle::{Oracle, instant};
+use crate::{config, subjects_of};
 
 /// The seconds by which the time zone of the counted days is ahead of UTC.
 const AHEAD: i64 = 5 * 3_600 + 1_800;

@@ -3,10 +3,8 @@
 
 use std::path::PathBuf;
 
-use rusqlite::{
-    Connection, ToSql, params,
-    types::{ToSqlOutput, ValueRef},
-};
+use rusqlite::types::{ToSqlOutput, ValueRef};
+use rusqlite::{Connection, ToSql, params};
 use tempfile::TempDir;
 use verbatim_engine::{Config, Engine, Source, SourceKind};
 

@@ -3,20 +3,14 @@
 use std::ops::ControlFlow;
 
 use proptest::{collection::vec, prelude::*};
-use verbatim_base::{
-    call::Call,
-    model::{Hit, Request},
-};
+use verbatim_base::call::Call;
+use verbatim_base::model::{Hit, Request};
 use verbatim_engine::{FallbackReason, SearchPlan};
 
-use crate::{
-    config,
-    database::{Cell, Content, Database, Message, Schema},
-    generated::{ask, rows},
-    hits,
-    oracle::{Oracle, instant},
-    subjects_of, suite,
-};
+use crate::database::{Cell, Content, Database, Message, Schema};
+use crate::generated::{ask, rows};
+use crate::oracle::{Oracle, instant};
+use crate::{config, hits, subjects_of, suite};
 
 proptest! {
     #![proptest_config(config(12))]

@@ -3,11 +3,9 @@
 use proptest::{collection::vec, option, prelude::*, sample::select};
 use verbatim_base::model::{Instant, Request};
 
-use crate::{
-    database::{Cell, Content, Database, Message, Schema, times},
-    oracle::instant,
-    pieces::{PIECES, bytes, text},
-};
+use crate::database::{Cell, Content, Database, Message, Schema, times};
+use crate::oracle::instant;
+use crate::pieces::{PIECES, bytes, text};
 
 /// Roles to store and to ask for.
 const ROLES: &[&str] = &["user", "assistant", "tool", "User", "tool ", "7", "nobody"];

@@ -1,22 +1,17 @@
 //! Lists of conversations: the conversations, their order, and their data.
 
-use std::{
-    collections::{HashMap, HashSet},
-    path::PathBuf,
-    sync::Arc,
-};
+use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
+use std::sync::Arc;
 
 use proptest::{collection::vec, option, prelude::*, sample::select};
 use verbatim_base::call::Call;
 use verbatim_engine::{About, Listing, Reader, Scope, SourceKind};
 
-use crate::{
-    config,
-    database::{Cell, Content, Database, Known, Message, Schema},
-    generated::{edge, roles, rows},
-    oracle::{Listed, Oracle, instant},
-    subjects_of,
-};
+use crate::database::{Cell, Content, Database, Known, Message, Schema};
+use crate::generated::{edge, roles, rows};
+use crate::oracle::{Listed, Oracle, instant};
+use crate::{config, subjects_of};
 
 fn list(reader: &dyn Reader, scope: &Scope) -> Box<dyn Listing> {
     reader.list(scope, &Call::default()).expect("a list")

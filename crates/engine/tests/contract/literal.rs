@@ -5,13 +5,10 @@
 use proptest::{collection::vec, option, prelude::*, sample::Index};
 use verbatim_base::model::{Hit, Matching, Request};
 
-use crate::{
-    config,
-    database::{Cell, Content, Database, Message, Schema},
-    generated::{Ask, ask, rows},
-    oracle::Oracle,
-    suite,
-};
+use crate::database::{Cell, Content, Database, Message, Schema};
+use crate::generated::{Ask, ask, rows};
+use crate::oracle::Oracle;
+use crate::{config, suite};
 
 /// Sentences as people write them.
 const SENTENCES: &[&str] = &[

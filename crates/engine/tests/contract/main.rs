@@ -152,7 +152,7 @@ fn columns(connection: &Connection) -> String {
 }
 
 fn enrich(source: &Source) {
-    source.enrich(RESOURCES, &Call::default(), &mut |_, _| {}).expect("terms and vectors");
+    source.enrich(RESOURCES, &Call::default(), &mut |_| {}).expect("terms and vectors");
 }
 
 /// Returns the reader of a source, which must be that of its index.

@@ -4,28 +4,20 @@
 
 use std::ops::ControlFlow;
 
-use proptest::{
-    collection::vec,
-    prelude::*,
-    sample::{Index, select},
-};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::{Index, select};
 use unicode_normalization::{UnicodeNormalization, char::is_combining_mark};
 use unicode_segmentation::UnicodeSegmentation;
-use verbatim_base::{
-    call::Call,
-    model::{Hit, Matching, Request},
-};
+use verbatim_base::call::Call;
+use verbatim_base::model::{Hit, Matching, Request};
 use verbatim_engine::{Rendered, SearchPlan};
 use verbatim_text::matcher::Matchers;
 
-use crate::{
-    config,
-    database::{Cell, Content, Database, Message, Schema},
-    generated::{Ask, ask, rows},
-    hits,
-    oracle::Oracle,
-    subjects_of, suite,
-};
+use crate::database::{Cell, Content, Database, Message, Schema};
+use crate::generated::{Ask, ask, rows};
+use crate::oracle::Oracle;
+use crate::{config, hits, subjects_of, suite};
 
 /// Sentences with words, accents, widths and numbers in many scripts.
 const SENTENCES: &[&str] = &[

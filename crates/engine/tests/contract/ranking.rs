@@ -3,19 +3,15 @@
 use std::collections::HashMap;
 
 use verbatim_base::call::{Call, Stop};
-use verbatim_engine::{
-    Messages, Reader, Scope, SourceKind,
-    scoring::{Concept, Nearness, Scale, Scorer, VectorWeights, idf},
-};
+use verbatim_engine::scoring::{Concept, Nearness, Scale, Scorer, VectorWeights, idf};
+use verbatim_engine::{Messages, Reader, Scope, SourceKind};
 use verbatim_index::WeightedTerm;
 use verbatim_text::{query::Query, words::Tokenizer};
 
-use crate::{
-    database::{Cell, Content, Database, Message, Schema, times},
-    lists::{ids, transcripts},
-    oracle::{Oracle, instant},
-    subjects_of,
-};
+use crate::database::{Cell, Content, Database, Message, Schema, times};
+use crate::lists::{ids, transcripts};
+use crate::oracle::{Oracle, instant};
+use crate::subjects_of;
 
 const DEPTH: usize = 20;
 

@@ -4,13 +4,10 @@ use proptest::prelude::*;
 use verbatim_base::{call::Call, model::Hit};
 use verbatim_engine::Messages;
 
-use crate::{
-    config,
-    database::{Database, Message, Schema},
-    generated::rows,
-    oracle::Oracle,
-    subjects_of,
-};
+use crate::database::{Database, Message, Schema};
+use crate::generated::rows;
+use crate::oracle::Oracle;
+use crate::{config, subjects_of};
 
 /// Compares a conversation with the messages that SQLite has of it.
 fn assert_same(messages: &dyn Messages, expected: &[Hit<'static>], name: &str) {

@@ -3,18 +3,13 @@
 
 use std::{collections::HashSet, ops::ControlFlow, sync::Arc};
 
-use verbatim_base::{
-    call::Call,
-    model::{Hit, Instant, Request},
-};
+use verbatim_base::call::Call;
+use verbatim_base::model::{Hit, Instant, Request};
 use verbatim_engine::{ConversationIds, Error, Reader, Scope, SearchPlan, Sink, SourceKind};
 
-use crate::{
-    Damage,
-    database::{Database, Message, Schema},
-    oracle::Oracle,
-    reindex, subjects_of,
-};
+use crate::database::{Database, Message, Schema};
+use crate::oracle::Oracle;
+use crate::{Damage, reindex, subjects_of};
 
 const MESSAGES: usize = 1_200;
 

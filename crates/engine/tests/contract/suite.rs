@@ -1,15 +1,11 @@
 //! The interface between the suite and a subject.
 
-use std::{
-    collections::{BTreeSet, HashSet},
-    ops::ControlFlow,
-    sync::Arc,
-};
+use std::collections::{BTreeSet, HashSet};
+use std::ops::ControlFlow;
+use std::sync::Arc;
 
-use verbatim_base::{
-    call::Call,
-    model::{Hit, Request},
-};
+use verbatim_base::call::Call;
+use verbatim_base::model::{Hit, Request};
 use verbatim_engine::{
     ConversationIds, Reader, Reindex, Rendered, SearchPlan, Sink, Source, SourceKind,
 };

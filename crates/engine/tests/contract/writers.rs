@@ -1,25 +1,18 @@
 //! Another program writes to the database. Every answer shows one state.
 
-use std::{
-    collections::BTreeSet,
-    ops::ControlFlow,
-    sync::atomic::{AtomicBool, AtomicI64, Ordering::SeqCst},
-    thread,
-    time::Duration,
-};
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering::SeqCst};
+use std::thread;
+use std::time::Duration;
 
 use rusqlite::{Connection, params};
-use verbatim_base::{
-    call::Call,
-    model::{Hit, Instant, Request},
-};
+use verbatim_base::call::Call;
+use verbatim_base::model::{Hit, Instant, Request};
 use verbatim_engine::{Engine, Reader, Reindex, Scope, Source, SourceKind};
 
-use crate::{
-    RESOURCES,
-    database::{Database, Schema},
-    subjects_of,
-};
+use crate::database::{Database, Schema};
+use crate::{RESOURCES, subjects_of};
 
 /// The number of transactions. States are numbered from 0.
 const TRANSACTIONS: i64 = 60;

@@ -1,24 +1,18 @@
 //! The index against SQLite's own `LIKE`: the same messages, in the same order, with the same text.
 
-use std::{
-    ops::ControlFlow,
-    path::{Path, PathBuf},
-};
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
 
 use proptest::{collection::vec, option, prelude::*, sample::select};
 use rusqlite::{Connection, params, types::Value};
 use tempfile::TempDir;
-use verbatim_base::{
-    call::Call,
-    model::{Hit, Instant, Matching, Request},
-};
+use verbatim_base::call::Call;
+use verbatim_base::model::{Hit, Instant, Matching, Request};
 use verbatim_engine::{Config, Engine, FallbackReason, Reindex, Reindexed, SearchPlan};
 use verbatim_index::Resources;
 
-use crate::{
-    corpus::{SCHEMA, folder, folder_with},
-    pieces::{PIECES, bytes, text},
-};
+use crate::corpus::{SCHEMA, folder, folder_with};
+use crate::pieces::{PIECES, bytes, text};
 
 /// A message as a test puts it into a database.
 #[derive(Clone, Debug)]

@@ -1,16 +1,12 @@
 //! Databases in every state: they are read correctly and not changed.
 
-use std::{
-    env,
-    ffi::OsString,
-    fs,
-    ops::ControlFlow,
-    path::{Path, PathBuf},
-    process::Command,
-    sync::atomic::{AtomicBool, Ordering},
-    thread,
-    time::{Duration, Instant},
-};
+use std::ffi::OsString;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+use std::{env, fs, thread};
 
 use rusqlite::{Connection, config::DbConfig};
 use verbatim_base::{call::Call, model::Request};

@@ -1,16 +1,13 @@
 //! Embedding providers, good and bad: a server in the test speaks the protocol.
 
-use std::{
-    borrow::Cow,
-    collections::VecDeque,
-    fs,
-    io::{Read, Write},
-    net::{TcpListener, TcpStream},
-    path::Path,
-    sync::{Arc, Mutex},
-    thread,
-    time::{Duration, Instant},
-};
+use std::borrow::Cow;
+use std::collections::VecDeque;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use std::{fs, thread};
 
 use rusqlite::Connection;
 use serde_json::{Value, json};

@@ -1,17 +1,13 @@
 //! Refreshes of an index: after any change to the database, the answers are those of `LIKE`.
 
-use std::{
-    sync::Arc,
-    thread,
-    time::{Duration, Instant},
-};
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use proptest::{collection::vec, prelude::*, sample::Index};
 use rusqlite::{Connection, params, types::Value};
-use verbatim_base::{
-    call::{Call, Stop},
-    model::Request,
-};
+use verbatim_base::call::{Call, Stop};
+use verbatim_base::model::Request;
 use verbatim_engine::{Engine, Reindexed, SearchPlan, SourceKind};
 use verbatim_index::Resources;
 

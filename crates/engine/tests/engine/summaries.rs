@@ -21,7 +21,7 @@ fn reindex(engine: &Engine) {
     let options = Reindex { resources: Resources { memory: 64 << 20, threads: 1 }, full: false };
     engine.upkeep().reindex(options, &Call::default(), &mut |_| ()).unwrap();
     let source = engine.sources().remove(0);
-    source.enrich(options.resources, &Call::default(), &mut |_, _| ()).unwrap();
+    source.enrich(options.resources, &Call::default(), &mut |_| ()).unwrap();
 }
 
 fn summary(engine: &Engine, id: &str) -> (String, String) {

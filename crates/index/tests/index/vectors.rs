@@ -1,9 +1,7 @@
 //! Vectors on disk: built, searched, and rejected if they have changed since they were written.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+use std::fs;
+use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
 use tempfile::TempDir;

@@ -281,11 +281,11 @@ impl<'a> ThreadCall<'a> {
 
     fn record(&self, remarks: &mut Remarks) -> Result<Data> {
         let continuation = self.required("continuation_id")?;
-        let Some(turn) = self.turn(remarks)? else {
+        let Some((role, text)) = self.turn(remarks)? else {
             return Err(self.missing_argument("query"));
         };
         let memory = self.tool_call.engine.memory();
-        let recorded = memory.continue_thread(continuation, turn, self.tool_call.call)?;
+        let recorded = memory.continue_thread(continuation, role, text, self.tool_call.call)?;
         Ok(Data::Continue {
             response: response(&recorded, remarks),
             thread_id: recorded.thread.id,

@@ -4,7 +4,6 @@
 mod calls;
 #[path = "../../../../tests/shared/cases.rs"]
 mod cases;
-#[allow(dead_code, reason = "not every binary needs it")]
 #[path = "../../../../tests/shared/corpus.rs"]
 mod corpus;
 #[cfg(feature = "page")]
@@ -14,7 +13,6 @@ mod page_conversation;
 mod promises;
 mod query_conversations;
 mod read;
-#[allow(dead_code, reason = "not every binary needs it")]
 #[path = "../../../../tests/shared/schema.rs"]
 mod schema;
 mod search_tool;

@@ -2,12 +2,10 @@
 
 use std::{ops::ControlFlow, sync::Arc};
 
-use axum::{
-    Router,
-    body::{Body, to_bytes},
-    http::{Request, StatusCode},
-    response::Response,
-};
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::http::{Request, StatusCode};
+use axum::response::Response;
 use tower::ServiceExt;
 
 use super::test_export::TestExport;

@@ -2,18 +2,14 @@
 
 use std::sync::Arc;
 
-use axum::{
-    Router,
-    body::Body,
-    http::{Request, StatusCode},
-};
+use axum::Router;
+use axum::body::Body;
+use axum::http::{Request, StatusCode};
 use serde_json::json;
 use tower::ServiceExt;
 
-use super::{
-    page::{RESOURCES, ended, get_of, post_to, router_of, words_of},
-    test_export::TestExport,
-};
+use super::page::{RESOURCES, ended, get_of, post_to, router_of, words_of};
+use super::test_export::TestExport;
 use verbatim_engine::{Config, Engine};
 use verbatim_server::web;
 

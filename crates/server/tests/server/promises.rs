@@ -6,10 +6,8 @@ use rusqlite::{Connection, params};
 use serde_json::{Value, json};
 use verbatim_engine::Engine;
 
-use crate::{
-    calls::{call, engines, found, refused},
-    corpus::{SCHEMA, folder_with},
-};
+use crate::calls::{call, engines, found, refused};
+use crate::corpus::{SCHEMA, folder_with};
 
 /// A conversation: its id, its title, its own time, and its messages' texts and times.
 type Talk<'a> = (&'a str, Option<&'a str>, i64, &'a [(&'a str, Option<i64>)]);
@@ -159,10 +157,8 @@ fn sessions_are_all_conversations_with_their_own_titles_and_times() {
     assert_eq!(field("createdAt")[1..], ["2022-04-15T05:20:00Z", "2020-09-13T12:26:40Z"]);
     assert_eq!(field("lastActivity")[1..], ["2022-04-15T05:21:40Z", "2020-09-13T12:28:20Z"]);
     assert_eq!((&got[0]["title"], &got[0]["sessionKey"]), (&Value::Null, field("sessionKey")[0]));
-    assert_eq!(
-        (&got[1]["createdAt"], &got[1]["lastActivity"]),
-        (field("createdAt")[2], field("lastActivity")[2])
-    );
+    assert_eq!(&got[1]["createdAt"], field("createdAt")[2]);
+    assert_eq!(&got[1]["lastActivity"], field("lastActivity")[2]);
     assert_eq!((&got[2]["title"], &got[2]["turnCount"]), (&json!("No messages"), &json!(0)));
     // Only the summaries differ: they are made when indexing.
     assert_eq!(*list, answers[1].0);

@@ -6,11 +6,9 @@ use verbatim_base::call::Call;
 use verbatim_engine::{Engine, SourceKind};
 use verbatim_server::tools::{self, Options};
 
-use crate::{
-    calls::{call_with, engines, sampled},
-    corpus::{SCHEMA, engine, folder, folder_with},
-    schema,
-};
+use crate::calls::{call_with, engines, has, sampled, with};
+use crate::corpus::{SCHEMA, engine, folder, folder_with};
+use crate::schema;
 
 const NAME: &str = "query_conversations";
 
@@ -43,10 +41,8 @@ fn listing() {
         assert_eq!((&structured["returned"], &structured["offset"]), (&json!(2), &json!(1)));
         let first = &structured["conversations"][0];
         assert_eq!(first["sessionId"], "7c9e6679-7425-40de-944b-e07fc1f90ae7");
-        assert_eq!(
-            (&first["title"], &first["turnCount"]),
-            (&json!("API Design Review"), &json!(2))
-        );
+        assert_eq!(first["title"], "API Design Review");
+        assert_eq!(first["turnCount"], 2);
         assert_eq!(first["createdAt"], "2025-11-15T09:00:00Z");
         assert_eq!(first["lastActivity"], "2025-11-15T09:01:00Z");
         assert_eq!(text["n"], 4);
@@ -94,20 +90,15 @@ fn keys_come_in_the_order_of_the_contract() {
     );
     let get = text(json!({"mode": "get", "sessionId": "550e8400", "maxTurns": 3}));
     assert!(get.starts_with(r#"{"id":"550e8400","k":"export-"#), "{get}");
-    assert!(
-        get.contains(
-            r#""n":7,"turns":[{"r":"s","c":"You are helpful."},{"r":"u","c":"What's the plan"#
-        ),
-        "{get}"
+    has(
+        &get,
+        &[r#""n":7,"turns":[{"r":"s","c":"You are helpful."},{"r":"u","c":"What's the plan"#],
     );
     let search =
         text(json!({"mode": "search", "query": "PostgreSQL", "searchMode": "turns", "limit": 1}));
     assert!(search.starts_with(r#"{"n":1,"c":[{"id":"550e8400","k":"export-"#), "{search}");
     assert!(search.contains(r#""t":"Database Migration Planning","s":"#), "{search}");
-    assert!(
-        search.contains(r#""matched":[{"r":"a","c":"We should start with PostgreSQL.","l":3}"#),
-        "{search}"
-    );
+    has(&search, &[r#""matched":[{"r":"a","c":"We should start with PostgreSQL.","l":3}"#]);
 }
 
 #[test]
@@ -130,9 +121,7 @@ fn getting_by_id_prefix_and_key() {
             json!({"sessionId": "550e"}),
             json!({"sessionKey": whole["session"]["sessionKey"]}),
         ] {
-            let mut arguments = json!({"mode": "get"});
-            arguments.as_object_mut().unwrap().extend(other.as_object().unwrap().clone());
-            assert_eq!(ask(&engine, arguments).1, whole);
+            assert_eq!(ask(&engine, with(json!({"mode": "get"}), &other)).1, whole);
         }
         // The first turns in order, and how to read the rest.
         let (_, start) = ask(&engine, json!({"mode": "get", "sessionId": id, "maxTurns": 2}));
@@ -164,22 +153,16 @@ fn searching() {
         let score = first["score"].as_f64().unwrap();
         assert!((0.0..=1.0).contains(&score));
         // The last turns, in order.
-        let turns: Vec<&str> = first["turns"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|turn| turn["content"].as_str().unwrap())
-            .collect();
+        let turns = first["turns"].as_array().unwrap().iter();
+        let turns: Vec<&str> = turns.map(|turn| turn["content"].as_str().unwrap()).collect();
         assert_eq!(
             turns,
             ["What about ERR_AUTH_FAILED?", "React Router redirects to the login page."]
         );
         assert_eq!(first["turns"][0]["turnIndex"], 5);
         assert!(first["matchedTurns"][0]["content"].as_str().unwrap().contains("PostgreSQL"));
-        assert_eq!(
-            (&text["n"], &text["c"][0]["id"]),
-            (&structured["totalResults"], &json!("550e8400"))
-        );
+        assert_eq!(text["n"], structured["totalResults"]);
+        assert_eq!(text["c"][0]["id"], "550e8400");
         assert_eq!(text["c"][0]["turns"][0], json!({"r": "u", "c": "What about ERR_AUTH_FAILED?"}));
         // Both fields are absent by default.
         let (text, plain) =
@@ -198,15 +181,11 @@ fn conversations_of_some_days_and_of_a_project() {
     let (_home, db) = sampled();
     for engine in engines(&db) {
         let ids = |filter: Value| {
-            let mut arguments = json!({"mode": "list"});
-            arguments.as_object_mut().unwrap().extend(filter.as_object().unwrap().clone());
-            let (_, listed) = ask(&engine, arguments);
+            let (_, listed) = ask(&engine, with(json!({"mode": "list"}), &filter));
             let items = listed["conversations"].as_array().unwrap().clone();
             assert_eq!(listed["total"], items.len());
-            items
-                .iter()
-                .map(|it| it["sessionId"].as_str().unwrap()[..4].to_owned())
-                .collect::<Vec<_>>()
+            let ids = items.iter().map(|it| it["sessionId"].as_str().unwrap()[..4].to_owned());
+            ids.collect::<Vec<_>>()
         };
         assert_eq!(ids(json!({"after": "2025-11-15", "before": "2025-11-30"})), ["7c9e"]);
         assert_eq!(ids(json!({"after": "2025-11-15", "before": ""})), ["550e", "7c9e"]);
@@ -265,6 +244,9 @@ fn compact_ids_lead_back() {
 
 #[test]
 fn errors() {
+    const NO_QUERY: &str = "Missing query: query is required for mode=\"search\"";
+    const NO_SESSION: &str =
+        "Missing session identifier: sessionId or sessionKey is required for mode=\"get\"";
     let (_home, db) = sampled();
     let [engine, _] = engines(&db);
     let refused = |arguments: Value, options: &Options| {
@@ -275,19 +257,10 @@ fn errors() {
         json["error"].as_str().unwrap().to_owned()
     };
     for (arguments, text) in [
-        (json!({"mode": "search"}), "Missing query: query is required for mode=\"search\""),
-        (
-            json!({"mode": "search", "query": " "}),
-            "Missing query: query is required for mode=\"search\"",
-        ),
-        (
-            json!({"mode": "get"}),
-            "Missing session identifier: sessionId or sessionKey is required for mode=\"get\"",
-        ),
-        (
-            json!({"mode": "get", "sessionId": ""}),
-            "Missing session identifier: sessionId or sessionKey is required for mode=\"get\"",
-        ),
+        (json!({"mode": "search"}), NO_QUERY),
+        (json!({"mode": "search", "query": " "}), NO_QUERY),
+        (json!({"mode": "get"}), NO_SESSION),
+        (json!({"mode": "get", "sessionId": ""}), NO_SESSION),
         (
             json!({"mode": "get", "sessionId": "7c9e"}),
             "sessionId \"7c9e\" may be any of: 7c9e0000-1111, 7c9e6679-7425-40de-944b-e07fc1f90ae7; give one of these",
@@ -297,40 +270,35 @@ fn errors() {
             "query takes 1 to 1000 characters; got 1001",
         ),
         (json!({}), r#"mode takes "search", "get" or "list"; got null"#),
-        (json!({"mode": "drop"}), r#"mode takes "search", "get" or "list"; got "drop""#),
-        (json!({"mode": "list", "limit": 51}), "limit takes an integer from 1 to 50; got 51"),
-        (json!({"mode": "list", "limit": 0}), "limit takes an integer from 1 to 50; got 0"),
-        (
-            json!({"mode": "list", "offset": -1}),
-            "offset takes an integer from 0 to 4294967295; got -1",
-        ),
-        (
-            json!({"mode": "list", "offset": 1_000_000_000_000_u64}),
-            "offset takes an integer from 0 to 4294967295; got 1000000000000",
-        ),
-        (
-            json!({"mode": "get", "sessionId": "550e", "maxTurns": 201}),
-            "maxTurns takes an integer from 1 to 200; got 201",
-        ),
-        (
-            json!({"mode": "search", "query": "x", "maxTurnsPerConversation": 0}),
-            "maxTurnsPerConversation takes an integer from 1 to 50; got 0",
-        ),
-        (
-            json!({"mode": "search", "query": "x", "includeTranscript": "yes"}),
-            "includeTranscript takes true or false; got \"yes\"",
-        ),
-        (
-            json!({"mode": "search", "query": "x", "searchMode": "all"}),
-            r#"searchMode takes "summary", "turns" or "both"; got "all""#,
-        ),
-        (
-            json!({"mode": "list", "after": "November"}),
-            "Invalid date format: after takes a day as YYYY-MM-DD; got \"November\"",
-        ),
-        (json!({"mode": "list", "sessionKey": 5}), "sessionKey takes a string; got 5"),
     ] {
         assert_eq!(refused(arguments.clone(), &Options::default()), text, "{arguments}");
+    }
+    for (argument, value, what) in [
+        ("mode", json!("drop"), r#""search", "get" or "list""#),
+        ("limit", json!(51), "an integer from 1 to 50"),
+        ("limit", json!(0), "an integer from 1 to 50"),
+        ("offset", json!(-1), "an integer from 0 to 4294967295"),
+        ("offset", json!(1_000_000_000_000_u64), "an integer from 0 to 4294967295"),
+        ("maxTurns", json!(201), "an integer from 1 to 200"),
+        ("maxTurnsPerConversation", json!(0), "an integer from 1 to 50"),
+        ("includeTranscript", json!("yes"), "true or false"),
+        ("searchMode", json!("all"), r#""summary", "turns" or "both""#),
+        ("after", json!("November"), "a day as YYYY-MM-DD"),
+        ("sessionKey", json!(5), "a string"),
+    ] {
+        let mode = match argument {
+            "maxTurns" => "get",
+            "maxTurnsPerConversation" | "includeTranscript" | "searchMode" => "search",
+            _ => "list",
+        };
+        let mut arguments = json!({"mode": mode, "sessionId": "550e", "query": "x"});
+        if mode == "list" {
+            arguments = json!({"mode": mode});
+        }
+        arguments[argument] = value.clone();
+        let start = if argument == "after" { "Invalid date format: " } else { "" };
+        let text = format!("{start}{argument} takes {what}; got {value}");
+        assert_eq!(refused(arguments, &Options::default()), text);
     }
     let unknown = refused(json!({"mode": "list", "page": 2}), &Options::default());
     assert!(

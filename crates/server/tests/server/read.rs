@@ -2,10 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::{
-    calls::{call, engines, found, path_of, refused, sampled},
-    corpus::{folder, folder_with},
-};
+use crate::calls::{call, engines, found, path_of, refused, sampled, with};
+use crate::corpus::{folder, folder_with};
 
 #[test]
 fn reading_as_the_contract_prints_it() {
@@ -78,30 +76,21 @@ fn the_error_table_of_read() {
             "\0".to_owned(),
         ] {
             let text = refused(&engine, "read", json!({"path": other}));
-            assert_eq!(
-                text,
-                format!(
-                    "File not found: {other} (give the path that search prints, an id, a key or a whole title)"
-                )
-            );
+            let help = "give the path that search prints, an id, a key or a whole title";
+            assert_eq!(text, format!("File not found: {other} ({help})"));
+        }
+        let number = "a line number from 1 on";
+        for (argument, value, what) in [
+            ("startLine", json!(0), number),
+            ("startLine", json!(-1), number),
+            ("startLine", json!(1.5), number),
+            ("endLine", json!("x"), number),
+            ("offset", json!(-1), "a number of characters from 0 to 4294967295"),
+        ] {
+            let text = format!("Invalid line range: {argument} takes {what}; got {value}");
+            assert_eq!(refused(&engine, "read", json!({"path": path, argument: value})), text);
         }
         for (more, text) in [
-            (
-                json!({"startLine": 0}),
-                "Invalid line range: startLine takes a line number from 1 on; got 0",
-            ),
-            (
-                json!({"startLine": -1}),
-                "Invalid line range: startLine takes a line number from 1 on; got -1",
-            ),
-            (
-                json!({"startLine": 1.5}),
-                "Invalid line range: startLine takes a line number from 1 on; got 1.5",
-            ),
-            (
-                json!({"endLine": "x"}),
-                r#"Invalid line range: endLine takes a line number from 1 on; got "x""#,
-            ),
             (
                 json!({"startLine": 2, "endLine": 1}),
                 "Invalid line range: endLine 1 is before startLine 2",
@@ -112,18 +101,13 @@ fn the_error_table_of_read() {
                 "read has no argument \"lines\"; it takes path, startLine, endLine, offset",
             ),
             (
-                json!({"offset": -1}),
-                "Invalid line range: offset takes a number of characters from 0 to 4294967295; got -1",
-            ),
-            (
                 json!({"startLine": 2, "offset": 6}),
                 "Invalid line range: offset 6 is past the end of line 2, which has 5 characters",
             ),
             (json!({"path": 3}), "path takes a path as search prints it; got 3"),
             (json!({"path": ""}), "path is required: give the path as search prints it"),
         ] {
-            let mut arguments = json!({"path": path});
-            arguments.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            let arguments = with(json!({"path": path}), &more);
             assert_eq!(refused(&engine, "read", arguments.clone()), text, "{arguments}");
         }
     }

@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 use verbatim_base::call::Call;
 use verbatim_engine::{Engine, Reindex, Resources};
 
-use crate::{
-    calls::{engines, found, path_of, refused, sampled},
-    corpus::{SCHEMA, database, engine, folder_with},
-};
+use crate::calls::{engines, found, path_of, refused, sampled};
+use crate::corpus::{SCHEMA, database, engine, folder_with};
+
+const DAY: &str = "a day as YYYY-MM-DD";
 
 #[test]
 fn the_error_table_of_search() {
@@ -32,46 +32,8 @@ fn the_error_table_of_search() {
         (json!({"query": "  é  "}), r#"Query too short: "é" has fewer than 2 characters"#),
         (json!({"query": ["ab", " "]}), r#"Query too short: "" has fewer than 2 characters"#),
         (
-            json!({"query": "ab", "after": "2025-13-01"}),
-            r#"Invalid date format: after takes a day as YYYY-MM-DD; got "2025-13-01""#,
-        ),
-        (
-            json!({"query": "ab", "before": "yesterday"}),
-            r#"Invalid date format: before takes a day as YYYY-MM-DD; got "yesterday""#,
-        ),
-        (
-            json!({"query": "ab", "before": "2025-09"}),
-            r#"Invalid date format: before takes a day as YYYY-MM-DD; got "2025-09""#,
-        ),
-        (
-            json!({"query": "ab", "before": "2025-02-29"}),
-            r#"Invalid date format: before takes a day as YYYY-MM-DD; got "2025-02-29""#,
-        ),
-        (
-            json!({"query": "ab", "after": 20250901}),
-            "Invalid date format: after takes a day as YYYY-MM-DD; got 20250901",
-        ),
-        (
             json!({"query": "ab", "after": "2025-10-01", "before": "2025-09-01"}),
             "after (2025-10-01) is later than before (2025-09-01): no day lies between",
-        ),
-        (json!({"query": "ab", "limit": 0}), "limit takes an integer from 1 to 50; got 0"),
-        (json!({"query": "ab", "limit": 51}), "limit takes an integer from 1 to 50; got 51"),
-        (
-            json!({"query": "ab", "limit": "ten"}),
-            r#"limit takes an integer from 1 to 50; got "ten""#,
-        ),
-        (
-            json!({"query": "ab", "mode": "fuzzy"}),
-            r#"mode takes "vector", "text" or "both"; got "fuzzy""#,
-        ),
-        (
-            json!({"query": "ab", "response_format": "xml"}),
-            r#"response_format takes "markdown" or "json"; got "xml""#,
-        ),
-        (
-            json!({"query": "ab", "match": "glob"}),
-            r#"match takes "literal", "fold", "word" or "regex"; got "glob""#,
         ),
         (
             json!({"query": "ab", "mode": "both", "match": "word"}),
@@ -89,6 +51,29 @@ fn the_error_table_of_search() {
     ] {
         assert_eq!(refused(&engine, "search", arguments.clone()), text, "{arguments}");
     }
+    for (argument, value, what) in [
+        ("limit", json!(0), "an integer from 1 to 50"),
+        ("limit", json!(51), "an integer from 1 to 50"),
+        ("limit", json!("ten"), "an integer from 1 to 50"),
+        ("mode", json!("fuzzy"), r#""vector", "text" or "both""#),
+        ("response_format", json!("xml"), r#""markdown" or "json""#),
+        ("match", json!("glob"), r#""literal", "fold", "word" or "regex""#),
+        ("after", json!("2025-13-01"), DAY),
+        ("after", json!(20250901), DAY),
+        ("before", json!("yesterday"), DAY),
+        ("before", json!("2025-09"), DAY),
+        ("before", json!("2025-02-29"), DAY),
+    ] {
+        let start = if what == DAY { "Invalid date format: " } else { "" };
+        let text = format!("{start}{argument} takes {what}; got {value}");
+        assert_eq!(refused(&engine, "search", json!({"query": "ab", argument: value})), text);
+    }
+}
+
+/// Returns the answer of the tool as JSON.
+fn search(engine: &Engine, mut arguments: Value) -> Value {
+    arguments["response_format"] = json!("json");
+    serde_json::from_str(&found(engine, "search", arguments)).unwrap()
 }
 
 #[test]
@@ -102,10 +87,7 @@ fn words_that_no_conversation_has_are_said_before_the_results() {
     assert!(markdown.starts_with("## Search Results") && first.is_some(), "{markdown}");
     assert!(note.is_some() && note < first, "{markdown}");
     assert_eq!(markdown.matches("no message has").count(), 1);
-    let json = |query: &str| -> Value {
-        let arguments = json!({"query": query, "response_format": "json"});
-        serde_json::from_str(&found(&engine, "search", arguments)).unwrap()
-    };
+    let json = |query: &str| search(&engine, json!({"query": query}));
     let answer = json(query);
     assert_eq!(answer["absent_words"], json!(["quantum", "chromodynamics"]));
     assert!(answer["notes"][0].as_str().unwrap().starts_with(said), "{answer}");
@@ -129,17 +111,11 @@ fn searching_for_an_exact_text() {
         assert!(text.contains("\n\nSummary: Database Migration Planning\n"), "{text}");
         assert_eq!(text.contains("\n---\n"), text.contains("### 2."), "{text}");
         assert!(text.contains("Snippet: What about ERR_AUTH_FAILED?"), "{text}");
-        let json = |arguments| -> Value {
-            serde_json::from_str(&found(&engine, "search", arguments)).unwrap()
-        };
-        let both = json(json!({"query": "JWT", "mode": "text", "response_format": "json"}));
+        let json = |arguments| search(&engine, arguments);
+        let both = json(json!({"query": "JWT", "mode": "text"}));
         assert_eq!((&both["total"], both["results"].as_array().unwrap().len()), (&json!(2), 2));
-        let result = both["results"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .find(|it| it["path"] == json!(first))
-            .unwrap();
+        let mut results = both["results"].as_array().unwrap().iter();
+        let result = results.find(|it| it["path"] == json!(first)).unwrap();
         assert_eq!(result["project"], "export");
         assert_eq!(result["date"], "2025-12-01");
         assert_eq!(result["line"], 5);
@@ -148,30 +124,17 @@ fn searching_for_an_exact_text() {
             result["summary"].is_string() && result["snippet"].as_str().unwrap().contains("JWT")
         );
         // The contract's keys in its order, then the additional ones.
-        let keys = [
-            "{\"results\":[{\"path\"",
-            "project",
-            "date",
-            "score",
-            "summary",
-            "snippet",
-            "title",
-            "line",
-        ];
+        let keys = "{\"results\":[{\"path\" project date score summary snippet title line";
         let query = json!({"query": "JWT", "mode": "text", "response_format": "json"});
         let written = found(&engine, "search", query);
-        let places: Vec<_> = keys.map(|key| written.find(key).unwrap()).into();
+        let places: Vec<_> = keys.split(' ').map(|key| written.find(key).unwrap()).collect();
         assert!(places.is_sorted() && written.ends_with("\"total\":2}"), "{written}");
         let score = |at: usize| both["results"][at]["score"].as_f64().unwrap();
         assert!(score(0) <= 1.0 && score(0) >= score(1) && score(1) >= 0.0);
         // Every concept must be found in the conversation.
-        let all = json(
-            json!({"query": ["React Router", "authentication", "JWT"], "mode": "text", "response_format": "json"}),
-        );
+        let all = json(json!({"query": ["React Router", "authentication", "JWT"], "mode": "text"}));
         assert_eq!((&all["total"], &all["results"][0]["path"]), (&json!(1), &json!(first)));
-        let none = json(
-            json!({"query": ["React Router", "REST API"], "mode": "text", "response_format": "json"}),
-        );
+        let none = json(json!({"query": ["React Router", "REST API"], "mode": "text"}));
         assert_eq!((&none["total"], &none["results"]), (&json!(0), &json!([])));
         assert!(none["notes"][0].as_str().unwrap().starts_with("No conversations found"));
         // Days are inclusive; numbers may come as text.
@@ -181,11 +144,10 @@ fn searching_for_an_exact_text() {
             ("2025-11-15", "2025-12-01", 2),
             ("2025-11-16", "2025-11-30", 0),
         ] {
-            let arguments = json!({"query": "JWT", "mode": "text", "after": after, "before": before, "response_format": "json", "limit": "10"});
+            let arguments = json!({"query": "JWT", "mode": "text", "after": after, "before": before, "limit": "10"});
             assert_eq!(json(arguments)["total"], total, "{after} {before}");
         }
-        let one =
-            json(json!({"query": "JWT", "mode": "text", "limit": 1, "response_format": "json"}));
+        let one = json(json!({"query": "JWT", "mode": "text", "limit": 1}));
         assert_eq!((&one["total"], one["results"].as_array().unwrap().len()), (&json!(2), 1));
         let more = one["notes"][0].as_str().unwrap();
         assert!(more.starts_with("Raise limit (at most 50), or narrow it"), "{one}");
@@ -206,13 +168,13 @@ fn searching_for_an_exact_text() {
             let line = format!("\n\nno message has {query:?} as one text; {line}\n");
             assert!(nothing.contains(&line), "{nothing}");
         }
-        let query = json!({"query": "JWT", "mode": "text", "role": "user", "before": "1999-01-01",
-            "response_format": "json"});
+        let query = json!({"query": "JWT", "mode": "text", "role": "user", "before": "1999-01-01"});
         let nothing = json(query)["notes"][0].as_str().unwrap().to_owned();
         assert!(nothing.starts_with("No conversations found. no message has"), "{nothing}");
         assert!(nothing.ends_with("without the filters: leave out before, role"), "{nothing}");
         // `read` takes the path that `search` gives.
-        let path = json(json!({"query": "in its id", "mode": "text", "response_format": "json"}))["results"][0]["path"].clone();
+        let path =
+            json(json!({"query": "in its id", "mode": "text"}))["results"][0]["path"].clone();
         let whole = found(&engine, "read", json!({"path": path}));
         assert!(whole.ends_with("untitled, with a # in its id\n"), "{whole}");
     }
@@ -234,9 +196,8 @@ fn texts_match_as_asked() {
             ("auth", "literal", 1),
         ] {
             // A request that names a way to match means an exact text.
-            let arguments = json!({"query": query, "match": matching, "response_format": "json"});
-            let found: Value =
-                serde_json::from_str(&found(&engine, "search", arguments.clone())).unwrap();
+            let arguments = json!({"query": query, "match": matching});
+            let found = search(&engine, arguments.clone());
             assert_eq!(found["total"], count, "{arguments}: {found}");
         }
         let wrong = refused(&engine, "search", json!({"query": "foo(bar", "match": "regex"}));
@@ -276,8 +237,7 @@ fn text_mode_takes_the_text_as_it_is() {
     drop(connection);
     for engine in engines(&db) {
         let found = |query: Value, mode: &str| -> Vec<String> {
-            let arguments = json!({"query": query, "mode": mode, "response_format": "json"});
-            let answer: Value = serde_json::from_str(&found(&engine, "search", arguments)).unwrap();
+            let answer = search(&engine, json!({"query": query, "mode": mode}));
             let results = answer["results"].as_array().unwrap().iter();
             results.map(|result| result["title"].as_str().unwrap().to_owned()).collect()
         };

@@ -5,14 +5,23 @@ use std::{collections::BTreeSet, fs, path::Path};
 use proptest::prelude::*;
 use rusqlite::Connection;
 use serde_json::{Value, json};
+use tempfile::TempDir;
 use verbatim_base::{call::Call, model::Request};
 use verbatim_engine::{Config, Engine, Reindex, Resources, Scope, SourceKind};
 use verbatim_server::tools::{self, Answer, Options, Tool};
 
+use crate::calls::has;
 use crate::corpus::{database, folder};
 
 pub(crate) fn engine(home: &Path) -> Engine {
     Engine::new(Config { home: home.to_owned(), ..Config::default() })
+}
+
+/// Returns an engine over a home without threads.
+fn begun() -> (TempDir, Engine) {
+    let home = folder();
+    let engine = engine(home.path());
+    (home, engine)
 }
 
 fn call_with(engine: &Engine, tool: Tool, options: &Options, arguments: &Value) -> Answer {
@@ -58,8 +67,7 @@ pub(crate) fn text(value: &Value) -> &str {
 
 #[test]
 fn the_state_machine() {
-    let home = folder();
-    let engine = engine(home.path());
+    let (home, engine) = begun();
     let start = data(&engine, &json!({"action": "start", "topic": "database migration"}));
     keys(&start, &["thread_id", "continuation_id", "topic", "created_at"]);
     assert_eq!(start["topic"], "database migration");
@@ -136,8 +144,7 @@ fn the_state_machine() {
 
 #[test]
 fn before_any_thread() {
-    let home = folder();
-    let engine = engine(home.path());
+    let (home, engine) = begun();
     let none = json!({"total_threads": 0, "threads_by_user": {}, "avg_messages_per_thread": 0.0, "recent_topics": []});
     assert_eq!(data(&engine, &json!({"action": "analytics"})), none);
     let search = json!({"action": "search", "query": "x"});
@@ -151,8 +158,7 @@ fn before_any_thread() {
 
 #[test]
 fn what_is_refused() {
-    let home = folder();
-    let engine = engine(home.path());
+    let (_home, engine) = begun();
     let start = data(&engine, &json!({"action": "start"}));
     let id = text(&start["continuation_id"]);
     let go_on = json!({"action": "continue", "continuation_id": id, "query": "one"});
@@ -174,52 +180,50 @@ fn what_is_refused() {
         let error = refused(&engine, &go_on);
         assert!(error.starts_with("continuation_id ") && error.contains("not found"), "{error}");
     }
+    let actions = "start, continue, resume, history, search, analytics";
     for (arguments, error) in [
-        (json!({"action": "continue"}), "continuation_id is required for continue action"),
-        (
-            json!({"action": "continue", "continuation_id": ""}),
-            "continuation_id is required for continue action",
-        ),
-        (json!({"action": "resume"}), "thread_id is required for resume action"),
-        (
-            json!({"action": "history", "thread_id": null}),
-            "thread_id is required for history action",
-        ),
-        (json!({"action": "search"}), "query is required for search action"),
         (json!({"action": "resume", "thread_id": "X"}), "Thread X not found"),
         (
             json!({"action": "history", "thread_id": "../../etc/passwd"}),
             "Thread ../../etc/passwd not found",
         ),
-        (
-            json!({"action": "x"}),
-            "Unknown action: 'x'. Valid actions: start, continue, resume, history, search, analytics",
-        ),
-        (
-            json!({}),
-            "action is required: one of start, continue, resume, history, search, analytics",
-        ),
-        (json!({"action": 5}), "action takes one of the actions as a string; got 5"),
-        (json!({"action": "start", "topic": ["x"]}), "topic takes a string; got [\"x\"]"),
-        (json!({"action": "start", "user_id": 5}), "user_id takes a string; got 5"),
-        (
-            json!({"action": "history", "thread_id": thread, "limit": 0}),
-            "limit takes an integer from 1 to 1000; got 0",
-        ),
-        (
-            json!({"action": "history", "thread_id": thread, "limit": "ten"}),
-            "limit takes an integer from 1 to 1000; got \"ten\"",
-        ),
-        (
-            json!({"action": "continue", "continuation_id": "x", "role": "tool"}),
-            "role takes \"user\" or \"assistant\"; got \"tool\"",
-        ),
+        (json!({"action": "x"}), &format!("Unknown action: 'x'. Valid actions: {actions}")),
+        (json!({}), &format!("action is required: one of {actions}")),
         (
             json!({"action": "start", "topic": "x".repeat(501)}),
             "topic is too long: it takes at most 500 characters",
         ),
     ] {
         assert_eq!(refused(&engine, &arguments), error);
+    }
+    for (action, argument, value) in [
+        ("continue", "continuation_id", json!(null)),
+        ("continue", "continuation_id", json!("")),
+        ("resume", "thread_id", json!(null)),
+        ("history", "thread_id", json!(null)),
+        ("search", "query", json!(null)),
+    ] {
+        let error = refused(&engine, &json!({"action": action, argument: value}));
+        assert_eq!(error, format!("{argument} is required for {action} action"));
+        if value.is_null() {
+            assert_eq!(refused(&engine, &json!({"action": action})), error);
+        }
+    }
+    for (action, argument, value, what) in [
+        ("start", "action", json!(5), "one of the actions as a string"),
+        ("start", "topic", json!(["x"]), "a string"),
+        ("start", "user_id", json!(5), "a string"),
+        ("history", "limit", json!(0), "an integer from 1 to 1000"),
+        ("history", "limit", json!("ten"), "an integer from 1 to 1000"),
+        ("continue", "role", json!("tool"), "\"user\" or \"assistant\""),
+    ] {
+        let mut arguments = match action {
+            "start" => json!({"action": action}),
+            "history" => json!({"action": action, "thread_id": thread}),
+            _ => json!({"action": action, "continuation_id": "x"}),
+        };
+        arguments[argument] = value.clone();
+        assert_eq!(refused(&engine, &arguments), format!("{argument} takes {what}; got {value}"));
     }
     let unknown = call(&engine, &json!({"action": "analytics", "colour": "red"}));
     let unknown: Value = serde_json::from_str(&unknown.text).unwrap();
@@ -250,8 +254,7 @@ fn what_is_refused() {
 
 #[test]
 fn every_text_comes_back() {
-    let home = folder();
-    let engine = engine(home.path());
+    let (_home, engine) = begun();
     let start = data(&engine, &json!({"action": "start", "topic": "'); DROP TABLE messages; --"}));
     let mut next = start["continuation_id"].clone();
     let texts = [
@@ -278,8 +281,7 @@ fn every_text_comes_back() {
 
 #[test]
 fn a_long_history_says_that_it_is_cut() {
-    let home = folder();
-    let engine = engine(home.path());
+    let (_home, engine) = begun();
     let start = data(&engine, &json!({"action": "start"}));
     let mut next = start["continuation_id"].clone();
     for number in 0..5 {
@@ -319,10 +321,7 @@ fn memory_answers_with_its_source() {
     };
     let (response, first) = go_on("Why did the postgres migration of the orders table fail?");
     assert!(response.contains("The postgres migration failed on the orders table."), "{response}");
-    assert!(
-        response.contains("[2023-11-14 22:13] user in \"Colours\" (export, conv-0001)"),
-        "{response}"
-    );
+    has(&response, &["[2023-11-14 22:13] user in \"Colours\" (export, conv-0001)"]);
     assert!(!response.contains("soup") && !response.contains(&first), "{response}");
     let (response, _) = go_on("How did moving the PostgreSQL database of orders go wrong?");
     assert!(response.contains("The postgres migration failed"), "other words: {response}");
@@ -341,19 +340,15 @@ fn memory_answers_with_its_source() {
 
 #[test]
 fn a_call_that_was_ended_records_nothing() {
-    let home = folder();
-    let engine = engine(home.path());
+    let (_home, engine) = begun();
     let start = data(&engine, &json!({"action": "start"}));
     let call = Call::default();
     call.stop.request();
-    let turn =
-        engine.memory().continue_thread(text(&start["continuation_id"]), ("user", "x"), &call);
+    let turn = engine.memory().continue_thread(text(&start["continuation_id"]), "user", "x", &call);
     assert!(turn.unwrap_err().is_stopped());
     let resume = data(&engine, &json!({"action": "resume", "thread_id": start["thread_id"]}));
-    assert_eq!(
-        (&resume["message_count"], &resume["continuation_id"]),
-        (&json!(0), &start["continuation_id"])
-    );
+    assert_eq!(resume["message_count"], 0);
+    assert_eq!(resume["continuation_id"], start["continuation_id"]);
 }
 
 /// Returns the hits of an exact search in the threads.
@@ -383,8 +378,7 @@ fn delete(engine: &Engine, options: &Options, arguments: &Value) -> Answer {
 
 #[test]
 fn saved_conversations() {
-    let home = folder();
-    let engine = engine(home.path());
+    let (_home, engine) = begun();
     let (short, verbose) = (Options::default(), Options { verbose: true, ..Options::default() });
     let turns = json!([
         {"role": "user", "content": "Should we use Supabase or PlanetScale?"},
@@ -394,10 +388,8 @@ fn saved_conversations() {
         "title": "Database Migration Planning", "recentTurns": turns, "embedTurns": true});
     let saved: Value = serde_json::from_str(&save(&engine, &verbose, &arguments).text).unwrap();
     keys(&saved, &["success", "message", "sessionId", "sessionKey", "title", "turnsSaved"]);
-    assert_eq!(
-        (&saved["sessionKey"], &saved["turnsSaved"]),
-        (&json!("db-migration-2026-01"), &json!(2))
-    );
+    assert_eq!(saved["sessionKey"], "db-migration-2026-01");
+    assert_eq!(saved["turnsSaved"], 2);
     assert_eq!(saved["message"], "Conversation context saved");
     let id = text(&saved["sessionId"]).to_owned();
     assert_eq!(exact(&engine, "supabase").len(), 2);
@@ -423,10 +415,8 @@ fn saved_conversations() {
     let query = json!({"mode": "search", "query": "which one was decided on"});
     let found = call_with(&engine, tools::query_conversations::TOOL, &verbose, &query);
     let found = &found.structured.unwrap()["conversations"][0];
-    assert_eq!(
-        (&found["sessionId"], &found["summary"]),
-        (&json!(id), &json!("Decided on Supabase."))
-    );
+    assert_eq!(found["sessionId"], json!(id));
+    assert_eq!(found["summary"], "Decided on Supabase.");
     let unnamed: Value =
         serde_json::from_str(&save(&engine, &short, &json!({"summary": "x"})).text).unwrap();
     assert!(text(&unnamed["key"]).starts_with("session-"));
@@ -479,8 +469,7 @@ fn query(engine: &Engine, arguments: &Value) -> (Value, Value) {
 
 #[test]
 fn a_saved_summary_is_whole_and_no_turn() {
-    let home = folder();
-    let engine = engine(home.path());
+    let (_home, engine) = begun();
     let lines: Vec<String> = (0..430).map(|n| format!("- decision {n}, é\u{2028}\"q\"")).collect();
     let summary = lines.join("\n");
     assert!((9_000..=10_000).contains(&summary.chars().count()));
@@ -493,18 +482,13 @@ fn a_saved_summary_is_whole_and_no_turn() {
     // Before there is an index of the threads, and after.
     for _ in 0..2 {
         let (short, got) = query(&engine, &json!({"mode": "get", "sessionId": id}));
-        assert_eq!(
-            (&short["sum"], &short["n"], &short["t"]),
-            (&json!(summary), &json!(2), &json!(title))
-        );
+        assert_eq!(short["sum"], json!(summary));
+        assert_eq!(short["n"], 2);
+        assert_eq!(short["t"], json!(title));
         let session = &got["session"];
         assert_eq!((&session["summary"], &session["turnCount"]), (&json!(summary), &json!(2)));
-        let said: Vec<_> = got["turns"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|t| (&t["turnIndex"], &t["content"]))
-            .collect();
+        let turns = got["turns"].as_array().unwrap().iter();
+        let said: Vec<_> = turns.map(|t| (&t["turnIndex"], &t["content"])).collect();
         assert_eq!(said, [(&json!(0), &json!("Shall we?")), (&json!(1), &json!("So be it."))]);
         assert_eq!(got["message"], Value::Null);
         let (_, one) = query(&engine, &json!({"mode": "get", "sessionKey": "k", "maxTurns": 1}));
@@ -526,10 +510,8 @@ fn a_saved_summary_is_whole_and_no_turn() {
             }
             assert_eq!(results.len(), 1, "{mode} {word}: {whole}");
             let first = &whole["conversations"][0];
-            assert_eq!(
-                (&first["summary"], &short["c"][0]["sum"]),
-                (&json!(summary), &json!(summary))
-            );
+            assert_eq!(first["summary"], json!(summary));
+            assert_eq!(short["c"][0]["sum"], json!(summary));
             assert_eq!(first["turns"].as_array().unwrap().len(), 2, "{first}");
             // Any turn may be similar in meaning, but the summary is not a turn.
             for turn in first["matchedTurns"].as_array().into_iter().flatten() {
@@ -559,14 +541,13 @@ fn reindex(engine: &Engine) {
     for source in engine.sources() {
         let options = Reindex { resources, full: false };
         source.reindex(options, &never, &mut |_| ()).unwrap();
-        source.enrich(resources, &never, &mut |_, _| ()).unwrap();
+        source.enrich(resources, &never, &mut |_| ()).unwrap();
     }
 }
 
 #[test]
 fn what_is_deleted_is_gone_at_once() {
-    let home = folder();
-    let engine = engine(home.path());
+    let (home, engine) = begun();
     let options = Options { verbose: true, ..Options::default() };
     let arguments = json!({"summary": "secret plans", "sessionKey": "plans", "recentTurns":
         [{"role": "user", "content": "a very secret-needle"}]});
@@ -660,8 +641,7 @@ fn the_file_is_private_and_replaced_files_are_noticed() {
 
 #[test]
 fn a_thread_may_start_with_its_first_turn() {
-    let home = folder();
-    let engine = engine(home.path());
+    let (_home, engine) = begun();
     for (name, role) in [("query", "user"), ("message", "assistant")] {
         let start = json!({"action": "start", "topic": "keys", "role": role,
             name: "The deploy key lives in vault Osprey."});
@@ -673,10 +653,8 @@ fn a_thread_may_start_with_its_first_turn() {
         assert_eq!(start["message_count"], 1);
         let history = json!({"action": "history", "thread_id": start["thread_id"]});
         let messages = &data(&engine, &history)["messages"];
-        assert_eq!(
-            (&messages[0]["role"], &messages[0]["content"]),
-            (&json!(role), &json!("The deploy key lives in vault Osprey."))
-        );
+        assert_eq!(messages[0]["role"], json!(role));
+        assert_eq!(messages[0]["content"], "The deploy key lives in vault Osprey.");
         let go_on = json!({"action": "continue", "continuation_id": start["continuation_id"],
             "query": "Where is the deploy key?"});
         assert_eq!(data(&engine, &go_on)["message_count"], 2);

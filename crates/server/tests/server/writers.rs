@@ -1,22 +1,18 @@
 //! Threads with many writers: clients in several processes at once, and processes that are killed.
 
-use std::{
-    collections::BTreeMap,
-    io::{BufRead, BufReader, Write},
-    path::Path,
-    process::{Command, Stdio},
-    thread,
-    time::Duration,
-};
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Duration;
 
 use rusqlite::Connection;
 use serde_json::{Value, json};
 use verbatim_engine::Engine;
 
-use crate::{
-    corpus::folder,
-    threads::{call, data, engine, text},
-};
+use crate::corpus::folder;
+use crate::threads::{call, data, engine, text};
 
 /// Records one turn, and tries again if another client was faster; returns its number.
 fn persist(engine: &Engine, thread: &str, turn: &str) -> u64 {

@@ -2,11 +2,9 @@
 
 use proptest::{collection::vec, prelude::*, sample::subsequence};
 use rusqlite::{Connection, params};
-use verbatim_text::{
-    grams::{CommonGrams, GramTokenizer, query_grams, wildcard_gaps},
-    like::{LikePattern, is_regular},
-    pattern::Pattern,
-};
+use verbatim_text::grams::{CommonGrams, GramTokenizer, query_grams, wildcard_gaps};
+use verbatim_text::like::{LikePattern, is_regular};
+use verbatim_text::pattern::Pattern;
 
 use crate::pieces::{PIECES, bytes, text};
 

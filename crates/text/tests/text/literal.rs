@@ -1,14 +1,12 @@
 //! Compares literal search with regular expressions that ignore case, text by text.
 
 use proptest::{collection::vec, prelude::*, sample::select};
-use verbatim_text::{
-    grams::{CommonGrams, GramTokenizer, capital_grams, query_grams},
-    like::is_regular,
-    literal::LiteralPattern,
-    loose,
-    matcher::Matcher,
-    pattern::Pattern,
-};
+use verbatim_text::grams::{CommonGrams, GramTokenizer, capital_grams, query_grams};
+use verbatim_text::like::is_regular;
+use verbatim_text::literal::LiteralPattern;
+use verbatim_text::loose;
+use verbatim_text::matcher::Matcher;
+use verbatim_text::pattern::Pattern;
 
 use crate::pieces::bytes;
 

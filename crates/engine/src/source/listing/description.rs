@@ -3,18 +3,13 @@
 use std::collections::HashMap;
 
 use super::session::line_number;
-use crate::{
-    error::Result,
-    source::{
-        reader::{Listing, Messages, turns::TurnFinder},
-        scope::{About, Scope},
-        store::Source,
-    },
-};
-use verbatim_base::{
-    call::Call,
-    model::{Hit, Instant, Origin},
-};
+use crate::error::Result;
+use crate::source::reader::Messages;
+use crate::source::reader::turns::TurnFinder;
+use crate::source::scope::{About, Scope};
+use crate::source::store::Source;
+use verbatim_base::call::Call;
+use verbatim_base::model::{Hit, Instant, Origin};
 use verbatim_chats::db::{self, Outline, Skeleton};
 
 /// A conversation of an answer.
@@ -37,13 +32,12 @@ enum OrderedMessages {
 impl Description {
     /// Returns whether all messages of the conversation are newer than a time.
     pub fn is_newer(&self, time: Instant) -> bool {
-        let is_newer = |of: Option<Instant>| of.is_some_and(|of| of > time);
         match &self.order {
             OrderedMessages::Open(messages) => {
-                (0..messages.turns()).all(|turn| is_newer(messages.time(turn)))
+                (0..messages.turns()).all(|turn| messages.time(turn) > Some(time))
             }
             OrderedMessages::Read(skeleton, _) => {
-                skeleton.messages.iter().all(|(_, _, time)| is_newer(*time))
+                skeleton.messages.iter().all(|(_, _, at)| *at > Some(time))
             }
         }
     }
@@ -59,10 +53,12 @@ impl Description {
             OrderedMessages::Open(messages) => messages.turn_of(hit),
             OrderedMessages::Read(skeleton, finder) => {
                 let messages = &skeleton.messages;
-                let key = |turn: usize| messages[turn].0.as_str();
-                finder.find(messages.len(), &&*hit.message_id, key, |turn| {
-                    key(turn) == hit.message_id && messages[turn].1 == hit.position
-                })
+                finder.find(
+                    messages.len(),
+                    &&*hit.message_id,
+                    |turn| messages[turn].0.as_str(),
+                    |turn| messages[turn].0 == hit.message_id && messages[turn].1 == hit.position,
+                )
             }
         };
         turn.unwrap_or(0)
@@ -81,24 +77,22 @@ impl Source {
         if ids.is_empty() {
             return Ok(HashMap::new());
         }
-        let describe = |listing: &dyn Listing, place| match with_summaries {
-            true => listing.about(place),
-            false => listing.about_without_summary(place),
-        };
+        let mut descriptions = HashMap::new();
         if let Some(mut orders) = self.store().orders(ids, call)? {
             let listing = self.reader(call).list(&Scope::of_ids(self.kind, ids), call)?;
-            let description = |place: usize| {
+            for place in 0..listing.len() {
                 let id = listing.heading(place).0.to_owned();
-                let skeleton = Skeleton { messages: orders.remove(&id)?, ..Skeleton::default() };
+                let Some(messages) = orders.remove(&id) else { continue };
+                let skeleton = Skeleton { messages, ..Skeleton::default() };
                 let order = OrderedMessages::Read(skeleton, TurnFinder::default());
-                let (about, origin) = (describe(&*listing, place), listing.origin(place).cloned());
-                Some((id, Description { about, origin, order }))
-            };
-            return Ok((0..listing.len()).filter_map(description).collect());
+                let about = listing.describe(place, with_summaries);
+                let origin = listing.origin(place).cloned();
+                descriptions.insert(id, Description { about, origin, order });
+            }
+            return Ok(descriptions);
         }
         if self.is_indexed(call) {
             let reader = self.reader(call);
-            let mut descriptions = HashMap::new();
             for id in ids {
                 let scope = Scope { conversation: Some((*id).to_owned()), ..Scope::default() };
                 let listing = reader.list(&scope, call)?;
@@ -106,35 +100,34 @@ impl Source {
                     && !listing.is_empty()
                 {
                     let order = OrderedMessages::Open(messages);
-                    let (about, origin) = (describe(&*listing, 0), listing.origin(0).cloned());
+                    let about = listing.describe(0, with_summaries);
+                    let origin = listing.origin(0).cloned();
                     descriptions.insert((*id).to_owned(), Description { about, origin, order });
                 }
             }
             return Ok(descriptions);
         }
         let left_out = self.left_out(call)?;
-        let is_kept = |id: &&str| !left_out.contains(*id);
-        let ids: Vec<&str> = ids.iter().copied().filter(is_kept).collect();
+        let ids: Vec<&str> = ids.iter().copied().filter(|id| !left_out.contains(*id)).collect();
         let (skeletons, mut origins) = self.read_database(call, |database| {
             let has_origins = self.kind.has_origins();
             let origins = if has_origins { db::origins(database)? } else { HashMap::new() };
             Ok((db::skeletons(database, &ids)?, origins))
         })?;
-        let description = |(id, skeleton): (String, Skeleton)| {
-            let known = origins.remove(&id);
-            let origin = known.clone().unwrap_or_default();
-            let times = || skeleton.messages.iter().filter_map(|(_, _, time)| *time);
+        for (id, skeleton) in skeletons {
+            let origin = origins.remove(&id);
+            let times = skeleton.messages.iter().filter_map(|(_, _, time)| *time);
             let outline = Outline {
                 id: id.clone(),
                 title: skeleton.title.clone(),
                 turns: u32::try_from(skeleton.messages.len()).unwrap_or(u32::MAX),
-                begun: times().min(),
-                last: times().max(),
+                begun: times.clone().min(),
+                last: times.max(),
             };
-            let about = About::of_outline(self.kind, outline, origin);
+            let about = About::of_outline(self.kind, outline, origin.clone().unwrap_or_default());
             let order = OrderedMessages::Read(skeleton, TurnFinder::default());
-            (id, Description { about, origin: known, order })
-        };
-        Ok(skeletons.into_iter().map(description).collect())
+            descriptions.insert(id, Description { about, origin, order });
+        }
+        Ok(descriptions)
     }
 }

@@ -2,16 +2,11 @@
 
 use std::{cmp::Reverse, ops::Range};
 
-use crate::{
-    error::Result,
-    source::{
-        note::Note,
-        reader::Listing,
-        scope::{About, Scope},
-        sources::Sources,
-        store::Source,
-    },
-};
+use crate::error::Result;
+use crate::source::note::Note;
+use crate::source::reader::Listing;
+use crate::source::scope::{About, Scope};
+use crate::source::sources::Sources;
 use verbatim_base::call::Call;
 
 /// Which conversations a list includes, and how it describes them.
@@ -68,16 +63,8 @@ impl Undescribed {
     pub fn abouts(&self, wanted: Range<usize>, briefly: bool) -> Vec<About> {
         self.page[wanted]
             .iter()
-            .map(|(number, place)| {
-                let listing = &self.listings[*number];
-                if briefly { listing.about_without_summary(*place) } else { listing.about(*place) }
-            })
+            .map(|(number, place)| self.listings[*number].describe(*place, !briefly))
             .collect()
-    }
-
-    fn described(self, briefly: bool) -> ListedPage {
-        let abouts = self.abouts(0..self.page.len(), briefly);
-        ListedPage { abouts, total: self.total, notes: self.notes }
     }
 }
 
@@ -90,7 +77,9 @@ impl Sources {
         options: ListOptions,
         call: &Call,
     ) -> Result<ListedPage> {
-        Ok(self.undescribed(scope, page, options, call)?.described(options.briefly))
+        let listed = self.undescribed(scope, page, options, call)?;
+        let abouts = listed.abouts(0..listed.page.len(), options.briefly);
+        Ok(ListedPage { abouts, total: listed.total, notes: listed.notes })
     }
 
     /// Works like [`Sources::list`], but leaves the descriptions to the caller, who makes them in parts.
@@ -103,20 +92,23 @@ impl Sources {
     ) -> Result<Undescribed> {
         let (sources, mut notes) = self.readable(&scope.sources, call)?;
         let (scope, unknown) = self.resolved(scope, &sources, call)?;
-        let list = |source: Source| match options.with_empty {
-            true => source.sessions(&scope, call),
-            false => source.reader(call).list(&scope, call),
-        };
-        let (listings, unreadable) = self.each(&scope.sources, list)?;
+        let (listings, unreadable) = self.each(&scope.sources, |source| {
+            if options.with_empty {
+                source.sessions(&scope, call)
+            } else {
+                source.reader(call).list(&scope, call)
+            }
+        })?;
         for note in unknown.into_iter().chain(unreadable) {
             if !notes.contains(&note) {
                 notes.push(note);
             }
         }
         let total = listings.iter().map(|listing| listing.len()).sum();
-        let page = match options.oldest_first {
-            true => oldest(&listings, wanted),
-            false => newest(&listings, wanted),
+        let page = if options.oldest_first {
+            oldest(&listings, wanted)
+        } else {
+            newest(&listings, wanted)
         };
         if total == 0 {
             notes.extend(self.unknown_role(&scope, call)?);

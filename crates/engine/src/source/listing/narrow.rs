@@ -1,28 +1,19 @@
 //! Restricts a scope to the conversations that the filters by name accept.
 
-use std::{
-    collections::{BTreeSet, HashMap, HashSet},
-    ops::ControlFlow,
-    sync::Arc,
-};
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::{ops::ControlFlow, sync::Arc};
 
 use super::resolve::nearest;
-use crate::{
-    error::Result,
-    filters::{FilterBy, NameFilter, NamedFacts, Narrowing},
-    source::{
-        kind::SourceKind,
-        note::Note,
-        reader::sink::Rendered,
-        scope::{ConversationIds, Scope},
-        sources::Sources,
-        store::Source,
-    },
-};
-use verbatim_base::{
-    call::Call,
-    model::{Hit, Matching, Origin, Request},
-};
+use crate::error::Result;
+use crate::filters::{FilterBy, NameFilter, NamedFacts, Narrowing};
+use crate::source::kind::SourceKind;
+use crate::source::note::Note;
+use crate::source::reader::sink::Rendered;
+use crate::source::scope::{ConversationIds, Scope};
+use crate::source::sources::Sources;
+use crate::source::store::Source;
+use verbatim_base::call::Call;
+use verbatim_base::model::{Hit, Matching, Origin, Request};
 
 /// A filter with the names that are given to it, and all names that conversations have for it.
 struct GivenFilter<'a> {
@@ -45,14 +36,15 @@ impl GivenFilter<'_> {
         }
         let mut is_met = false;
         for (given, is_given_met) in self.given.iter().zip(&mut self.are_met) {
-            let is_it = match is_whole && self.filter.is_facet {
-                true if given.is_empty() => names.is_empty(),
-                true => names.iter().any(|name| name == given),
-                false => names.iter().any(|name| fits(given, name)),
+            let is_it = if !is_whole || !self.filter.is_facet {
+                names.iter().any(|name| fits(given, name))
+            } else if given.is_empty() {
+                names.is_empty()
+            } else {
+                names.iter().any(|name| name == given)
             };
-            if is_it {
-                (is_met, *is_given_met) = (true, true);
-            }
+            is_met |= is_it;
+            *is_given_met |= is_it;
         }
         is_met
     }
@@ -62,13 +54,15 @@ impl GivenFilter<'_> {
         let FilterBy::Calls { fits, .. } = &self.filter.by else { return Ok(None) };
         let mut ids = HashSet::new();
         for (given, is_met) in self.given.iter().zip(&mut self.are_met) {
-            let id =
-                |hit: Hit<'_>| fits(given, &hit.content).then(|| hit.conversation_id.into_owned());
-            let mut take = |id| {
-                *is_met = true;
-                ids.extend([id]);
-            };
-            source.calls(given, &id, &mut take, call)?;
+            source.calls(
+                given,
+                &|hit| fits(given, &hit.content).then(|| hit.conversation_id.into_owned()),
+                &mut |id| {
+                    *is_met = true;
+                    ids.insert(id);
+                },
+                call,
+            )?;
         }
         Ok(Some(ids))
     }
@@ -85,13 +79,11 @@ impl Sources {
     /// about sources that name no models.
     pub fn narrowed(&self, narrowing: &Narrowing, call: &Call) -> Result<(Scope, Vec<Note>)> {
         let mut scope = Scope::default();
-        let mut given: Vec<GivenFilter<'_>> = narrowing
-            .given()
-            .map(|(filter, given)| {
-                let are_met = vec![false; given.len()];
-                GivenFilter { filter, given, names: BTreeSet::new(), are_met }
-            })
-            .collect();
+        let mut given: Vec<GivenFilter<'_>> = Vec::new();
+        for (filter, names) in narrowing.given() {
+            let are_met = vec![false; names.len()];
+            given.push(GivenFilter { filter, given: names, names: BTreeSet::new(), are_met });
+        }
         // Sources that are named need not be compared.
         if !narrowing.is_whole
             && let Some(place) = given.iter().position(|it| it.filter.name == "service")
@@ -103,23 +95,25 @@ impl Sources {
         if given.is_empty() {
             return Ok((scope, Vec::new()));
         }
-        let has = |name: &str| given.iter().any(|it| it.filter.name == name);
-        let (has_services, has_models) = (has("service"), has("model"));
+        let has_services = given.iter().any(|it| it.filter.name == "service");
+        let has_models = given.iter().any(|it| it.filter.name == "model");
         let mut without_models = Vec::new();
         let mut ids = ConversationIds::new();
         // The notes about sources themselves are also those of the search in this scope.
         self.each(&scope.sources, |source| {
-            let provenance = match has_services {
-                true => source.store().provenance(&source, None, call)?,
-                false => HashMap::new(),
-            };
-            let models = match has_models {
-                true => source.store().models(&source, call)?,
-                false => HashMap::new(),
-            };
+            let mut provenance = HashMap::new();
+            if has_services {
+                provenance = source.store().provenance(&source, None, call)?;
+            }
+            let mut models = HashMap::new();
+            if has_models {
+                models = source.store().models(&source, call)?;
+            }
             let listing = source.reader(call).list(&Scope::default(), call)?;
-            let is_known = |place: usize| models.contains_key(listing.heading(place).0);
-            if has_models && !listing.is_empty() && !(0..listing.len()).any(is_known) {
+            if has_models
+                && !listing.is_empty()
+                && (0..listing.len()).all(|place| !models.contains_key(listing.heading(place).0))
+            {
                 without_models.push(Note::NoModels { source: source.kind });
             }
             let unknown = Origin::default();
@@ -154,40 +148,25 @@ impl Sources {
             if what == "model" && are_models_unknown && filter.names.is_empty() {
                 continue;
             }
-            let known = match &filter.filter.by {
-                FilterBy::Names { .. } => filter.names.iter().cloned().collect(),
-                FilterBy::Calls { known: Some(known), .. } => {
-                    self.names_in_calls(*known, &scope.sources, call)?
-                }
-                FilterBy::Calls { known: None, .. } => Vec::new(),
-            };
-            let known = nearest(name, known);
+            let mut names = filter.names.clone();
+            if let FilterBy::Calls { known: Some(known), .. } = &filter.filter.by {
+                self.each(&scope.sources, |source| {
+                    let begin = verbatim_text::parts::CALL;
+                    let take = &mut |found: Vec<String>| names.extend(found);
+                    source.calls(begin, &|hit| Some(known(&hit.content)), take, call)
+                })?;
+            }
+            let known = nearest(name, names.into_iter().collect());
             notes.push(Note::Unknown { what, given: name.clone(), known });
         }
         Ok((Scope { conversations: Some(Arc::new(ids)), ..scope }, notes))
-    }
-
-    /// Returns the names that `known` finds in the messages with calls of tools.
-    fn names_in_calls(
-        &self,
-        known: fn(&str) -> Vec<String>,
-        kinds: &[SourceKind],
-        call: &Call,
-    ) -> Result<Vec<String>> {
-        let mut names = BTreeSet::new();
-        self.each(kinds, |source| {
-            let begin = verbatim_text::parts::CALL;
-            let take = &mut |found: Vec<String>| names.extend(found);
-            source.calls(begin, &|hit| Some(known(&hit.content)), take, call)
-        })?;
-        Ok(names.into_iter().collect())
     }
 }
 
 /// Returns the sources that the names of services mean, if all are names of sources.
 fn kinds_of(services: &[String]) -> Option<Vec<SourceKind>> {
-    let kind = |name: &String| SourceKind::ALL.into_iter().find(|kind| kind.name() == name);
-    services.iter().map(kind).collect()
+    let kinds = services.iter().map(|name| SourceKind::ALL.iter().find(|it| it.name() == name));
+    kinds.map(Option::<&SourceKind>::copied).collect()
 }
 
 impl Source {
@@ -199,17 +178,16 @@ impl Source {
         take: &mut dyn FnMut(T),
         call: &Call,
     ) -> Result<()> {
-        let roles = vec!["assistant".to_owned()];
         let request = Request {
             text: text.to_owned(),
-            roles,
+            roles: vec!["assistant".to_owned()],
             matching: Matching::Literal,
             ..Request::default()
         };
-        let taken = |one: T| {
+        let mut sink = Rendered::new(render, |one| {
             take(one);
             ControlFlow::Continue(())
-        };
-        self.search(&request, call, &mut Rendered::new(render, taken)).map(drop)
+        });
+        self.search(&request, call, &mut sink).map(drop)
     }
 }

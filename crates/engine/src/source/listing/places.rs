@@ -1,9 +1,7 @@
 //! Where conversations are from: their services, projects and models.
 
-use std::{
-    collections::{BTreeMap, HashMap, HashSet},
-    sync::Arc,
-};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
 
 use crate::{
     decisions::exclusions::projects as projects_of,

@@ -2,16 +2,12 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use crate::{
-    error::Result,
-    source::{
-        SourceKind,
-        note::{MAX_KNOWN, Note},
-        scope::{ConversationIds, Scope, is_part, same_name, shown_project},
-        sources::Sources,
-        store::Source,
-    },
-};
+use crate::error::Result;
+use crate::source::SourceKind;
+use crate::source::note::{MAX_KNOWN, Note};
+use crate::source::scope::{ConversationIds, Scope, is_part, same_name, shown_project};
+use crate::source::sources::Sources;
+use crate::source::store::Source;
 use verbatim_base::{call::Call, model::Instant};
 use verbatim_text::snippet;
 
@@ -148,19 +144,20 @@ impl Sources {
     }
 
     fn roles(&self, kinds: &[SourceKind], call: &Call) -> Result<BTreeSet<String>> {
-        let all = Scope::default();
-        let roles = |source: Source| -> Result<BTreeSet<String>> {
+        let mut roles = BTreeSet::new();
+        self.each(kinds, |source| {
             if let Ok(snapshot) = source.current_index(call)
                 && snapshot.messages() == snapshot.max_doc()
                 && source.left_out(call)?.is_empty()
             {
-                return Ok(snapshot.roles().into_iter().map(str::to_owned).collect());
+                roles.extend(snapshot.roles().into_iter().map(str::to_owned));
+                return Ok(());
             }
-            let counts = source.reader(call).count(&all, &Instant::day, call)?;
-            Ok(counts.roles.into_keys().collect())
-        };
-        let (roles, _) = self.each(kinds, roles)?;
-        Ok(roles.into_iter().flatten().collect())
+            let counts = source.reader(call).count(&Scope::default(), &Instant::day, call)?;
+            roles.extend(counts.roles.into_keys());
+            Ok(())
+        })?;
+        Ok(roles)
     }
 }
 

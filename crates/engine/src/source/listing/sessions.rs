@@ -3,20 +3,13 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use crate::{
-    error::Result,
-    source::{
-        kind::SourceKind,
-        reader::Listing,
-        scope::{About, Scope, shared_start},
-        store::{Source, Timeless},
-    },
-};
-use verbatim_base::{
-    call::Call,
-    lock::lock,
-    model::{Instant, Origin},
-};
+use crate::error::Result;
+use crate::source::kind::SourceKind;
+use crate::source::reader::Listing;
+use crate::source::scope::{About, Scope, shared_start};
+use crate::source::store::{Source, Timeless};
+use verbatim_base::model::{Instant, Origin};
+use verbatim_base::{call::Call, lock::lock};
 use verbatim_chats::db::{self, Outline};
 
 impl Source {
@@ -51,16 +44,17 @@ impl Source {
             lists.push(listing);
         }
         let left_out = self.left_out(call)?;
-        let is_wanted = |own: &&Outline| {
-            own.turns == 0
+        for own in timeless.values() {
+            if own.turns == 0
                 && scope.roles.is_empty()
                 && scope.accepts_id(self.kind, &own.id)
                 && scope.accepts_origin(self.kind, None)
                 && scope.covers(own.begun, own.last)
                 && !left_out.contains(&own.id)
-        };
-        let empty = timeless.values().filter(is_wanted);
-        entries.extend(empty.map(|own| SessionEntry { place: None, own: Some(own.clone()) }));
+            {
+                entries.push(SessionEntry { place: None, own: Some(own.clone()) });
+            }
+        }
         let sessions = Sessions { kind: self.kind, lists, entries: Vec::new() };
         entries.sort_by(|a, b| {
             let order = sessions.last_of(b).cmp(&sessions.last_of(a));
@@ -93,19 +87,16 @@ impl Source {
         if self.kind.has_origins() || self.database().is_none() {
             return Ok(Arc::default());
         }
-        let known = self.on_database(|path| {
-            let state = db::state(path)?;
-            let known = lock(self.timeless_cache());
-            let known = known.as_ref().filter(|it| it.path == path && it.state == state);
-            Ok(known.map(|it| Arc::clone(&it.outlines)).ok_or((path.to_owned(), state)))
-        })?;
-        let (path, state) = match known {
-            Ok(outlines) => return Ok(outlines),
-            Err(unknown) => unknown,
-        };
+        let (path, state) = self.on_database(|path| Ok((path.to_owned(), db::state(path)?)))?;
+        if let Some(known) = &*lock(&self.state.timeless)
+            && known.path == path
+            && known.state == state
+        {
+            return Ok(Arc::clone(&known.outlines));
+        }
         let outlines = Arc::new(self.fact("timeless", call, || self.read_timeless(call))?);
         let known = Timeless { path, state, outlines: Arc::clone(&outlines) };
-        *lock(self.timeless_cache()) = Some(known);
+        *lock(&self.state.timeless) = Some(known);
         Ok(outlines)
     }
 
@@ -113,16 +104,19 @@ impl Source {
         let listing = self.whole_reader(call).list(&Scope::default(), call)?;
         let places: HashMap<&str, usize> =
             (0..listing.len()).map(|place| (listing.heading(place).0, place)).collect();
-        let is_timeless =
-            |id: &str| places.get(id).is_none_or(|place| listing.last(*place).is_none());
         let rows = self.on_database(|path| {
-            db::read_tables(path, call, |database| db::conversation_rows(database, &is_timeless))
+            db::read_tables(path, call, |database| {
+                db::conversation_rows(database, &|id: &str| {
+                    places.get(id).is_none_or(|place| listing.last(*place).is_none())
+                })
+            })
         })?;
-        let with_turns = |row: Outline| {
+        let mut timeless = HashMap::new();
+        for row in rows {
             let turns = places.get(&*row.id).map_or(0, |place| listing.turns(*place));
-            (row.id.clone(), Outline { turns, ..row })
-        };
-        Ok(rows.into_iter().map(with_turns).collect())
+            timeless.insert(row.id.clone(), Outline { turns, ..row });
+        }
+        Ok(timeless)
     }
 }
 
@@ -155,18 +149,6 @@ impl Sessions {
             (None, None) => ("", ""),
         }
     }
-
-    fn described(&self, at: usize, describe: impl Fn(&dyn Listing, usize) -> About) -> About {
-        let SessionEntry { place, own } = &self.entries[at];
-        let own = own.clone().unwrap_or_default();
-        match place {
-            Some((list, place)) => {
-                let about = describe(&*self.lists[*list], *place);
-                About { begun: about.begun.or(own.begun), last: about.last.or(own.last), ..about }
-            }
-            None => About::of_outline(self.kind, own, Origin::default()),
-        }
-    }
 }
 
 impl Listing for Sessions {
@@ -190,12 +172,14 @@ impl Listing for Sessions {
         self.entries[place].place.and_then(|(list, place)| self.lists[list].origin(place))
     }
 
-    fn about(&self, place: usize) -> About {
-        self.described(place, |listing, place| listing.about(place))
-    }
-
-    fn about_without_summary(&self, place: usize) -> About {
-        self.described(place, |listing, place| listing.about_without_summary(place))
+    fn describe(&self, place: usize, with_summary: bool) -> About {
+        let SessionEntry { place, own } = &self.entries[place];
+        let own = own.clone().unwrap_or_default();
+        let Some((list, place)) = place else {
+            return About::of_outline(self.kind, own, Origin::default());
+        };
+        let about = self.lists[*list].describe(*place, with_summary);
+        About { begun: about.begun.or(own.begun), last: about.last.or(own.last), ..about }
     }
 }
 

@@ -3,17 +3,14 @@
 //! The conversations are in a table that is kept beside the snapshot. Reading order depends on positions,
 //! which are stored with the texts, so the messages of a conversation are sorted when it is first read.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex},
-};
+use std::collections::HashMap;
+use std::ops::Deref;
+use std::sync::{Arc, Mutex};
 
 use super::{catalogue_table::CatalogueTable, slots::Slots};
 use crate::source::{kind::SourceKind, scope::Scope};
-use verbatim_base::{
-    lock::lock,
-    model::{Instant, Origin},
-};
+use verbatim_base::lock::lock;
+use verbatim_base::model::Origin;
 use verbatim_chats::db;
 use verbatim_index::Snapshot;
 use verbatim_text::summary::Summary;
@@ -25,12 +22,20 @@ pub(crate) type Origins = HashMap<String, Origin>;
 /// by id. Those without a time are last.
 #[derive(Debug)]
 pub(crate) struct Catalogue {
-    kind: SourceKind,
+    pub(crate) kind: SourceKind,
     table: CatalogueTable,
     readings: Slots<CatalogueReading>,
     pub(crate) summaries: Slots<Summary>,
     origins: Mutex<Option<Arc<Origins>>>,
     pub(crate) title_terms: Mutex<Option<Arc<[TitleTerms]>>>,
+}
+
+impl Deref for Catalogue {
+    type Target = CatalogueTable;
+
+    fn deref(&self) -> &CatalogueTable {
+        &self.table
+    }
 }
 
 /// The terms of the title and the summary of a conversation, as hashes.
@@ -63,64 +68,7 @@ impl Catalogue {
 
     /// Returns whether this is the catalogue of a snapshot, and its file is unchanged.
     pub(crate) fn is_of(&self, snapshot: &Arc<Snapshot>) -> bool {
-        Arc::ptr_eq(self.table.snapshot(), snapshot) && self.table.is_intact()
-    }
-
-    pub(crate) fn kind(&self) -> SourceKind {
-        self.kind
-    }
-
-    pub(crate) fn snapshot(&self) -> &Arc<Snapshot> {
-        self.table.snapshot()
-    }
-
-    pub(crate) fn count(&self) -> usize {
-        self.table.count()
-    }
-
-    pub(crate) fn id(&self, conversation: u32) -> &str {
-        self.table.id(conversation)
-    }
-
-    /// Returns `conversations.title`; empty for NULL.
-    pub(crate) fn title(&self, conversation: u32) -> &str {
-        self.table.title(conversation)
-    }
-
-    pub(crate) fn begun(&self, conversation: u32) -> Option<Instant> {
-        self.table.begun(conversation)
-    }
-
-    pub(crate) fn last(&self, conversation: u32) -> Option<Instant> {
-        self.table.last(conversation)
-    }
-
-    pub(crate) fn turns(&self, conversation: u32) -> u32 {
-        self.table.turns(conversation)
-    }
-
-    pub(crate) fn find(&self, id: &str) -> Option<u32> {
-        self.table.sorted_ids().find(id)
-    }
-
-    /// Does the same as [`Listing::shared_start`](super::reader::Listing::shared_start).
-    pub(crate) fn shared_start(&self, id: &str) -> usize {
-        self.table.sorted_ids().shared_start(id)
-    }
-
-    /// Returns the conversations whose ids begin with a text. The case of ASCII letters is ignored.
-    pub(crate) fn beginning_with(&self, start: &str) -> Vec<u32> {
-        self.table.sorted_ids().beginning_with(start)
-    }
-
-    /// Returns the number of a message's conversation; `None` for a deleted message.
-    pub(crate) fn conversation(&self, doc_id: u32) -> Option<u32> {
-        self.table.conversation(doc_id)
-    }
-
-    /// Returns the doc ids of a conversation without deleted messages, in no particular order.
-    pub(crate) fn doc_ids(&self, conversation: u32) -> Vec<u32> {
-        self.table.doc_ids(conversation)
+        Arc::ptr_eq(self.snapshot(), snapshot) && self.table.is_intact()
     }
 
     /// Returns the doc ids of a conversation in reading order: sorted by position, then by time, then by
@@ -144,24 +92,25 @@ impl Catalogue {
             None => (0..self.count() as u32).collect(),
         };
         all.sort_unstable();
-        let has_names = scope.conversation.is_some() || scope.has_names();
-        let is_within = |number: &u32| {
-            let origin = || origins.and_then(|origins| origins.get(self.id(*number)));
-            scope.covers(self.begun(*number), self.last(*number))
-                && (!has_names || scope.accepts_id(self.kind, self.id(*number)))
-                && (!scope.has_origin() || scope.accepts_origin(self.kind, origin()))
-                && self.has_role(*number, &scope.roles)
-        };
         if !scope.is_open() {
-            all.retain(is_within);
+            let has_names = scope.conversation.is_some() || scope.has_names();
+            all.retain(|number| {
+                if !scope.covers(self.begun(*number), self.last(*number))
+                    || has_names && !scope.accepts_id(self.kind, self.id(*number))
+                {
+                    return false;
+                }
+                if scope.has_origin() {
+                    let origin = origins.and_then(|origins| origins.get(self.id(*number)));
+                    if !scope.accepts_origin(self.kind, origin) {
+                        return false;
+                    }
+                }
+                let has_role = |doc_id: &u32| scope.accepts_role(self.snapshot().role(*doc_id));
+                scope.roles.is_empty() || self.doc_ids(*number).iter().any(has_role)
+            });
         }
         all
-    }
-
-    fn has_role(&self, conversation: u32, roles: &[String]) -> bool {
-        let is_wanted =
-            |doc_id: &u32| roles.iter().any(|role| role == self.snapshot().role(*doc_id));
-        roles.is_empty() || self.doc_ids(conversation).iter().any(is_wanted)
     }
 
     /// Returns the origins of conversations. The result of `read` is cached, but not an error, so
@@ -171,10 +120,10 @@ impl Catalogue {
         read: impl FnOnce() -> db::Result<Origins>,
     ) -> db::Result<Arc<Origins>> {
         let mut known = lock(&self.origins);
-        match &*known {
-            Some(origins) => Ok(Arc::clone(origins)),
-            None => Ok(Arc::clone(known.insert(Arc::new(read()?)))),
+        if let Some(origins) = &*known {
+            return Ok(Arc::clone(origins));
         }
+        Ok(Arc::clone(known.insert(Arc::new(read()?))))
     }
 
     fn in_order(&self, conversation: u32) -> &CatalogueReading {
@@ -183,14 +132,12 @@ impl Catalogue {
             // A single segment already sorts messages of equal position and time by their rows. With several
             // segments, a later segment may have rows that come before those of an earlier segment.
             let is_one_segment = snapshot.segments().len() == 1;
-            let row = |doc_id| if is_one_segment { 0 } else { snapshot.key(doc_id) };
-            let key = |doc_id: u32| {
-                (snapshot.position(doc_id), snapshot.time(doc_id), row(doc_id), doc_id)
-            };
-            let mut keyed: Vec<_> = self.doc_ids(conversation).into_iter().map(key).collect();
+            let mut order = self.doc_ids(conversation);
             // The sort is stable, so messages with equal keys stay in the order of their segment.
-            keyed.sort_by_key(|(position, time, row, _)| (*position, *time, *row));
-            let order: Vec<u32> = keyed.into_iter().map(|(.., doc_id)| doc_id).collect();
+            order.sort_by_cached_key(|doc_id| {
+                let row = if is_one_segment { 0 } else { snapshot.key(*doc_id) };
+                (snapshot.position(*doc_id), snapshot.time(*doc_id), row)
+            });
             let mut turns: Vec<(u32, u32)> = order.iter().copied().zip(0..).collect();
             turns.sort_unstable();
             CatalogueReading { order, turns }

@@ -17,10 +17,8 @@
 
 use std::{borrow::Cow, collections::HashMap, ops::Deref, sync::Arc};
 
-use super::{
-    slots::Slots,
-    sorted_ids::{SortedIds, sorted},
-};
+use super::slots::Slots;
+use super::sorted_ids::{SortedIds, sorted};
 use crate::source::store::snapshot_cache::cache_file;
 use verbatim_base::model::Instant;
 use verbatim_index::{KeptFile, Snapshot};
@@ -77,15 +75,13 @@ impl Deref for TableBytes {
 impl CatalogueTable {
     /// Opens the table of a snapshot. Makes and keeps it, if it is not kept.
     pub(crate) fn open(snapshot: Arc<Snapshot>) -> CatalogueTable {
-        match CatalogueTable::kept(&snapshot) {
-            Some(table) => table,
-            None => {
-                let bytes = made(&snapshot);
-                cache_file(&snapshot, NAME, FORMAT, &bytes);
-                let table = CatalogueTable::over(snapshot, TableBytes::Made(bytes));
-                table.expect("a table that was just made has its length")
-            }
+        if let Some(table) = CatalogueTable::kept(&snapshot) {
+            return table;
         }
+        let bytes = made(&snapshot);
+        cache_file(&snapshot, NAME, FORMAT, &bytes);
+        CatalogueTable::over(snapshot, TableBytes::Made(bytes))
+            .expect("a table that was just made has its length")
     }
 
     fn kept(snapshot: &Arc<Snapshot>) -> Option<CatalogueTable> {
@@ -95,7 +91,8 @@ impl CatalogueTable {
 
     /// Returns a view of a table; `None` if its length is wrong.
     fn over(snapshot: Arc<Snapshot>, bytes: TableBytes) -> Option<CatalogueTable> {
-        let (count, parts) = (number(&bytes, 0)? as usize, number(&bytes, 4)? as usize);
+        let count = number(&bytes, 0)? as usize;
+        let parts = number(&bytes, 4)? as usize;
         let sorted_at = HEADER + ENTRY * count;
         let ends_at = sorted_at + NUMBER * count;
         let parts_at = ends_at + NUMBER * count;
@@ -147,16 +144,15 @@ impl CatalogueTable {
     }
 
     pub(crate) fn id(&self, conversation: u32) -> &str {
-        let part = self.parts(conversation).next();
-        let bytes = part.and_then(|part| self.texts(part)).map(|(id, _)| id).unwrap_or_default();
-        std::str::from_utf8(bytes).unwrap_or_else(|_| &self.repaired(conversation)[0])
+        let first = self.parts(conversation).next().and_then(|(part, at)| self.texts(part, at));
+        std::str::from_utf8(first.unwrap_or_default().0)
+            .unwrap_or_else(|_| &self.repaired(conversation)[0])
     }
 
     pub(crate) fn title(&self, conversation: u32) -> &str {
         // The title in the last segment is the current title.
-        let part = self.parts(conversation).last();
-        let title = part.and_then(|part| self.texts(part)).and_then(|(_, title)| title);
-        std::str::from_utf8(title.unwrap_or_default())
+        let last = self.parts(conversation).last().and_then(|(part, at)| self.texts(part, at));
+        std::str::from_utf8(last.unwrap_or_default().1.unwrap_or_default())
             .unwrap_or_else(|_| &self.repaired(conversation)[1])
     }
 
@@ -179,35 +175,49 @@ impl CatalogueTable {
         ((found as usize) < self.count).then_some(found)
     }
 
-    /// Returns the conversations in the order of their ids.
-    pub(crate) fn sorted_ids<'a>(
+    pub(crate) fn find(&self, id: &str) -> Option<u32> {
+        self.sorted_ids().find(id)
+    }
+
+    /// Does the same as [`Listing::shared_start`](super::Listing::shared_start).
+    pub(crate) fn shared_start(&self, id: &str) -> usize {
+        self.sorted_ids().shared_start(id)
+    }
+
+    /// Returns the conversations whose ids begin with a text. The case of ASCII letters is ignored.
+    pub(crate) fn beginning_with(&self, start: &str) -> Vec<u32> {
+        self.sorted_ids().beginning_with(start)
+    }
+
+    fn sorted_ids<'a>(
         &'a self,
     ) -> SortedIds<impl Fn(usize) -> u32 + 'a, impl Fn(u32) -> &'a str + 'a> {
-        let number_at = move |place| self.number(self.sorted_at + NUMBER * place);
-        SortedIds { count: self.count, number_at, id_of: move |number| self.id(number) }
+        SortedIds {
+            count: self.count,
+            number_at: |place| self.number(self.sorted_at + NUMBER * place),
+            id_of: |number| self.id(number),
+        }
     }
 
     /// Returns the segments of a conversation's messages, each with its number in the segment.
     fn parts(&self, conversation: u32) -> impl Iterator<Item = (usize, u32)> {
-        let end = |number: u32| self.number(self.ends_at + NUMBER * number as usize) as usize;
-        let start = conversation.checked_sub(1).map_or(0, end);
-        let parts = start..end(conversation);
-        parts.map(|part| {
-            let at = self.parts_at + PART * part;
+        let at = self.ends_at + NUMBER * conversation as usize;
+        let start = if conversation == 0 { 0 } else { self.number(at - NUMBER) };
+        (start..self.number(at)).map(|part| {
+            let at = self.parts_at + PART * part as usize;
             (self.number(at) as usize, self.number(at + NUMBER))
         })
     }
 
     /// Returns the id and the title of a segment's conversation.
-    fn texts(&self, (segment, number): (usize, u32)) -> Option<(&[u8], Option<&[u8]>)> {
-        let is_there =
-            segment < self.numbers_at.len() && number < self.snapshot.conversations_in(segment);
-        is_there.then(|| self.snapshot.conversation_in(segment, number))
+    fn texts(&self, segment: usize, number: u32) -> Option<(&[u8], Option<&[u8]>)> {
+        (segment < self.numbers_at.len() && number < self.snapshot.conversations_in(segment))
+            .then(|| self.snapshot.conversation_in(segment, number))
     }
 
     fn repaired(&self, conversation: u32) -> &[String; 2] {
         self.repaired.slot(conversation).get_or_init(|| {
-            let mut parts = self.parts(conversation).filter_map(|part| self.texts(part));
+            let mut parts = self.parts(conversation).filter_map(|(part, at)| self.texts(part, at));
             let Some(first) = parts.next() else { return Default::default() };
             let (_, title) = parts.last().unwrap_or(first);
             [first.0, title.unwrap_or_default()].map(|bytes| lossy(bytes).into_owned())
@@ -258,7 +268,8 @@ fn made(snapshot: &Snapshot) -> Vec<u8> {
                 continue;
             };
             // The documents of a segment are in result order, those without a time last.
-            let (mut oldest, mut turns) = (newest, 1);
+            let mut oldest = newest;
+            let mut turns = 1;
             for doc_id in messages {
                 turns += 1;
                 if doc_id < first_undated {
@@ -266,37 +277,27 @@ fn made(snapshot: &Snapshot) -> Vec<u8> {
                 }
             }
             let id = lossy(snapshot.conversation_in(segment, number).0);
-            let known = by_name.get(&id).copied();
-            let at = known.unwrap_or_else(|| {
+            let at = by_name.get(&id).copied().unwrap_or_else(|| {
                 conversations.push(Gathered { id, last: None, begun: None, turns: 0 });
                 conversations.len() as u32 - 1
             });
-            let of = &mut conversations[at as usize];
-            of.turns += turns;
-            of.last = of.last.max(snapshot.time(newest));
-            of.begun = of.begun.into_iter().chain(snapshot.time(oldest)).min();
+            let it = &mut conversations[at as usize];
+            it.turns += turns;
+            it.last = it.last.max(snapshot.time(newest));
+            it.begun = it.begun.into_iter().chain(snapshot.time(oldest)).min();
             parts.push((at, segment as u32, number));
             numbers.push(at);
         }
         // A segment has each conversation only once, so names are needed only for several segments.
         if segment + 1 < segments {
             let new = conversations.iter().zip(0..).skip(by_name.len());
-            by_name.extend(new.map(|(of, at)| (of.id.clone(), at)));
+            by_name.extend(new.map(|(it, at)| (it.id.clone(), at)));
         }
     }
-    written(&conversations, parts, &numbers)
-}
-
-/// Returns the bytes of the table of some conversations.
-fn written(
-    conversations: &[Gathered<'_>],
-    mut parts: Vec<(u32, u32, u32)>,
-    numbers: &[u32],
-) -> Vec<u8> {
     let mut order: Vec<u32> = (0..conversations.len() as u32).collect();
-    let listed = |at: &u32| &conversations[*at as usize];
     order.sort_unstable_by(|a, b| {
-        let (a, b) = (listed(a), listed(b));
+        let a = &conversations[*a as usize];
+        let b = &conversations[*b as usize];
         b.last.cmp(&a.last).then_with(|| a.id.cmp(&b.id))
     });
     let mut place_of = vec![0; order.len()];
@@ -305,33 +306,27 @@ fn written(
     }
     // The sort is stable, so that the parts of a conversation stay in the order of the segments.
     parts.sort_by_key(|(at, ..)| place_of[*at as usize]);
-    let mut bytes = Vec::new();
-    let mut put = |number: u32| bytes.extend_from_slice(&number.to_le_bytes());
-    put(order.len() as u32);
-    put(parts.len() as u32);
-    for of in order.iter().map(listed) {
-        for time in [of.last, of.begun] {
+    let mut table = vec![order.len() as u32, parts.len() as u32];
+    for at in &order {
+        let it = &conversations[*at as usize];
+        for time in [it.last, it.begun] {
             let Instant { seconds, nanos } = time.unwrap_or(Instant { seconds: 0, nanos: NO_TIME });
-            put(seconds as u32);
-            put((seconds >> 32) as u32);
-            put(nanos);
+            table.extend([seconds as u32, (seconds >> 32) as u32, nanos]);
         }
-        put(of.turns);
+        table.push(it.turns);
     }
-    sorted(order.len(), |place| &listed(&order[place as usize]).id).into_iter().for_each(&mut put);
+    table.extend(sorted(order.len(), |at| &conversations[order[at as usize] as usize].id));
     let mut end = 0;
     for at in &order {
-        end += parts[end..].iter().take_while(|(of, ..)| of == at).count();
-        put(end as u32);
+        end += parts[end..].iter().take_while(|(part_of, ..)| part_of == at).count();
+        table.push(end as u32);
     }
     for (_, segment, number) in parts {
-        put(segment);
-        put(number);
+        table.extend([segment, number]);
     }
-    for at in numbers {
-        put(place_of.get(*at as usize).copied().unwrap_or(DELETED));
-    }
-    bytes
+    let place_of = numbers.iter().map(|at| place_of.get(*at as usize).copied().unwrap_or(DELETED));
+    table.extend(place_of);
+    table.into_iter().flat_map(u32::to_le_bytes).collect()
 }
 
 #[cfg(test)]
@@ -385,19 +380,19 @@ mod tests {
             ("0", "Title 0", [Some(1_600_000_000), at(0)], 3),
             ("\u{FFFD}B", "", [None, None], 1),
         ];
-        assert_eq!((0..table.count() as u32).map(shown).collect::<Vec<_>>(), expected);
-        for number in 0..table.count() as u32 {
+        assert_eq!((0..table.count as u32).map(shown).collect::<Vec<_>>(), expected);
+        for number in 0..table.count as u32 {
             let doc_ids = table.doc_ids(number);
             assert_eq!(doc_ids.len() as u32, table.turns(number));
             for doc_id in doc_ids {
                 assert_eq!(table.conversation(doc_id), Some(number));
                 assert_eq!(snapshot.hit(doc_id, false).conversation_id, table.id(number));
             }
-            assert_eq!(table.sorted_ids().find(table.id(number)), Some(number));
+            assert_eq!(table.find(table.id(number)), Some(number));
         }
         let living = (0..snapshot.max_doc() + 1).filter(|id| table.conversation(*id).is_some());
         assert_eq!(living.count() as u32, snapshot.messages());
-        assert_eq!(table.sorted_ids().find("1"), None);
+        assert_eq!(table.find("1"), None);
     }
 
     #[test]
@@ -444,7 +439,7 @@ mod tests {
     fn a_cut_file_gives_no_panic() {
         let export = changed_export();
         let snapshot = snapshot(&export);
-        let count = made_now(&snapshot).count();
+        let count = made_now(&snapshot).count;
         for end in 0..made(&snapshot).len() {
             let mut table = made_now(&snapshot);
             let mut bytes = made(&snapshot);
@@ -452,7 +447,7 @@ mod tests {
             table.bytes = TableBytes::Made(bytes);
             for number in 0..count as u32 {
                 let _ = (table.id(number), table.title(number), table.last(number));
-                let _ = (table.doc_ids(number), table.sorted_ids().find("2"));
+                let _ = (table.doc_ids(number), table.find("2"));
             }
         }
     }

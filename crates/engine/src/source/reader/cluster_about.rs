@@ -1,10 +1,8 @@
 //! Reads descriptions from the list of conversations in a cluster.
 
 use super::catalogue::Origins;
-use crate::source::{
-    kind::SourceKind,
-    scope::{About, Scope},
-};
+use crate::source::kind::SourceKind;
+use crate::source::scope::{About, Scope};
 use verbatim_base::model::Origin;
 use verbatim_chats::db::Outline;
 #[cfg(feature = "cluster")]
@@ -14,17 +12,15 @@ pub(crate) const KIND: SourceKind = SourceKind::Export;
 
 /// Returns the places of the conversations that are in a scope, latest activity first.
 pub(crate) fn within(view: &View, scope: &Scope) -> Vec<usize> {
-    let is_role = |it: &ClusterConversation| {
-        scope.roles.is_empty() || scope.roles.iter().any(|role| it.roles.contains(role))
-    };
-    let is_within = |it: &ClusterConversation| {
+    let mut places: Vec<usize> = (0..view.conversations().len()).collect();
+    places.retain(|place| {
+        let it = &view.conversations()[*place];
         scope.covers(it.begun, it.last)
             && scope.accepts_id(KIND, &it.stored.id)
             && (!scope.has_origin() || scope.accepts_origin(KIND, it.stored.origin.as_ref()))
-            && is_role(it)
-    };
-    let all = view.conversations().iter().enumerate();
-    all.filter(|(_, it)| is_within(it)).map(|(place, _)| place).collect()
+            && (scope.roles.is_empty() || scope.roles.iter().any(|role| it.roles.contains(role)))
+    });
+    places
 }
 
 pub(crate) fn origins(view: &View) -> Origins {

@@ -1,29 +1,17 @@
 //! The reader of an index in a cluster.
 
-use std::{
-    collections::BTreeMap,
-    ops::ControlFlow,
-    sync::{Arc, Mutex},
-};
+use std::sync::{Arc, Mutex};
+use std::{collections::BTreeMap, ops::ControlFlow};
 
-use super::{
-    Counts, Listing, Messages, Reader, SearchPlan,
-    catalogue::Origins,
-    cluster_about::{KIND, about, origins, within},
-    counter::Counter,
-    read_messages::ReadMessages,
-    sink::Sink,
-};
-use crate::{
-    error::Result,
-    scoring::{ClusterScorer, Scorer},
-    source::scope::{About, Scope},
-};
-use verbatim_base::{
-    call::{Call, Stop},
-    lock::lock,
-    model::{Instant, Origin, Request},
-};
+use super::cluster_about::{KIND, about, origins, within};
+use super::{Counts, Listing, Messages, Reader, SearchPlan};
+use super::{catalogue::Origins, counter::Counter, read_messages::ReadMessages, sink::Sink};
+use crate::error::Result;
+use crate::scoring::{ClusterScorer, Scorer};
+use crate::source::scope::{About, Scope};
+use verbatim_base::call::{Call, Stop};
+use verbatim_base::lock::lock;
+use verbatim_base::model::{Instant, Origin, Request};
 use verbatim_chats::db::{self, tally::MessageFacts};
 use verbatim_cluster::{Cluster, ClusterConversation, Taken, View};
 use verbatim_embed::Model;
@@ -43,10 +31,10 @@ impl ClusterReader {
 
     fn view(&self, stop: &Stop) -> Result<Arc<View>> {
         let mut view = lock(&self.view);
-        match &*view {
-            Some(view) => Ok(Arc::clone(view)),
-            None => Ok(Arc::clone(view.insert(self.cluster.view(stop)?))),
+        if let Some(view) = &*view {
+            return Ok(Arc::clone(view));
         }
+        Ok(Arc::clone(view.insert(self.cluster.view(stop)?)))
     }
 }
 
@@ -83,10 +71,7 @@ impl Reader for ClusterReader {
     fn read(&self, id: &str, raw_content: bool, call: &Call) -> Result<Option<Box<dyn Messages>>> {
         let messages =
             self.view(&call.stop)?.read(self.cluster.client()?, id, raw_content, &call.stop)?;
-        Ok(match messages.is_empty() {
-            true => None,
-            false => Some(Box::new(ReadMessages::new(messages))),
-        })
+        Ok(ReadMessages::opened(messages))
     }
 
     fn count(&self, scope: &Scope, day: &dyn Fn(Instant) -> i64, call: &Call) -> Result<Counts> {
@@ -121,8 +106,9 @@ impl Reader for ClusterReader {
     }
 
     fn scorer(&self, scope: &Scope, call: &Call) -> Result<Option<Box<dyn Scorer>>> {
-        let state = (Arc::clone(&self.cluster), self.view(&call.stop)?);
-        Ok(Some(Box::new(ClusterScorer::new(state, &self.model, scope, call)?)))
+        let cluster = Arc::clone(&self.cluster);
+        let view = self.view(&call.stop)?;
+        Ok(Some(Box::new(ClusterScorer::new(cluster, view, &self.model, scope, call)?)))
     }
 }
 
@@ -157,7 +143,7 @@ impl Listing for ClusterListing {
         None
     }
 
-    fn about(&self, place: usize) -> About {
+    fn describe(&self, place: usize, _: bool) -> About {
         about(self.at(place))
     }
 }

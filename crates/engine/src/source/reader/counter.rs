@@ -31,15 +31,18 @@ impl<'a> Counter<'a> {
         origins: Option<&'a Origins>,
         day: &'a dyn Fn(Instant) -> i64,
     ) -> Counter<'a> {
-        let (roles, counts) = (Vec::new(), Counts::default());
-        Counter { kind, scope, origins, day, roles, quarter: None, counts }
+        let counts = Counts::default();
+        Counter { kind, scope, origins, day, roles: Vec::new(), quarter: None, counts }
     }
 
     pub(crate) fn accepts(&self, message: MessageFacts<'_>) -> bool {
-        let origin = || self.origins.and_then(|origins| origins.get(message.conversation));
-        self.scope.accepts_message(message.role, message.time)
-            && self.scope.accepts_id(self.kind, message.conversation)
-            && (!self.scope.has_origin() || self.scope.accepts_origin(self.kind, origin()))
+        let MessageFacts { conversation, role, time } = message;
+        self.scope.accepts_message(role, time)
+            && self.scope.accepts_id(self.kind, conversation)
+            && (!self.scope.has_origin() || {
+                let origin = self.origins.and_then(|origins| origins.get(conversation));
+                self.scope.accepts_origin(self.kind, origin)
+            })
     }
 
     pub(crate) fn add_message(&mut self, message: MessageFacts<'_>) {

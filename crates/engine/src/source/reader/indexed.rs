@@ -1,33 +1,22 @@
 //! The reader that answers from the index of a source.
 
-use std::{
-    collections::HashSet,
-    ops::ControlFlow,
-    sync::{Arc, OnceLock},
-};
+use std::sync::{Arc, OnceLock};
+use std::{collections::HashSet, ops::ControlFlow};
 
-use super::{
-    Counts, Listing, Messages, Reader, SearchPlan,
-    catalogue::{Catalogue, Origins},
-    counter::Counter,
-    live::LiveReader,
-    sink::Sink,
-    turns::TurnFinder,
-};
-use crate::{
-    error::{Error, Result},
-    scoring::{IndexedScorer, Scorer},
-    source::{
-        scope::{About, Scope},
-        store::{Source, handle::FallbackReason},
-    },
-};
+use super::catalogue::{Catalogue, Origins};
+use super::{Counts, Listing, Messages, Reader, SearchPlan};
+use super::{counter::Counter, live::LiveReader, sink::Sink, turns::TurnFinder};
+use crate::error::{Error, Result};
+use crate::scoring::{IndexedScorer, Scorer};
+use crate::source::scope::{About, Scope};
+use crate::source::store::Source;
+use crate::source::store::handle::FallbackReason;
+use verbatim_base::model::{Hit, Instant, Origin, Request};
 use verbatim_base::{
     call::Call,
     map_faults::{self, FaultWatch},
-    model::{Hit, Instant, Origin, Request},
 };
-use verbatim_chats::db::{self, tally::MessageFacts};
+use verbatim_chats::db;
 use verbatim_index::{self as index, Found, Snapshot};
 
 #[derive(Debug)]
@@ -61,7 +50,8 @@ impl IndexedReader {
     /// Lets `LIKE` answer the rest of a search after `confirmed` hits of the index.
     fn by_like(
         &self,
-        (reason, confirmed): (String, usize),
+        reason: String,
+        confirmed: usize,
         request: &Request,
         call: &Call,
         sink: &mut dyn Sink,
@@ -75,8 +65,7 @@ impl IndexedReader {
     fn only_like(&self, request: &Request) -> Option<FallbackReason> {
         // The index stores NULL as an empty role, but SQLite distinguishes the two. A replacement
         // character may stand for bytes that are not UTF-8.
-        let is_unclear = |role: &String| role.is_empty() || role.contains('\u{FFFD}');
-        if request.roles.iter().any(is_unclear) {
+        if request.roles.iter().any(|role| role.is_empty() || role.contains('\u{FFFD}')) {
             return Some(FallbackReason::EmptyRole);
         }
         let is_bytewise = request.roles.is_empty() || self.snapshot.reading().bytewise_roles;
@@ -89,17 +78,19 @@ impl IndexedReader {
             let live = LiveReader::new(self.source.clone(), reason);
             return Ok(IndexOutcome::Found(live.search(request, call, sink)?));
         }
-        let (only, none) = (sink.only(), HashSet::new());
+        let only = sink.only();
+        let none = HashSet::new();
         let mut verified = VerifiedSink::new(&self.snapshot, call, sink);
         // The files were checked when they were opened, but a file may change during the search.
         let found = map_faults::caught(|| {
-            let mut take = |found: Found<'_, '_>| verified.push(found);
+            let stop = &call.stop;
             let trace = match &only {
                 Some(only) => {
                     let ids = only.get(&self.source.kind).unwrap_or(&none);
-                    self.snapshot.search_in(ids, request, &call.stop, &mut take)?
+                    self.snapshot
+                        .search_in(ids, request, stop, &mut |found| verified.push(found))?
                 }
-                None => self.snapshot.search(request, &call.stop, &mut take)?,
+                None => self.snapshot.search(request, stop, &mut |found| verified.push(found))?,
             };
             verified.confirm();
             Ok(trace)
@@ -135,16 +126,16 @@ impl IndexedReader {
 
 impl Reader for IndexedReader {
     fn search(&self, request: &Request, call: &Call, sink: &mut dyn Sink) -> Result<SearchPlan> {
-        let (reason, confirmed) = match self.attempt(request, call, sink)? {
+        match self.attempt(request, call, sink)? {
             IndexOutcome::Found(plan) => return Ok(plan),
             IndexOutcome::Failed { .. } if !self.falls_back => {
                 let folder = self.source.index_dir()?.folder().to_owned();
                 return Err(Error::Torn { folder });
             }
-            IndexOutcome::Failed { reason, confirmed } => (reason, confirmed),
-        };
-        if confirmed > 0 {
-            return self.by_like((reason, confirmed), request, call, sink);
+            IndexOutcome::Failed { reason, confirmed: confirmed @ 1.. } => {
+                return self.by_like(reason, confirmed, request, call, sink);
+            }
+            IndexOutcome::Failed { .. } => {}
         }
         // The files may have changed before the search, so the index is opened and checked again.
         let again = match self.source.current_index(call) {
@@ -156,7 +147,7 @@ impl Reader for IndexedReader {
         match again.attempt(request, call, sink)? {
             IndexOutcome::Found(plan) => Ok(plan),
             IndexOutcome::Failed { reason, confirmed } => {
-                again.by_like((reason, confirmed), request, call, sink)
+                again.by_like(reason, confirmed, request, call, sink)
             }
         }
     }
@@ -169,27 +160,20 @@ impl Reader for IndexedReader {
             Err(error) if scope.has_origin() => return Err(error),
             Err(_) => None,
         };
-        let numbers = match scope.is_open() {
-            true => None,
-            false => Some(catalogue.within(scope, origins.as_deref())),
-        };
+        let numbers =
+            if scope.is_open() { None } else { Some(catalogue.within(scope, origins.as_deref())) };
         Ok(Box::new(IndexedListing { catalogue: Arc::clone(catalogue), origins, numbers }))
     }
 
     fn read(&self, id: &str, raw_content: bool, _: &Call) -> Result<Option<Box<dyn Messages>>> {
-        let catalogue = self.catalogue();
+        let catalogue = Arc::clone(self.catalogue());
         let Some(conversation) = catalogue.find(id) else { return Ok(None) };
-        let catalogue = Arc::clone(catalogue);
-        Ok(Some(Box::new(IndexedMessages {
-            catalogue,
-            conversation,
-            raw_content,
-            finder: TurnFinder::default(),
-        })))
+        let finder = TurnFinder::default();
+        Ok(Some(Box::new(IndexedMessages { catalogue, conversation, raw_content, finder })))
     }
 
     fn count(&self, scope: &Scope, day: &dyn Fn(Instant) -> i64, call: &Call) -> Result<Counts> {
-        let (catalogue, snapshot) = (self.catalogue(), &self.snapshot);
+        let catalogue = self.catalogue();
         let origins = if scope.has_origin() { self.origins(call)? } else { None };
         let mut counter = Counter::new(self.source.kind, scope, origins.as_deref(), day);
         // Roles are checked for each message, not for each conversation.
@@ -198,7 +182,8 @@ impl Reader for IndexedReader {
             call.stop.check(db::Error::Stopped)?;
             let mut messages = 0;
             for doc_id in catalogue.doc_ids(conversation) {
-                let (role, time) = (snapshot.role(doc_id), snapshot.time(doc_id));
+                let role = self.snapshot.role(doc_id);
+                let time = self.snapshot.time(doc_id);
                 if scope.accepts_message(role, time) {
                     counter.add(role, time);
                     messages += 1;
@@ -212,19 +197,20 @@ impl Reader for IndexedReader {
             if scope.is_open() {
                 return db::read_tables(path, call, db::tally::models);
             }
-            let mut accepts = |message: MessageFacts<'_>| counter.accepts(message);
-            db::read(path, call, |database| db::tally::models_where(database, &mut accepts))
+            db::read(path, call, |database| {
+                db::tally::models_where(database, &mut |message| counter.accepts(message))
+            })
         })?;
         Ok(counter.into_counts(models))
     }
 
     fn span(&self, _: &Call) -> Result<Option<(Instant, Instant)>> {
         let snapshot = &self.snapshot;
-        let time = |doc_id: u32| snapshot.is_alive(doc_id).then(|| snapshot.time(doc_id)).flatten();
         // Within a segment the newest message is first, and messages without a time are last.
         let spans = snapshot.segments().into_iter().filter_map(|segment| {
-            let last = segment.doc_ids.clone().find_map(time)?;
-            Some((segment.doc_ids.rev().find_map(time)?, last))
+            let mut living = segment.doc_ids.filter(|doc_id| snapshot.is_alive(*doc_id));
+            let last = living.find_map(|doc_id| snapshot.time(doc_id))?;
+            Some((living.rev().find_map(|doc_id| snapshot.time(doc_id)).unwrap_or(last), last))
         });
         Ok(spans.reduce(|one, other| (one.0.min(other.0), one.1.max(other.1))))
     }
@@ -284,8 +270,8 @@ impl Listing for IndexedListing {
         self.origins.as_ref()?.get(self.heading(place).0)
     }
 
-    fn about(&self, place: usize) -> About {
-        self.catalogue.about(self.number(place), self.origins.as_deref())
+    fn describe(&self, place: usize, with_summary: bool) -> About {
+        self.catalogue.about(self.number(place), self.origins.as_deref(), with_summary)
     }
 
     fn shared_start(&self, id: &str) -> usize {
@@ -293,12 +279,11 @@ impl Listing for IndexedListing {
     }
 
     fn beginning_with(&self, start: &str) -> Option<Vec<usize>> {
-        let numbers = || self.catalogue.beginning_with(start).into_iter();
-        self.numbers.is_none().then(|| numbers().map(|number| number as usize).collect())
-    }
-
-    fn about_without_summary(&self, place: usize) -> About {
-        self.catalogue.about_without_summary(self.number(place), self.origins.as_deref())
+        if self.numbers.is_some() {
+            return None;
+        }
+        let numbers = self.catalogue.beginning_with(start).into_iter();
+        Some(numbers.map(|number| number as usize).collect())
     }
 }
 
@@ -342,13 +327,16 @@ impl Messages for IndexedMessages {
     }
 
     fn turn_of(&self, hit: &Hit<'_>) -> Option<usize> {
-        let snapshot = self.snapshot();
-        let doc_ids = self.doc_ids();
-        let key = |turn: usize| (snapshot.time(doc_ids[turn]), snapshot.position(doc_ids[turn]));
         let wanted = (hit.time, hit.position);
-        self.finder.find(doc_ids.len(), &wanted, key, |turn| {
-            key(turn) == wanted && snapshot.hit(doc_ids[turn], false).message_id == hit.message_id
-        })
+        self.finder.find(
+            self.turns(),
+            &wanted,
+            |turn| (self.time(turn), self.position(turn)),
+            |turn| {
+                (self.time(turn), self.position(turn)) == wanted
+                    && self.snapshot().hit(self.doc_ids()[turn], false).message_id == hit.message_id
+            },
+        )
     }
 }
 
@@ -391,22 +379,18 @@ impl<'a> VerifiedSink<'a> {
     }
 
     fn push(&mut self, mut found: Found<'_, '_>) -> ControlFlow<()> {
-        match !self.sink.reads(&found.conversation_id()) && found.is_by_text() {
-            true => self.hold(found.unread()),
-            false => self.hold(found.hit()),
-        }
-    }
-
-    fn hold(&mut self, hit: Hit<'_>) -> ControlFlow<()> {
+        let is_read = self.sink.reads(&found.conversation_id()) || !found.is_by_text();
+        let hit = if is_read { found.hit() } else { found.unread() };
         self.bytes += hit.content.len();
         self.held += 1;
         self.sink.push(hit);
         if self.held >= BATCH_HITS || self.bytes >= BATCH_BYTES {
             self.confirm();
         }
-        match self.is_over || self.is_torn || self.is_stopped {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
+        if self.is_over || self.is_torn || self.is_stopped {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
         }
     }
 
@@ -420,7 +404,8 @@ impl<'a> VerifiedSink<'a> {
             return;
         }
         self.confirmed += self.held;
-        (self.held, self.bytes) = (0, 0);
+        self.held = 0;
+        self.bytes = 0;
         self.is_over = self.sink.confirm(self.call).is_break();
         self.is_stopped = self.call.stop.requested();
     }

@@ -1,34 +1,20 @@
 //! The reader without an index: SQLite compares every message. It is slow, but works in every state.
 
-use std::{
-    collections::{HashMap, HashSet},
-    panic::resume_unwind,
-    sync::OnceLock,
-    thread,
-    time::Instant as Clock,
-};
+use std::collections::{HashMap, HashSet};
+use std::{panic::resume_unwind, sync::OnceLock, thread, time::Instant as Clock};
 
-use super::{
-    Counts, Listing, Messages, Reader, SearchPlan,
-    counter::Counter,
-    read_messages::ReadMessages,
-    sink::Sink,
-    sorted_ids::{SortedIds, sorted},
-};
-use crate::{
-    error::{Error, Result},
-    scoring::Scorer,
-    source::{
-        kind::SourceKind,
-        scope::{About, Scope, has},
-        store::{Source, handle::FallbackReason},
-    },
-};
-use verbatim_base::{
-    call::Call,
-    model::{Instant, Matching, Origin, Request},
-};
-use verbatim_chats::db::{self, Database, Outline, State};
+use super::sorted_ids::{SortedIds, sorted};
+use super::{Counts, Listing, Messages, Reader, SearchPlan};
+use super::{counter::Counter, read_messages::ReadMessages, sink::Sink};
+use crate::error::{Error, Result};
+use crate::scoring::Scorer;
+use crate::source::kind::SourceKind;
+use crate::source::scope::{About, Scope, has};
+use crate::source::store::Source;
+use crate::source::store::handle::FallbackReason;
+use verbatim_base::call::Call;
+use verbatim_base::model::{Instant, Matching, Origin, Request};
+use verbatim_chats::db::{self, Outline, State};
 use verbatim_text::matcher::texts;
 
 /// Number of hits that are passed on between two confirmations.
@@ -43,8 +29,10 @@ const LARGE_STACK: usize = 64 << 20;
 
 /// Returns the largest number of `%` in a `LIKE` pattern of a request.
 fn deepest(request: &Request) -> usize {
-    let is_like = request.matching == Matching::Like;
-    let texts = texts(request).into_iter().flatten().filter(|_| is_like);
+    if request.matching != Matching::Like {
+        return 0;
+    }
+    let texts = texts(request).into_iter().flatten();
     texts.map(|text| text.matches('%').count()).max().unwrap_or(0)
 }
 
@@ -61,7 +49,15 @@ impl LiveReader {
         LiveReader { source, reason }
     }
 
-    fn on_large_stack<T: Send>(&self, search: impl FnOnce() -> Result<T> + Send) -> Result<T> {
+    /// Runs a search, with a large stack if it needs one.
+    fn on_stack<T: Send>(
+        &self,
+        is_large: bool,
+        search: impl FnOnce() -> Result<T> + Send,
+    ) -> Result<T> {
+        if !is_large {
+            return search();
+        }
         thread::scope(|scope| {
             match thread::Builder::new().stack_size(LARGE_STACK).spawn_scoped(scope, search) {
                 Ok(thread) => thread.join().unwrap_or_else(|panic| resume_unwind(panic)),
@@ -85,20 +81,18 @@ impl LiveReader {
         let begun = Clock::now();
         // `skipped` includes hits that the sink drops, so the database must return these hits too.
         let left_out = sink.left_out().filter(|_| skipped == 0);
-        let (left_out, limit) = match left_out {
-            Some((ids, most)) => (ids, Some(most)),
-            None => (HashSet::new(), request.limit),
-        };
-        let request = Request { limit, ..request.clone() };
-        let search = || {
+        let mut request = request.clone();
+        let mut without = HashSet::new();
+        if let Some((ids, most)) = left_out {
+            without = ids;
+            request.limit = Some(most);
+        }
+        let is_deep = deepest(&request) > DEEP;
+        let hits = self.on_stack(is_deep, || {
             self.source.read_database(call, |database| {
-                db::search_without(database, &request, left_out.clone())
+                db::search_without(database, &request, without.clone())
             })
-        };
-        let hits = match deepest(&request) > DEEP {
-            true => self.on_large_stack(search)?,
-            false => search()?,
-        };
+        })?;
         if let Some(state) = index_state.filter(|_| skipped > 0)
             && db::state(self.source.path()?)? != *state
         {
@@ -155,17 +149,15 @@ impl Reader for LiveReader {
                 && scope.accepts_id(self.source.kind, &outline.id)
                 && scope.accepts_origin(self.source.kind, origins.get(&outline.id))
         });
-        let (kind, sorted_ids) = (self.source.kind, OnceLock::new());
-        Ok(Box::new(LiveListing { kind, outlines, origins, sorted_ids }))
+        let kind = self.source.kind;
+        Ok(Box::new(LiveListing { kind, outlines, origins, sorted_ids: OnceLock::new() }))
     }
 
     fn read(&self, id: &str, raw_content: bool, call: &Call) -> Result<Option<Box<dyn Messages>>> {
-        let read = |database: &Database| db::conversation(database, id, raw_content);
-        let messages = self.source.read_database(call, read)?;
-        Ok(match messages.is_empty() {
-            true => None,
-            false => Some(Box::new(ReadMessages::new(messages))),
-        })
+        let messages = self
+            .source
+            .read_database(call, |database| db::conversation(database, id, raw_content))?;
+        Ok(ReadMessages::opened(messages))
     }
 
     fn count(&self, scope: &Scope, day: &dyn Fn(Instant) -> i64, call: &Call) -> Result<Counts> {
@@ -175,9 +167,10 @@ impl Reader for LiveReader {
             let origins = if needs_origins { db::origins(database)? } else { HashMap::new() };
             let mut counter = Counter::new(kind, scope, Some(&origins), day);
             db::tally::messages(database, &mut |message| counter.add_message(message))?;
-            let models = match scope.is_open() {
-                true => db::tally::models(database)?,
-                false => db::tally::models_where(database, &mut |it| counter.accepts(it))?,
+            let models = if scope.is_open() {
+                db::tally::models(database)?
+            } else {
+                db::tally::models_where(database, &mut |it| counter.accepts(it))?
             };
             Ok(counter.into_counts(models))
         })
@@ -200,6 +193,12 @@ struct LiveListing {
     sorted_ids: OnceLock<Vec<u32>>,
 }
 
+impl LiveListing {
+    fn id(&self, number: u32) -> &str {
+        &self.outlines[number as usize].id
+    }
+}
+
 impl Listing for LiveListing {
     fn len(&self) -> usize {
         self.outlines.len()
@@ -218,13 +217,14 @@ impl Listing for LiveListing {
     }
 
     fn shared_start(&self, id: &str) -> usize {
-        let id_of = |number: u32| self.outlines[number as usize].id.as_str();
         let count = self.outlines.len();
-        let sorted = self.sorted_ids.get_or_init(|| sorted(count, id_of));
-        SortedIds { count, number_at: |place: usize| sorted[place], id_of }.shared_start(id)
+        let sorted = self.sorted_ids.get_or_init(|| sorted(count, |number| self.id(number)));
+        let ids =
+            SortedIds { count, number_at: |place| sorted[place], id_of: |number| self.id(number) };
+        ids.shared_start(id)
     }
 
-    fn about(&self, place: usize) -> About {
+    fn describe(&self, place: usize, _: bool) -> About {
         let origin = self.origin(place).cloned().unwrap_or_default();
         About::of_outline(self.kind, self.outlines[place].clone(), origin)
     }

@@ -16,25 +16,15 @@ mod slots;
 mod sorted_ids;
 pub(super) mod turns;
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    sync::Arc,
-    time::Duration,
-};
+use std::collections::{BTreeMap, HashMap};
+use std::{sync::Arc, time::Duration};
 
-use crate::{
-    error::Result,
-    scoring::Scorer,
-    source::{
-        reader::sink::Sink,
-        scope::{About, Scope, shared_start},
-        store::handle::FallbackReason,
-    },
-};
-use verbatim_base::{
-    call::Call,
-    model::{Hit, Instant, Origin, Request},
-};
+use crate::source::reader::sink::Sink;
+use crate::source::scope::{About, Scope, shared_start};
+use crate::source::store::handle::FallbackReason;
+use crate::{error::Result, scoring::Scorer};
+use verbatim_base::call::Call;
+use verbatim_base::model::{Hit, Instant, Origin, Request};
 use verbatim_index::{Snapshot, Trace};
 
 /// Interface for reading a source. All readers of one state of a source give the same answers.
@@ -103,8 +93,18 @@ pub trait Listing {
     /// Returns the origin of a conversation, if it is from a coding agent.
     fn origin(&self, place: usize) -> Option<&Origin>;
 
-    /// Returns the full description of a conversation. This may read its messages.
-    fn about(&self, place: usize) -> About;
+    /// Returns the description of a conversation. A summary, and a title that is made, are read from its messages.
+    fn describe(&self, place: usize, with_summary: bool) -> About;
+
+    /// Returns the full description of a conversation.
+    fn about(&self, place: usize) -> About {
+        self.describe(place, true)
+    }
+
+    /// Returns the description of a conversation without a summary.
+    fn about_without_summary(&self, place: usize) -> About {
+        self.describe(place, false)
+    }
 
     /// Returns the length in bytes of the longest prefix that an id shares with another id of the source.
     /// The case of ASCII letters is ignored.
@@ -117,11 +117,6 @@ pub trait Listing {
     /// conversations must be compared to find them.
     fn beginning_with(&self, _start: &str) -> Option<Vec<usize>> {
         None
-    }
-
-    /// Returns the description of a conversation without a summary. This reads messages only for a title.
-    fn about_without_summary(&self, place: usize) -> About {
-        self.about(place)
     }
 }
 

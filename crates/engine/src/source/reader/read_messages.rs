@@ -10,8 +10,12 @@ pub(crate) struct ReadMessages {
 }
 
 impl ReadMessages {
-    pub(crate) fn new(messages: Vec<Hit<'static>>) -> ReadMessages {
-        ReadMessages { messages, finder: TurnFinder::default() }
+    /// Returns the messages of a conversation; `None` if there are none.
+    pub(crate) fn opened(messages: Vec<Hit<'static>>) -> Option<Box<dyn Messages>> {
+        if messages.is_empty() {
+            return None;
+        }
+        Some(Box::new(ReadMessages { messages, finder: TurnFinder::default() }))
     }
 }
 
@@ -37,9 +41,15 @@ impl Messages for ReadMessages {
     }
 
     fn turn_of(&self, hit: &Hit<'_>) -> Option<usize> {
-        let key = |turn: usize| &*self.messages[turn].message_id;
-        let is_same =
-            |turn| key(turn) == hit.message_id && self.messages[turn].position == hit.position;
-        self.finder.find(self.messages.len(), &&*hit.message_id, key, is_same)
+        let messages = &self.messages;
+        self.finder.find(
+            messages.len(),
+            &&*hit.message_id,
+            |turn| &*messages[turn].message_id,
+            |turn| {
+                messages[turn].message_id == hit.message_id
+                    && messages[turn].position == hit.position
+            },
+        )
     }
 }

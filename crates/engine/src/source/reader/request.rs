@@ -34,13 +34,14 @@ pub(crate) fn checked(request: &Request) -> Result<Cow<'_, Request>> {
         }
         return Ok(Cow::Owned(Request { text: text.to_owned(), ..request.clone() }));
     }
-    let [or, and, not] = others.map(|texts| -> Result<Vec<String>> {
-        let texts = texts.iter().map(|text| Ok(checked_text(text, request)?.to_owned()));
-        let is_text = |text: &Result<String>| !text.as_ref().is_ok_and(String::is_empty);
-        texts.filter(is_text).collect()
-    });
-    let (or, and, not) = (or?, and?, not?);
-    Ok(Cow::Owned(Request { text: text.to_owned(), or, and, not, ..request.clone() }))
+    let mut trimmed = Request { text: text.to_owned(), ..request.clone() };
+    for texts in [&mut trimmed.or, &mut trimmed.and, &mut trimmed.not] {
+        for text in &mut *texts {
+            *text = checked_text(text, request)?.to_owned();
+        }
+        texts.retain(|text| !text.is_empty());
+    }
+    Ok(Cow::Owned(trimmed))
 }
 
 /// Checks a text of a request, and trims it if its kind of matching allows this.

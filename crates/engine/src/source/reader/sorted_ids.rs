@@ -32,21 +32,20 @@ impl<'a, N: Fn(usize) -> u32, I: Fn(u32) -> &'a str> SortedIds<N, I> {
     /// the id with the longest common prefix is a neighbour.
     pub(crate) fn shared_start(&self, id: &str) -> usize {
         let place = self.place(|other| order(other, id));
-        let is_other = |number: &u32| (self.id_of)(*number) != id;
-        let before = (0..place).rev().map(&self.number_at).find(is_other);
-        let neighbours = [before, self.numbers_from(place).find(is_other)];
-        let shared = neighbours.into_iter().flatten();
-        shared.map(|number| shared_start(id, (self.id_of)(number))).max().unwrap_or(0)
+        let mut before = (0..place).rev().map(|at| (self.id_of)((self.number_at)(at)));
+        let mut after = self.numbers_from(place).map(&self.id_of);
+        let neighbours = [before.find(|other| *other != id), after.find(|other| *other != id)];
+        neighbours.into_iter().flatten().map(|other| shared_start(id, other)).max().unwrap_or(0)
     }
 
     /// Returns the numbers of the ids that begin with a text. The case of ASCII letters is ignored.
     pub(crate) fn beginning_with(&self, start: &str) -> Vec<u32> {
         let first = self.place(|other| folded(other).cmp(folded(start)));
-        let begins = |number: &u32| {
+        let numbers = self.numbers_from(first).take_while(|number| {
             let id = (self.id_of)(*number).as_bytes();
             id.get(..start.len()).is_some_and(|id| id.eq_ignore_ascii_case(start.as_bytes()))
-        };
-        self.numbers_from(first).take_while(begins).collect()
+        });
+        numbers.collect()
     }
 
     fn numbers_from(&self, place: usize) -> impl Iterator<Item = u32> {
@@ -55,7 +54,8 @@ impl<'a, N: Fn(usize) -> u32, I: Fn(u32) -> &'a str> SortedIds<N, I> {
 
     /// Returns the position of the first id that is not less by a comparison.
     fn place(&self, compared: impl Fn(&str) -> Ordering) -> usize {
-        let (mut low, mut high) = (0, self.count);
+        let mut low = 0;
+        let mut high = self.count;
         while low < high {
             let middle = low.midpoint(high);
             match compared((self.id_of)((self.number_at)(middle))) {

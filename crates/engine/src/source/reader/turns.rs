@@ -1,8 +1,5 @@
-use std::{
-    collections::HashMap,
-    hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hash},
-    sync::OnceLock,
-};
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hash};
+use std::{collections::HashMap, sync::OnceLock};
 
 /// Number of messages up to which a search compares all of them.
 const FEW: usize = 64;
@@ -24,15 +21,19 @@ impl TurnFinder {
         if count <= FEW {
             return (0..count).find(|turn| is_same(*turn));
         }
-        let hash = |key: &K| BuildHasherDefault::<DefaultHasher>::default().hash_one(key);
+        let hasher = BuildHasherDefault::<DefaultHasher>::default();
         let table = self.0.get_or_init(|| {
             let mut table: HashMap<u64, Vec<u32>> = HashMap::with_capacity(count);
             for turn in 0..count {
-                table.entry(hash(&key(turn))).or_default().push(turn as u32);
+                table.entry(hasher.hash_one(key(turn))).or_default().push(turn as u32);
             }
             table
         });
-        table.get(&hash(wanted))?.iter().map(|turn| *turn as usize).find(|turn| is_same(*turn))
+        table
+            .get(&hasher.hash_one(wanted))?
+            .iter()
+            .map(|turn| *turn as usize)
+            .find(|turn| is_same(*turn))
     }
 }
 

@@ -1,22 +1,17 @@
 //! Sources in an index of a cluster, which the cluster keeps current.
 
-use std::{
-    collections::{HashMap, HashSet},
-    sync::Arc,
-};
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use super::{Source, Store};
-use crate::{
-    config::StoreAddress,
-    decisions::exclusions::Exclusions,
-    error::Result,
-    source::reader::{OrderedIds, Reader, cluster_about::origins, clustered::ClusterReader},
-};
-use verbatim_base::{
-    call::Call,
-    model::{Hit, Provenance},
-};
-use verbatim_cluster::{Cluster, ClusterConversation, MessageInOrder};
+use crate::decisions::exclusions::Exclusions;
+use crate::source::reader::cluster_about::origins;
+use crate::source::reader::clustered::ClusterReader;
+use crate::source::reader::{OrderedIds, Reader};
+use crate::{config::StoreAddress, error::Result};
+use verbatim_base::call::Call;
+use verbatim_base::model::{Hit, Provenance};
+use verbatim_cluster::{Cluster, ClusterConversation};
 
 #[derive(Debug)]
 pub(crate) struct ClusterStore {
@@ -80,12 +75,17 @@ impl Store for ClusterStore {
 
     fn models(&self, _: &Source, call: &Call) -> Result<HashMap<String, Vec<String>>> {
         let view = self.cluster.view(&call.stop)?;
-        let models_in = |it: &ClusterConversation| match it.models.is_empty() {
-            true => it.stored.model.iter().cloned().collect(),
-            false => it.models.clone(),
-        };
-        let all = view.conversations().iter().map(|it| (it.stored.id.clone(), models_in(it)));
-        Ok(all.filter(|(_, models): &(String, Vec<String>)| !models.is_empty()).collect())
+        let mut all = HashMap::new();
+        for it in view.conversations() {
+            let mut models = it.models.clone();
+            if models.is_empty() {
+                models.extend(it.stored.model.clone());
+            }
+            if !models.is_empty() {
+                all.insert(it.stored.id.clone(), models);
+            }
+        }
+        Ok(all)
     }
 
     fn provenance(
@@ -94,31 +94,38 @@ impl Store for ClusterStore {
         ids: Option<&[&str]>,
         call: &Call,
     ) -> Result<HashMap<String, Provenance>> {
-        let entry =
-            |it: &ClusterConversation| Some((it.stored.id.clone(), it.stored.provenance.clone()?));
         Ok(match ids {
             None => {
-                self.cluster.view(&call.stop)?.conversations().iter().filter_map(entry).collect()
+                let view = self.cluster.view(&call.stop)?;
+                view.conversations().iter().filter_map(provenance_of).collect()
             }
             Some(ids) => {
                 let view = self.cluster.last_view(&call.stop)?;
-                ids.iter().filter_map(|id| entry(view.find(id)?)).collect()
+                ids.iter().filter_map(|id| provenance_of(view.find(id)?)).collect()
             }
         })
     }
 
     fn orders(&self, ids: &[&str], call: &Call) -> Result<Option<HashMap<String, OrderedIds>>> {
         let view = self.cluster.last_view(&call.stop)?;
-        let orders = view.orders(self.cluster.client()?, ids, &call.stop)?.into_iter();
-        let message = |it: MessageInOrder| (it.id, it.position, None);
-        Ok(Some(orders.map(|(id, all)| (id, all.into_iter().map(message).collect())).collect()))
+        let mut orders = HashMap::new();
+        for (id, messages) in view.orders(self.cluster.client()?, ids, &call.stop)? {
+            let order = messages.into_iter().map(|it| (it.id, it.position, None)).collect();
+            orders.insert(id, order);
+        }
+        Ok(Some(orders))
     }
 
     fn first_messages(&self, _: &Source, ids: &[&str], call: &Call) -> Result<Vec<Hit<'static>>> {
-        let (client, view) = (self.cluster.client()?, self.cluster.last_view(&call.stop)?);
+        let client = self.cluster.client()?;
+        let view = self.cluster.last_view(&call.stop)?;
         let orders = view.orders(client, ids, &call.stop)?;
         let names: Vec<&str> =
             orders.values().filter_map(|order| Some(order.first()?.name.as_str())).collect();
         Ok(view.fetch(client, &names, &call.stop)?)
     }
+}
+
+fn provenance_of(it: &ClusterConversation) -> Option<(String, Provenance)> {
+    Some((it.stored.id.clone(), it.stored.provenance.clone()?))
 }

@@ -1,23 +1,17 @@
 //! Sources in a canonical SQLite database, with an index on this computer.
 
-use std::{
-    collections::{HashMap, HashSet},
-    fs,
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::{fs, sync::Arc};
 
-use super::{Source, Store};
-use crate::{
-    config::StoreAddress,
-    decisions::exclusions::Exclusions,
-    error::Result,
-    source::reader::{Reader, indexed::IndexedReader, live::LiveReader},
-};
-use verbatim_base::{
-    call::Call,
-    model::{Hit, Provenance},
-};
+use super::{Excluded, Source, Store};
+use crate::decisions::exclusions::Exclusions;
+use crate::source::reader::Reader;
+use crate::source::reader::indexed::IndexedReader;
+use crate::source::reader::live::LiveReader;
+use crate::{config::StoreAddress, error::Result};
+use verbatim_base::model::{Hit, Provenance};
+use verbatim_base::{call::Call, lock::lock};
 use verbatim_chats::{db, import::transcript::TranscriptReader};
 use verbatim_index::Vectors;
 
@@ -45,7 +39,7 @@ impl Store for DatabaseStore {
     }
 
     fn searcher(&self, source: &Source, call: &Call) -> Arc<dyn Reader> {
-        match source.index_to_check(call) {
+        match source.index(call, false) {
             Ok(snapshot) => Arc::new(IndexedReader::falling_back(source.clone(), snapshot)),
             Err(reason) => Arc::new(LiveReader::new(source.clone(), reason)),
         }
@@ -63,11 +57,8 @@ impl Store for DatabaseStore {
     }
 
     fn can_be_indexed(&self, source: &Source, call: &Call) -> bool {
-        let has_keys = |database: &db::Database| {
-            let layout = database.layout();
-            Ok(layout.message_key.is_some() && layout.conversation_key.is_some())
-        };
-        source.read_database(call, has_keys).unwrap_or(true)
+        let layout = source.read_database(call, |database| Ok(database.layout().clone()));
+        layout.map_or(true, |it| it.message_key.is_some() && it.conversation_key.is_some())
     }
 
     fn stamp(&self, source: &Source, _: &Call) -> String {
@@ -99,7 +90,24 @@ impl Store for DatabaseStore {
         exclusions: &Arc<Exclusions>,
         call: &Call,
     ) -> Result<Arc<HashSet<String>>> {
-        source.excluded_in_database(exclusions, call)
+        let cache = &source.state.excluded;
+        source.on_database(|path| {
+            let state = db::state(path)?;
+            if let Some(known) = &*lock(cache)
+                && known.path == path
+                && known.state == state
+                && Arc::ptr_eq(&known.by, exclusions)
+            {
+                return Ok(Arc::clone(&known.ids));
+            }
+            let origins = db::read_tables(path, call, db::origins)?;
+            let ids = origins.into_iter().filter(|(_, origin)| exclusions.excludes(origin));
+            let ids: Arc<HashSet<String>> = Arc::new(ids.map(|(id, _)| id).collect());
+            let by = Arc::clone(exclusions);
+            let known = Excluded { path: path.to_owned(), state, by, ids: Arc::clone(&ids) };
+            *lock(cache) = Some(known);
+            Ok(ids)
+        })
     }
 
     fn models(&self, source: &Source, call: &Call) -> Result<HashMap<String, Vec<String>>> {

@@ -108,12 +108,12 @@ impl IndexHandle {
         }
     }
 
+    /// Returns the snapshot of the handle, which was opened just now, if it holds the current state.
     pub(crate) fn opened_for(
         &mut self,
-        now: db::Result<Option<State>>,
         freshness: Freshness,
     ) -> Result<Arc<Snapshot>, FallbackReason> {
-        match now {
+        match self.probe.state() {
             Ok(Some(now)) => self.compared(&now, freshness),
             _ => Err(FallbackReason::Stale),
         }

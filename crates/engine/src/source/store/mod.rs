@@ -1,33 +1,22 @@
 //! A source of conversations, and the trait [`Store`] of the places where sources are stored.
 
-use std::{
-    collections::{HashMap, HashSet},
-    fmt,
-    path::{Path, PathBuf},
-    sync::{Arc, Mutex, TryLockError},
-    thread,
-    time::{Duration, Instant},
-};
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, TryLockError};
+use std::time::{Duration, Instant};
+use std::{fmt, thread};
 
-use super::{
-    kind::SourceKind,
-    reader::{OrderedIds, Reader, catalogue::Catalogue},
-};
-use crate::{
-    config::{Config, StoreAddress},
-    decisions::{
-        exclusions::{CurrentExclusions, Exclusions},
-        superseded::SupersededIds,
-    },
-    error::Result,
-    scoring::Searcher,
-};
+use super::kind::SourceKind;
+use super::reader::catalogue::Catalogue;
+use super::reader::{OrderedIds, Reader};
+use crate::config::{Config, StoreAddress};
+use crate::decisions::exclusions::{CurrentExclusions, Exclusions};
+use crate::decisions::superseded::SupersededIds;
+use crate::{error::Result, scoring::Searcher};
 use handle::{FallbackReason, IndexHandle};
-use verbatim_base::{
-    call::{Call, Freshness},
-    lock::lock,
-    model::{Hit, Provenance},
-};
+use verbatim_base::call::{Call, Freshness};
+use verbatim_base::lock::lock;
+use verbatim_base::model::{Hit, Provenance};
 use verbatim_chats::db::{self, Database, Outline, Probe, State};
 #[cfg(feature = "cluster")]
 use verbatim_cluster::Cluster;
@@ -153,17 +142,28 @@ pub(crate) trait Store: fmt::Debug + Send + Sync {
 pub struct Source {
     /// The kind of the source.
     pub kind: SourceKind,
-    store: Arc<dyn Store>,
+    pub(super) store: Arc<dyn Store>,
     /// Whether the question is to only one of the sources that may have the same conversations.
     /// Then answers leave out only transcripts that another configuration of the home follows.
     pub(crate) is_alone: bool,
-    state: Arc<SharedState>,
+    pub(super) shared: Arc<SharedState>,
+    pub(super) state: Arc<KindState>,
+}
+
+/// The state that all sources share.
+#[derive(Debug)]
+pub(crate) struct SharedState {
+    pub(super) config: Arc<Config>,
+    pub(super) upkeep_state: UpkeepState,
+    pub(super) superseded: SupersededIds,
+    /// The model that turns texts into vectors. It is loaded at the first text.
+    pub(super) model: Model,
+    pub(super) exclusions: CurrentExclusions,
 }
 
 /// The state that all questions to one kind of source share.
-#[derive(Debug)]
-pub(crate) struct SharedState {
-    config: Arc<Config>,
+#[derive(Debug, Default)]
+pub(crate) struct KindState {
     index: Mutex<Option<IndexHandle>>,
     /// Lock that is held while an index is opened. Opening checks every byte of new files, which is slow.
     opening: Mutex<()>,
@@ -172,14 +172,10 @@ pub(crate) struct SharedState {
     /// The time until which no question tries to refresh the index, because the last try took too long.
     refresh_again: Mutex<Option<Instant>>,
     task: Mutex<Task>,
-    upkeep_state: Arc<UpkeepState>,
-    superseded: Arc<SupersededIds>,
-    model: Model,
-    exclusions: Arc<CurrentExclusions>,
     /// Cache of the excluded conversations, for one state of a database.
     excluded: Mutex<Option<Excluded>>,
     /// Cache of the conversations without times, for one state of a database.
-    timeless: Mutex<Option<Timeless>>,
+    pub(super) timeless: Mutex<Option<Timeless>>,
 }
 
 #[derive(Debug)]
@@ -199,30 +195,7 @@ pub(crate) struct Timeless {
     pub(crate) outlines: Arc<HashMap<String, Outline>>,
 }
 
-impl SharedState {
-    pub(crate) fn new(
-        config: &Arc<Config>,
-        (upkeep_state, superseded): (&Arc<UpkeepState>, &Arc<SupersededIds>),
-        model: &Model,
-        exclusions: &Arc<CurrentExclusions>,
-    ) -> SharedState {
-        SharedState {
-            config: Arc::clone(config),
-            index: Mutex::default(),
-            opening: Mutex::default(),
-            catalogue: Mutex::default(),
-            searcher: Mutex::default(),
-            refresh_again: Mutex::default(),
-            task: Mutex::default(),
-            upkeep_state: Arc::clone(upkeep_state),
-            superseded: Arc::clone(superseded),
-            model: model.clone(),
-            exclusions: Arc::clone(exclusions),
-            excluded: Mutex::default(),
-            timeless: Mutex::default(),
-        }
-    }
-
+impl KindState {
     pub(crate) fn close(&self) {
         *lock(&self.index) = None;
         *lock(&self.catalogue) = None;
@@ -231,72 +204,30 @@ impl SharedState {
 }
 
 impl Source {
-    /// Returns a source, for a question to several sources.
-    pub(crate) fn new(kind: SourceKind, store: Arc<dyn Store>, state: Arc<SharedState>) -> Source {
-        Source { kind, store, is_alone: false, state }
-    }
-
     /// Returns the source for a question to it alone, or to several.
     pub(crate) fn asked_alone(self, is_alone: bool) -> Source {
         Source { is_alone, ..self }
     }
 
-    /// Returns the excluded conversations of the database, read once for each of its states.
-    pub(crate) fn excluded_in_database(
-        &self,
-        exclusions: &Arc<Exclusions>,
-        call: &Call,
-    ) -> Result<Arc<HashSet<String>>> {
-        let excluded = &self.state.excluded;
-        self.on_database(|path| {
-            let state = db::state(path)?;
-            if let Some(known) = &*lock(excluded)
-                && known.path == path
-                && known.state == state
-                && Arc::ptr_eq(&known.by, exclusions)
-            {
-                return Ok(Arc::clone(&known.ids));
-            }
-            let origins = db::read_tables(path, call, db::origins)?;
-            let ids = origins.into_iter().filter(|(_, origin)| exclusions.excludes(origin));
-            let ids: Arc<HashSet<String>> = Arc::new(ids.map(|(id, _)| id).collect());
-            let by = Arc::clone(exclusions);
-            let known = Excluded { path: path.to_owned(), state, by, ids: Arc::clone(&ids) };
-            *lock(excluded) = Some(known);
-            Ok(ids)
-        })
-    }
-
     /// Returns the catalogue of a snapshot of this source. It is built once for each snapshot.
     pub(crate) fn catalogue(&self, snapshot: &Arc<Snapshot>) -> Arc<Catalogue> {
         let mut made = lock(&self.state.catalogue);
-        match &*made {
-            Some(known) if known.is_of(snapshot) => Arc::clone(known),
-            _ => {
-                let catalogue = Catalogue::open(self.kind, Arc::clone(snapshot));
-                Arc::clone(made.insert(Arc::new(catalogue)))
-            }
+        if let Some(known) = made.as_ref().filter(|known| known.is_of(snapshot)) {
+            return Arc::clone(known);
         }
+        Arc::clone(made.insert(Arc::new(Catalogue::open(self.kind, Arc::clone(snapshot)))))
     }
 
     pub(crate) fn model(&self) -> &Model {
-        &self.state.model
+        &self.shared.model
     }
 
     pub(crate) fn config(&self) -> &Config {
-        &self.state.config
-    }
-
-    pub(crate) fn superseded_ids(&self) -> &SupersededIds {
-        &self.state.superseded
-    }
-
-    pub(crate) fn timeless_cache(&self) -> &Mutex<Option<Timeless>> {
-        &self.state.timeless
+        &self.shared.config
     }
 
     pub(crate) fn exclusions(&self) -> Arc<Exclusions> {
-        self.state.exclusions.now().1
+        self.shared.exclusions.now().1
     }
 
     /// Returns the path of the source's canonical database; `None` if the source is in a cluster. Without
@@ -307,8 +238,8 @@ impl Source {
 
     /// Returns the path of the database. It is an error if there is none.
     pub(crate) fn path(&self) -> db::Result<&Path> {
-        let missing = || db::Error::NotFound { path: self.address().to_string().into() };
-        self.database().ok_or_else(missing)
+        self.database()
+            .ok_or_else(|| db::Error::NotFound { path: self.address().to_string().into() })
     }
 
     /// Returns the path of the database or the address of the index in a cluster.
@@ -322,7 +253,7 @@ impl Source {
 
     /// Returns whether a maintainer keeps the index current in the background.
     pub(crate) fn is_maintained(&self) -> bool {
-        self.state.upkeep_state.is_running()
+        self.shared.upkeep_state.is_running()
     }
 
     pub(crate) fn task(&self) -> Task {
@@ -348,20 +279,19 @@ impl Source {
         self.index(call, true)
     }
 
-    /// Does the same for a search that checks the files of the index itself, after it has read them.
-    pub(crate) fn index_to_check(&self, call: &Call) -> Result<Arc<Snapshot>, FallbackReason> {
-        self.index(call, false)
-    }
-
-    fn index(&self, call: &Call, checks_files: bool) -> Result<Arc<Snapshot>, FallbackReason> {
+    /// Does the same as [`Source::current_index`]. If `checks_files` is not set, the caller checks the files of the
+    /// index itself, after it has read them.
+    pub(crate) fn index(
+        &self,
+        call: &Call,
+        checks_files: bool,
+    ) -> Result<Arc<Snapshot>, FallbackReason> {
         let Some(path) = self.database() else { return Err(FallbackReason::NoIndex) };
         if call.freshness == Freshness::NoIndex {
             let reason = "files of the index changed again and again while they were read";
             return Err(FallbackReason::Unreadable(reason.to_owned()));
         }
-        let known =
-            || lock(&self.state.index).as_mut()?.snapshot(path, call.freshness, checks_files);
-        if let Some(answer) = known() {
+        if let Some(answer) = self.open_index(path, call, checks_files) {
             return answer;
         }
         // Opening reads all bytes of files that were copied or restored. Questions that need the index wait
@@ -376,13 +306,22 @@ impl Source {
                 Err(TryLockError::WouldBlock) => thread::sleep(RETRY),
             }
         };
-        if let Some(answer) = known() {
+        if let Some(answer) = self.open_index(path, call, checks_files) {
             return answer;
         }
-        let handle = IndexHandle::open(&self.state.config.index_folder(), path)
+        let handle = IndexHandle::open(&self.shared.config.index_folder(), path)
             .map_err(|_| FallbackReason::NoIndex)?;
-        let now = handle.probe.state();
-        lock(&self.state.index).insert(handle).opened_for(now, call.freshness)
+        lock(&self.state.index).insert(handle).opened_for(call.freshness)
+    }
+
+    /// Returns the snapshot of the open index; `None` if the index must be opened again.
+    fn open_index(
+        &self,
+        path: &Path,
+        call: &Call,
+        checks_files: bool,
+    ) -> Option<Result<Arc<Snapshot>, FallbackReason>> {
+        lock(&self.state.index).as_mut()?.snapshot(path, call.freshness, checks_files)
     }
 
     /// Returns the snapshot of the index in use, even if it is out of date.
@@ -401,10 +340,10 @@ impl Source {
     /// Returns the searcher of a catalogue. Reuses the open searcher if it lacks no terms or vectors.
     pub(crate) fn searcher(&self, catalogue: &Arc<Catalogue>) -> Arc<Searcher> {
         let known = lock(&self.state.searcher).clone();
-        let is_complete = |known: &Arc<Searcher>| {
-            Arc::ptr_eq(&known.catalogue, catalogue) && known.missing() == (0, 0)
-        };
-        if let Some(known) = known.filter(is_complete) {
+        if let Some(known) = known
+            && Arc::ptr_eq(&known.catalogue, catalogue)
+            && known.missing() == (0, 0)
+        {
             return match known.extended() {
                 Some(extended) => Arc::clone(lock(&self.state.searcher).insert(Arc::new(extended))),
                 None => known,
@@ -416,7 +355,7 @@ impl Source {
 
     pub(crate) fn index_dir(&self) -> db::Result<IndexDir> {
         let probe = Probe::new(self.path()?)?;
-        Ok(IndexDir::for_database(&self.state.config.index_folder(), probe.real()))
+        Ok(IndexDir::for_database(&self.shared.config.index_folder(), probe.real()))
     }
 
     /// Runs `work` on the database. If an export is replaced meanwhile, finds the new one and repeats.
@@ -428,7 +367,7 @@ impl Source {
         for _ in 0..MAX_REPLACEMENTS {
             match work(&path) {
                 Err(db::Error::NotFound { .. }) if self.kind == SourceKind::Export => {
-                    if let StoreAddress::Database(now) = self.state.config.export_store()? {
+                    if let StoreAddress::Database(now) = self.shared.config.export_store()? {
                         path = now;
                     }
                 }

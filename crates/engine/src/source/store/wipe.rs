@@ -2,10 +2,8 @@
 
 use std::path::Path;
 
-use crate::{
-    config::Config,
-    error::{Error, Result},
-};
+use crate::config::Config;
+use crate::error::{Error, Result};
 use verbatim_chats::db::{self, Probe};
 use verbatim_index::IndexDir;
 

@@ -1,9 +1,7 @@
 //! The state of the background upkeep, so that questions can wait for it and report it.
 
-use std::{
-    sync::atomic::{AtomicBool, AtomicUsize, Ordering},
-    time::{Duration, Instant},
-};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Instant;
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) enum Task {
@@ -38,9 +36,12 @@ impl Task {
         const LEAST: f64 = 0.02;
 
         let Task::Building { begun, from, share } = self else { return (None, None) };
-        let done = share - from;
-        let left = || begun.elapsed().mul_f64((1.0 - share).max(0.0) / done);
-        (Some((share * 100.0) as u8), (done >= LEAST).then(left).as_ref().map(Duration::as_secs))
+        let percent = (share * 100.0) as u8;
+        if share - from < LEAST {
+            return (Some(percent), None);
+        }
+        let left = begun.elapsed().mul_f64((1.0 - share).max(0.0) / (share - from));
+        (Some(percent), Some(left.as_secs()))
     }
 }
 
@@ -75,6 +76,8 @@ impl UpkeepState {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]

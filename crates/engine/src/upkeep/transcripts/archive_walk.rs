@@ -1,21 +1,14 @@
 //! Walks the archives for transcripts. Links are not followed.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fs, io,
-    path::{Path, PathBuf},
-    time::SystemTime,
-};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::{fs, io, time::SystemTime};
 
 use super::report::ArchiveReport;
 use crate::config::{Config, without_links};
-use verbatim_chats::{
-    db::header::Stamp,
-    import::{
-        beside,
-        compressed::{self, is_named_as_transcript},
-    },
-};
+use verbatim_chats::db::header::Stamp;
+use verbatim_chats::import::beside;
+use verbatim_chats::import::compressed::{self, is_named_as_transcript};
 
 const MAX_FOLDER_DEPTH: usize = 12;
 
@@ -67,11 +60,12 @@ pub(super) fn walk_archives(config: &Config, report: &mut ArchiveReport) -> Arch
     }
     let names: BTreeSet<PathBuf> =
         walk.transcripts.iter().filter_map(|found| beside::names_file(&found.path)).collect();
-    let stamped = names.into_iter().filter_map(|file| {
-        let stamp = TranscriptPath::new(&file, "", &Stamp::from_path(&file).ok()?).stamp;
-        Some((file, stamp))
-    });
-    walk.names = stamped.collect();
+    for file in names {
+        if let Ok(stamp) = Stamp::from_path(&file) {
+            let stamp = TranscriptPath::new(&file, "", &stamp).stamp;
+            walk.names.insert(file, stamp);
+        }
+    }
     walk
 }
 
@@ -161,5 +155,14 @@ impl TranscriptPath {
             stamp: format!("{device:x}.{number:x} {} {modified} {seconds}.{nanos}", stamp.size),
             size: stamp.size,
         }
+    }
+
+    /// Opens the text of the transcript.
+    pub(super) fn open_unpacked(&self) -> io::Result<Box<dyn io::Read>> {
+        let file = fs::File::open(&self.path)?;
+        Ok(match compressed::plain(&self.path) {
+            Some(_) => Box::new(compressed::unpacked(file)),
+            None => Box::new(file),
+        })
     }
 }

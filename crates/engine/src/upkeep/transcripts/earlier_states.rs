@@ -1,17 +1,11 @@
 //! Files that were cut or rewritten. If such a file lacks some of the text that was read from it,
 //! the stored messages are kept under another name.
 
-use std::{
-    collections::{HashMap, HashSet},
-    fs::File,
-    io,
-};
+use std::collections::{HashMap, HashSet};
+use std::io;
 
 use super::archive_walk::TranscriptPath;
-use verbatim_chats::import::{
-    compressed,
-    transcript::{TranscriptEvent, TranscriptReader},
-};
+use verbatim_chats::import::transcript::{TranscriptEvent, TranscriptReader};
 use verbatim_text::hash::{Fnv1a, fnv1a};
 
 /// The character between a file's name and the number of an earlier state of the file. Names of transcripts
@@ -34,13 +28,10 @@ pub(super) fn lacks_text(
     stored: impl IntoIterator<Item = u64>,
     found: &TranscriptPath,
 ) -> io::Result<bool> {
-    let file = File::open(&found.path)?;
-    let mut input: Box<dyn io::Read> = match compressed::plain(&found.path) {
-        Some(_) => Box::new(compressed::unpacked(file)),
-        None => Box::new(file),
-    };
+    let mut input = found.open_unpacked()?;
     let mut texts: HashMap<String, Fnv1a> = HashMap::new();
-    let mut add = |_: &TranscriptReader, event| {
+    let mut reader = TranscriptReader::new(&found.path);
+    reader.read::<io::Error>(&mut input, &mut |_: &TranscriptReader, event| {
         match event {
             TranscriptEvent::Message(message) => {
                 if texts.contains_key(&message.id) {
@@ -54,9 +45,7 @@ pub(super) fn lacks_text(
             TranscriptEvent::File { .. } => {}
         }
         Ok(true)
-    };
-    let mut reader = TranscriptReader::new(&found.path);
-    reader.read::<io::Error>(&mut input, &mut add)?;
+    })?;
     let mut texts: HashSet<u64> = texts.into_values().map(Fnv1a::finish).collect();
     texts.extend(reader.at_end().iter().map(|message| fnv1a(message.content.as_bytes())));
     Ok(stored.into_iter().any(|hash| !texts.contains(&hash)))

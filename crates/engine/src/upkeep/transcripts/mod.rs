@@ -18,11 +18,8 @@ mod sync;
 mod unread_parts;
 
 pub use self::report::{ArchiveProgress, ArchiveReport};
-pub(crate) use self::{
-    report::SyncError,
-    sync::{Settled, leave_out, sync},
-    unread_parts::unread_parts,
-};
+pub(crate) use self::sync::{Settled, leave_out, sync};
+pub(crate) use self::{report::SyncError, unread_parts::unread_parts};
 use crate::error::Error;
 use verbatim_chats::db;
 

@@ -1,28 +1,19 @@
 //! Reads new text in transcripts into the transcript store.
 
-use std::{
-    collections::{BTreeSet, HashMap, HashSet},
-    fs::File,
-    io::{self, Read, Seek, SeekFrom},
-    path::Path,
-    time::SystemTime,
-};
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::{fs::File, path::Path, time::SystemTime};
 
-use super::{
-    archive_walk::{ArchiveWalk, TranscriptPath},
-    earlier_states,
-    report::{ArchiveProgress, ArchiveReport, SyncError},
-    sink::StoreSink,
-};
+use super::archive_walk::{ArchiveWalk, TranscriptPath};
+use super::report::{ArchiveProgress, ArchiveReport, SyncError};
+use super::{earlier_states, sink::StoreSink};
 use crate::{attachments::TranscriptFiles, decisions::Decisions};
 use verbatim_base::{call::Call, model};
-use verbatim_chats::{
-    db::{
-        header::Stamp,
-        transcripts::{ConversationData, TranscriptFile, TranscriptStore},
-    },
-    import::{Format, beside, compressed, repeats::ReadingOrder, transcript::TranscriptReader},
-};
+use verbatim_chats::db::header::Stamp;
+use verbatim_chats::db::transcripts::{ConversationData, TranscriptFile, TranscriptStore};
+use verbatim_chats::import::repeats::ReadingOrder;
+use verbatim_chats::import::transcript::TranscriptReader;
+use verbatim_chats::import::{Format, beside, compressed};
 use verbatim_text::hash::fnv1a;
 
 /// Number of bytes that are read between two commits.
@@ -66,10 +57,9 @@ impl<'a> Pass<'a> {
         files: TranscriptFiles<'a>,
         forgets_deleted: bool,
         call: &'a Call,
+        progress: &'a dyn Fn(ArchiveProgress),
         report: &'a mut ArchiveReport,
     ) -> Pass<'a> {
-        let (again, names) = Default::default();
-        let (total, uncommitted, progress) = (0, 0, &|_| {});
         Pass {
             store,
             decisions,
@@ -78,15 +68,11 @@ impl<'a> Pass<'a> {
             call,
             progress,
             report,
-            again,
-            names,
-            total,
-            uncommitted,
+            again: BTreeSet::new(),
+            names: HashMap::new(),
+            total: 0,
+            uncommitted: 0,
         }
-    }
-
-    pub(super) fn telling(self, progress: &'a dyn Fn(ArchiveProgress)) -> Pass<'a> {
-        Pass { progress, ..self }
     }
 
     /// Updates the store from the files that a walk found.
@@ -97,7 +83,8 @@ impl<'a> Pass<'a> {
         let gone = self.follow_moved(walk, &mut known)?;
         self.keep_or_forget(gone)?;
         self.leave_out()?;
-        let (mut changed, mut new) = (Vec::new(), Vec::new());
+        let mut changed = Vec::new();
+        let mut new = Vec::new();
         for found in &walk.transcripts {
             match known.get(&found.name) {
                 Some(known) if known.stamp == found.stamp => self.come_back(known)?,
@@ -135,20 +122,14 @@ impl<'a> Pass<'a> {
                 self.read_new(&found)?;
             }
         }
-        self.rename_conversations()?;
-        self.commit()?;
-        Ok(self.files.close()?)
-    }
-
-    /// Gives the stored conversations the names that programs keep in other files.
-    fn rename_conversations(&self) -> Result<(), SyncError> {
         for (id, name) in &self.names {
             if self.store.title(id)?.is_some_and(|title| title != *name) {
                 self.store.begin()?;
                 self.store.set_title(id, name)?;
             }
         }
-        Ok(())
+        self.commit()?;
+        Ok(self.files.close()?)
     }
 
     /// Recognises new files that are known files under another name, and renames them in `known`.
@@ -165,12 +146,12 @@ impl<'a> Pass<'a> {
             walk.transcripts.iter().map(|found| found.name.as_str()).collect();
         // A folder of transcripts may have moved or been copied, so files outside the archives are looked at.
         // No answer has them, so they must not stand for the files that were found.
-        let may_have_moved = |file: &&TranscriptFile| {
-            let is_known = found.contains(file.path.as_str());
-            !is_known && (walk.is_missing(&file.path) || !walk.is_in_archives(&file.path))
-        };
-        let mut gone: Vec<TranscriptFile> =
-            known.values().filter(may_have_moved).cloned().collect();
+        let mut gone: Vec<TranscriptFile> = Vec::new();
+        for file in known.values().filter(|file| !found.contains(file.path.as_str())) {
+            if walk.is_missing(&file.path) || !walk.is_in_archives(&file.path) {
+                gone.push(file.clone());
+            }
+        }
         gone.sort_by_key(|file| file.id);
         for found in &walk.transcripts {
             // A file without a conversation may repeat only messages of a file that is gone now.
@@ -227,14 +208,10 @@ impl<'a> Pass<'a> {
     fn forget(&mut self, file: i64) -> Result<(), SyncError> {
         let removed = self.store.forget(file)?;
         self.again.extend(removed.again);
-        if removed.conversations.is_empty() {
-            return Ok(());
+        if !removed.conversations.is_empty() {
+            self.files.forget(&removed.conversations)?;
         }
-        self.forget_files(&removed.conversations)
-    }
-
-    fn forget_files(&mut self, conversations: &[String]) -> Result<(), SyncError> {
-        Ok(self.files.forget(conversations)?)
+        Ok(())
     }
 
     /// Marks files as gone. Their messages stay in the store, unless deleted transcripts are forgotten.
@@ -268,7 +245,7 @@ impl<'a> Pass<'a> {
                 }
             }
             if !gone.is_empty() {
-                self.forget_files(&gone)?;
+                self.files.forget(&gone)?;
             }
         }
         for file in self.store.without_conversation()? {
@@ -397,7 +374,8 @@ impl<'a> Pass<'a> {
         mut reader: TranscriptReader,
     ) -> Result<(), SyncError> {
         self.report.read += 1;
-        let (malformed, was_foreign) = (reader.malformed(), reader.is_foreign());
+        let malformed = reader.malformed();
+        let was_foreign = reader.is_foreign();
         let mut size = BATCH_BYTES;
         // More records may follow, so the messages at the end are not the same then.
         let mut at_end = reader.at_end();
@@ -462,15 +440,16 @@ impl<'a> Pass<'a> {
         }
         let is_compressed = compressed::plain(&found.path).is_some();
         let mut sink = StoreSink::new(self.store, self.decisions, &mut self.files, file, reader);
-        let mut add = |reader: &TranscriptReader, event| sink.add(reader, event);
-        // Nothing is appended to a compressed file, so all of it is read.
-        let (result, is_end) = if is_compressed {
+        let mut is_end = true;
+        let result: Result<u64, SyncError> = if is_compressed {
+            // Nothing is appended to a compressed file, so all of it is read.
             let mut lines = compressed::unpacked(input);
-            (reader.read::<SyncError>(&mut lines, &mut add).map(|_| found.size), true)
+            reader.read(&mut lines, &mut |it: &_, event| sink.add(it, event)).map(|_| found.size)
         } else {
             let mut slice = input.take(size);
-            let result = reader.read::<SyncError>(&mut slice, &mut add);
-            (result, slice.limit() > 0 || reader.is_foreign())
+            let result = reader.read(&mut slice, &mut |it: &_, event| sink.add(it, event));
+            is_end = slice.limit() > 0 || reader.is_foreign();
+            result
         };
         let last = sink.last;
         self.report.messages += sink.messages;
@@ -512,13 +491,18 @@ impl<'a> Pass<'a> {
             let origin = reader.origin(Path::new(&file.path));
             if self.decisions.leaves_out(conversation, format.name(), &origin) {
                 self.store.remove_conversation(conversation)?;
-                self.forget_files(std::slice::from_ref(conversation))?;
+                self.files.forget(std::slice::from_ref(conversation))?;
                 reader.forget_titles();
             } else {
                 let name = self.names.get(conversation).map(String::as_str);
-                let (source, title, model) = (format.name(), reader.title(), reader.model());
-                let title = name.or(title.as_deref());
-                let data = ConversationData { source, title, model, time: last, origin: &origin };
+                let title = reader.title();
+                let data = ConversationData {
+                    source: format.name(),
+                    title: name.or(title.as_deref()),
+                    model: reader.model(),
+                    time: last,
+                    origin: &origin,
+                };
                 self.store.conversation(conversation, data)?;
             }
         }
@@ -538,13 +522,7 @@ struct ReadBatch {
 
 /// Returns the sort key of a file in the order of reading.
 fn order(found: &TranscriptPath) -> ReadingOrder {
-    let content = File::open(&found.path).ok().map(|file| -> Box<dyn Read> {
-        match compressed::plain(&found.path) {
-            Some(_) => Box::new(compressed::unpacked(file)),
-            None => Box::new(file),
-        }
-    });
-    ReadingOrder::new(&found.path, found.size, content)
+    ReadingOrder::new(&found.path, found.size, found.open_unpacked().ok())
 }
 
 /// Returns whether a file begins with no text: it is empty, or has only zeros and white space there.
@@ -569,14 +547,12 @@ fn whole_again<'f>(
     known: &'f HashMap<String, TranscriptFile>,
     found: &TranscriptPath,
 ) -> Option<&'f TranscriptFile> {
-    let is_whole = |file: &&TranscriptFile| {
+    let whole = known.values().filter(|file| {
         earlier_states::is_earlier(&file.path, &found.name)
             && (1..=found.size).contains(&file.taken)
-            && File::open(&found.path)
-                .and_then(|mut input| ends(&mut input, file.taken))
-                .is_ok_and(|ends| ends == file.ends)
-    };
-    known.values().filter(is_whole).max_by_key(|file| file.taken)
+            && begins_with(found, file)
+    });
+    whole.max_by_key(|file| file.taken)
 }
 
 /// Returns whether a new file is a known file that was moved.
@@ -592,27 +568,29 @@ fn is_moved(gone: &TranscriptFile, found: &TranscriptPath) -> bool {
         && gone.taken > 0
         && compressed::plain(Path::new(&gone.path)).is_some()
             == compressed::plain(&found.path).is_some()
-        && File::open(&found.path)
-            .and_then(|mut input| ends(&mut input, gone.taken))
-            .is_ok_and(|ends| ends == gone.ends)
+        && begins_with(found, gone)
+}
+
+/// Returns whether a file begins with the text that was read of a known file.
+fn begins_with(found: &TranscriptPath, known: &TranscriptFile) -> bool {
+    File::open(&found.path)
+        .and_then(|mut input| ends(&mut input, known.taken))
+        .is_ok_and(|ends| ends == known.ends)
 }
 
 /// Returns whether a new file is a known file that was compressed or unpacked. A compressed file must
 /// begin with the text that was read. An unpacked file only needs the same name and folder, because the
 /// known hashes are of the compressed bytes.
 fn is_repacked(gone: &TranscriptFile, found: &TranscriptPath) -> bool {
-    let is_packed = |path: &Path| compressed::plain(path).is_some();
     let old = Path::new(&gone.path);
-    let begins_alike = || {
-        let unpacked = compressed::unpacked(File::open(&found.path)?);
-        io::Result::Ok(ends_of_stream(unpacked, gone.taken)? == gone.ends)
-    };
     is_named_alike(gone, found)
-        && match (is_packed(old), is_packed(&found.path)) {
-            (false, true) => begins_alike().unwrap_or(false),
-            (was_packed, is_packed) => {
-                was_packed && !is_packed && old.parent() == found.path.parent()
-            }
+        && match (compressed::plain(old), compressed::plain(&found.path)) {
+            (None, Some(_)) => found
+                .open_unpacked()
+                .and_then(|unpacked| ends_of_stream(unpacked, gone.taken))
+                .is_ok_and(|ends| ends == gone.ends),
+            (Some(_), None) => old.parent() == found.path.parent(),
+            _ => false,
         }
 }
 

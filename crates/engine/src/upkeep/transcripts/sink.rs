@@ -5,14 +5,12 @@ use std::path::Path;
 use super::report::SyncError;
 use crate::{attachments::TranscriptFiles, decisions::Decisions};
 use verbatim_base::model::{self, Message};
-use verbatim_chats::{
-    db::transcripts::{ConversationData, TranscriptFile, TranscriptStore, whole_id},
-    import::{
-        Format,
-        repeats::{History, conversation_id, is_repeat},
-        transcript::{TranscriptEvent, TranscriptReader},
-    },
+use verbatim_chats::db::transcripts::{
+    ConversationData, TranscriptFile, TranscriptStore, whole_id,
 };
+use verbatim_chats::import::Format;
+use verbatim_chats::import::repeats::{History, conversation_id, is_repeat};
+use verbatim_chats::import::transcript::{TranscriptEvent, TranscriptReader};
 
 /// The receiver of one transcript's messages, which adds them to the store.
 pub(super) struct StoreSink<'a, 's> {
@@ -41,8 +39,8 @@ impl<'a, 's> StoreSink<'a, 's> {
             let service = reader.format().map_or("", Format::name);
             decisions.leaves_out(id, service, &reader.origin(Path::new(&file.path)))
         });
-        let (messages, not_kept, last) = Default::default();
-        StoreSink { store, decisions, is_left_out, files, file, messages, not_kept, last }
+        let not_kept = Vec::new();
+        StoreSink { store, decisions, is_left_out, files, file, messages: 0, not_kept, last: None }
     }
 
     /// Adds an event. Returns false if the event is left out.
@@ -64,18 +62,17 @@ impl<'a, 's> StoreSink<'a, 's> {
                 self.last = message.create_time.or(self.last);
             }
             TranscriptEvent::File { message, name, base64 } => {
-                if let Some(conversation) =
-                    self.file.conversation.as_ref().filter(|_| !self.is_left_out)
+                if let Some(conversation) = &self.file.conversation
+                    && !self.is_left_out
                 {
                     let message = whole_id(conversation, &message);
-                    let kept = self.files.store_file(conversation, &message, &name, base64);
-                    let why_not = kept?;
+                    let why_not = self.files.store_file(conversation, &message, &name, base64)?;
                     self.not_kept.extend(why_not);
                 }
             }
             TranscriptEvent::More { id, text } => {
-                if let Some(conversation) =
-                    self.file.conversation.as_ref().filter(|_| !self.is_left_out)
+                if let Some(conversation) = &self.file.conversation
+                    && !self.is_left_out
                 {
                     self.store.append(conversation, &id, &text)?;
                 }
@@ -95,7 +92,8 @@ impl<'a, 's> StoreSink<'a, 's> {
         }
         let path = Path::new(&self.file.path);
         let id = conversation_id(self, reader, path)?;
-        let (origin, source) = (reader.origin(path), reader.format().map_or("", Format::name));
+        let origin = reader.origin(path);
+        let source = reader.format().map_or("", Format::name);
         self.is_left_out = self.decisions.leaves_out(&id, source, &origin);
         if !self.is_left_out {
             let time = first.create_time;
@@ -134,13 +132,13 @@ impl History for StoreSink<'_, '_> {
     ) -> Result<bool, SyncError> {
         let id = self.file.id;
         let mut earlier = self.store.file_of(transcript, id)?;
-        if let (None, Some(parent)) = (earlier, parent) {
+        if earlier.is_none()
+            && let Some(parent) = parent
+        {
             earlier = self.store.file_of(parent, id)?;
         }
-        Ok(match earlier {
-            Some(earlier) => self.store.is_at(id, earlier, place, fingerprint)?,
-            None => false,
-        })
+        let Some(earlier) = earlier else { return Ok(false) };
+        Ok(self.store.is_at(id, earlier, place, fingerprint)?)
     }
 
     fn has_conversation(&self, id: &str) -> Result<bool, SyncError> {

@@ -1,30 +1,19 @@
 //! Updates the transcript store. Only one process does so at a time.
 
-use std::{
-    path::Path,
-    thread,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
+use std::{path::Path, thread};
 
-use super::{
-    archive_walk::{ArchiveWalk, walk_archives},
-    pass::Pass,
-    report::{ArchiveProgress, ArchiveReport, SyncError},
-};
-use crate::{
-    attachments::{AttachmentStore, TranscriptFiles},
-    config::Config,
-    decisions::{Decisions, forgotten::ForgottenId},
-    source::wipe_indexes,
-};
-use verbatim_base::{
-    call::Call,
-    private::{self, FileLock},
-};
-use verbatim_chats::db::{
-    self, State,
-    transcripts::{self, TranscriptStore},
-};
+use super::archive_walk::{ArchiveWalk, walk_archives};
+use super::pass::Pass;
+use super::report::{ArchiveProgress, ArchiveReport, SyncError};
+use crate::attachments::{AttachmentStore, TranscriptFiles};
+use crate::decisions::Decisions;
+use crate::decisions::forgotten::ForgottenId;
+use crate::{config::Config, source::wipe_indexes};
+use verbatim_base::call::Call;
+use verbatim_base::private::{self, FileLock};
+use verbatim_chats::db::transcripts::{self, TranscriptStore};
+use verbatim_chats::db::{self, State};
 
 /// Wait between two checks whether another process has finished its build.
 const ELSEWHERE: Duration = Duration::from_millis(50);
@@ -65,7 +54,7 @@ pub(crate) fn sync(
     if let Some(known) = settled.take()
         && known.walk == walk
         && known.exclude == config.exclude
-        && decisions_of(config)?.forgotten() == known.forgotten
+        && Decisions::of(config)?.forgotten() == known.forgotten
         && db::state(&database).is_ok_and(|state| state == known.store)
     {
         report.files = walk.transcripts.len() as u64;
@@ -78,20 +67,21 @@ pub(crate) fn sync(
     };
     // The list is read under the lock, because a process that forgets a conversation first changes the
     // list and then waits for the lock.
-    let decisions = &decisions_of(config)?;
-    let failures = (report.failures.clone(), report.failed);
+    let decisions = &Decisions::of(config)?;
+    let walked = report.clone();
     let mut set_aside = Vec::new();
     let attachments = AttachmentStore::of_transcripts(config);
     for is_last in [false, true] {
-        (report.failures, report.failed) = failures.clone();
+        report.failures.clone_from(&walked.failures);
+        report.failed = walked.failed;
         let store = TranscriptStore::open(&database, &mut |path| set_aside.push(path))?;
         let forgets = config.forget_deleted;
         let files = TranscriptFiles::new(&attachments, call);
-        let pass = Pass::new(&store, decisions, files, forgets, call, &mut report);
         if forgets {
             store.delete_securely()?;
         }
-        let done = pass.telling(progress).run(&walk).and_then(|()| {
+        let pass = Pass::new(&store, decisions, files, forgets, call, progress, &mut report);
+        let done = pass.run(&walk).and_then(|()| {
             if forgets && report.removed > 0 {
                 store.scrub()?;
             }
@@ -117,12 +107,12 @@ pub(crate) fn sync(
                       are there; this file may still hold those that were deleted";
         report.fail(&path, &reason);
     }
-    if report.failed == failures.1
+    if report.failed == walked.failed
         && !call.stop.requested()
         && let Ok(store) = db::state(&database)
     {
-        let (exclude, forgotten) = (config.exclude.clone(), decisions.forgotten().to_vec());
-        *settled = Some(Settled { walk, exclude, forgotten, store });
+        let forgotten = decisions.forgotten().to_vec();
+        *settled = Some(Settled { walk, exclude: config.exclude.clone(), forgotten, store });
     }
     report.took = begun.elapsed();
     Ok(report)
@@ -148,7 +138,7 @@ pub(crate) fn leave_out(
             None => return Err(SyncError::Stopped),
         }
     };
-    let decisions = &decisions_of(config)?;
+    let decisions = &Decisions::of(config)?;
     let store = match TranscriptStore::connect(database) {
         Ok(Some(store)) => store,
         Err(error) if !error.is_damage() => return Err(error.into()),
@@ -166,25 +156,23 @@ pub(crate) fn leave_out(
         return Ok(None);
     }
     store.delete_securely()?;
-    let (mut report, call) = (ArchiveReport::default(), Call::default());
+    let mut report = ArchiveReport::default();
+    let call = Call::default();
     let attachments = AttachmentStore::of_transcripts(config);
     let files = TranscriptFiles::new(&attachments, &call);
-    Pass::new(&store, decisions, files, config.forget_deleted, &call, &mut report).leave_out()?;
+    let forgets = config.forget_deleted;
+    let mut pass = Pass::new(&store, decisions, files, forgets, &call, &|_| {}, &mut report);
+    pass.leave_out()?;
     let is_clean = store.scrub()?;
     store.close()?;
     Ok(Some(is_clean))
 }
 
-fn decisions_of(config: &Config) -> Result<Decisions, SyncError> {
-    Ok(Decisions::of(config)?)
-}
-
 /// Locks the store for writing; `None` if another process holds the lock.
 fn lock(database: &Path) -> Result<Option<FileLock>, SyncError> {
     let path = database.with_extension("lock");
-    let failed = |source| SyncError::Store(transcripts::Error::Io { path: path.clone(), source });
-    if let Some(folder) = path.parent() {
-        private::create_dir_all(folder).map_err(failed)?;
-    }
-    FileLock::try_acquire(&path, 1).map_err(failed)
+    path.parent()
+        .map_or(Ok(()), private::create_dir_all)
+        .and_then(|()| FileLock::try_acquire(&path, 1))
+        .map_err(|source| SyncError::Store(transcripts::Error::Io { path, source }))
 }

@@ -1,11 +1,7 @@
 //! Reports which parts of the transcripts could not be read.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fs::File,
-    io,
-    path::Path,
-};
+use std::collections::{BTreeMap, BTreeSet};
+use std::{fs::File, io, path::Path};
 
 use super::{archive_walk::walk_archives, pass::FOREIGN, report::ArchiveReport};
 use crate::{config::Config, error::Result};
@@ -35,10 +31,11 @@ impl UnreadParts {
 
     /// Returns a sentence about the files, if there are any. `say` gets the numbers of parts and of files.
     fn said(&self, say: impl Fn(u64, String) -> String) -> Option<String> {
-        let said = || {
-            format!("{}; the first is {}", say(self.parts, counted(self.files, "file")), self.first)
-        };
-        (self.files > 0).then(said)
+        if self.files == 0 {
+            return None;
+        }
+        let said = say(self.parts, counted(self.files, "file"));
+        Some(format!("{said}; the first is {}", self.first))
     }
 }
 
@@ -74,11 +71,10 @@ pub(crate) fn unread_parts(config: &Config, call: &Call) -> Result<Vec<String>> 
     let kinds: Vec<_> = kinds.iter().map(|(kind, count)| format!("{kind} ({count})")).collect();
     let kinds = kinds.join(", ");
     let programs = programs.into_iter().collect::<Vec<_>>().join("; ");
-    let lines = |lines| counted(lines, "line");
     let mut said: Vec<String> = [
-        broken.said(|parts, files| format!("{} in {files} cannot be read", lines(parts))),
+        broken.said(|parts, files| format!("{} in {files} cannot be read", counted(parts, "line"))),
         not_utf8.said(|parts, files| {
-            format!("{} in {files}: bytes that are not UTF-8 were replaced by U+FFFD", lines(parts))
+            format!("{} in {files}: bytes that are not UTF-8 were replaced by U+FFFD", counted(parts, "line"))
         }),
         unknown.said(|_, files| {
             format!("of content of types that we do not know, only the text is kept, in {files}: {kinds}")

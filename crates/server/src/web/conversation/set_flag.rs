@@ -37,8 +37,7 @@ pub(crate) async fn set(
         if card.id != id_in_path(&id) {
             return Err(Error::NoConversation { word: id.clone() }.into());
         }
-        let conversation = (session.about.source, &*card.id);
-        Flags::set(site.engine.config(), flag, conversation, is_set)?;
+        Flags::set(site.engine.config(), flag, session.about.source, &card.id, is_set)?;
         let at =
             fields(&query).find_map(|(name, value)| (name == "at").then(|| value.parse().ok())?);
         let query = PageQuery::parse(&query);
