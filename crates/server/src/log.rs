@@ -3,16 +3,12 @@
 //! A separate thread writes the lines, so that answers are not delayed if nobody reads the log. If
 //! too many lines wait, further lines are left out and counted.
 
-use std::{
-    io::{self, Write},
-    sync::{
-        OnceLock,
-        atomic::{AtomicU64, Ordering},
-        mpsc::{Receiver, SyncSender, TrySendError, sync_channel},
-    },
-    thread,
-    time::{Duration, Instant},
-};
+use std::io::{self, Write};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use verbatim_text::terminal::harmless;
 

@@ -2,12 +2,10 @@
 
 use std::{net::IpAddr, sync::Arc};
 
-use axum::{
-    extract::{Request, State},
-    http::{HeaderMap, HeaderName, Method, StatusCode, header, uri::Authority},
-    middleware::Next,
-    response::{IntoResponse, Response},
-};
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, HeaderName, Method, StatusCode, header, uri::Authority};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
 
 use super::{login, paths, token::AccessToken};
 

@@ -5,47 +5,31 @@ use std::{io, net, sync::Arc, time::Duration};
 use axum::Router;
 use hyper::{Request, body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite};
 #[cfg(unix)]
 use tokio::net::UnixListener;
-use tokio::{
-    io::{AsyncRead, AsyncWrite},
-    net::TcpListener,
-    sync::{OwnedSemaphorePermit, Semaphore},
-    task::JoinSet,
-    time::timeout,
-};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::{net::TcpListener, task::JoinSet, time::timeout};
 use tokio_io_timeout::TimeoutStream;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
 use super::gate::Peer;
 
-/// The limits of connections.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct ConnectionLimits {
-    /// The maximum number of open connections; a further one waits until one of them ends.
-    pub(super) connections: usize,
-    /// The time limit for the headers of a request, and for a connection without a request.
-    header_time: Duration,
-    /// The time limit for the client to read the next part of an answer.
-    write_time: Duration,
-    /// The time limit between two parts of a request's body, and for the whole form of a login.
-    pub(super) body_time: Duration,
-    /// How long open connections may continue after the server is told to end.
-    pub(super) grace: Duration,
-}
+/// The maximum number of open connections; a further one waits until one of them ends.
+pub(super) const CONNECTIONS: usize = 1_024;
 
-impl Default for ConnectionLimits {
-    fn default() -> ConnectionLimits {
-        ConnectionLimits {
-            connections: 1_024,
-            header_time: Duration::from_secs(15),
-            write_time: Duration::from_secs(30),
-            body_time: Duration::from_secs(30),
-            grace: Duration::from_secs(2),
-        }
-    }
-}
+/// The time limit for the headers of a request, and for a connection without a request.
+const HEADER_TIME: Duration = Duration::from_secs(15);
+
+/// The time limit for the client to read the next part of an answer.
+pub(super) const WRITE_TIME: Duration = Duration::from_secs(30);
+
+/// The time limit between two parts of a request's body, and for the whole form of a login.
+pub(super) const BODY_TIME: Duration = Duration::from_secs(30);
+
+/// How long open connections may continue after the server is told to end.
+pub(super) const GRACE: Duration = Duration::from_secs(2);
 
 const HEADER_BYTES: usize = 32 << 10;
 
@@ -123,7 +107,7 @@ impl Listener {
 #[derive(Clone)]
 pub(super) struct Acceptor {
     pub(super) app: Router,
-    pub(super) limits: ConnectionLimits,
+    pub(super) write_time: Duration,
     pub(super) slots: Arc<Semaphore>,
     pub(super) call: CancellationToken,
 }
@@ -154,9 +138,9 @@ impl Acceptor {
     }
 
     async fn answer(self, stream: Box<dyn ByteStream>, peer: Peer, _slot: OwnedSemaphorePermit) {
-        let Acceptor { app, limits, call, .. } = self;
+        let Acceptor { app, write_time, call, .. } = self;
         let mut stream = TimeoutStream::new(stream);
-        stream.set_write_timeout(Some(limits.write_time));
+        stream.set_write_timeout(Some(write_time));
         let stream = TokioIo::new(Box::pin(stream));
         let service = service_fn(move |mut request: Request<Incoming>| {
             request.extensions_mut().insert(peer);
@@ -164,7 +148,7 @@ impl Acceptor {
         });
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
-            .header_read_timeout(limits.header_time)
+            .header_read_timeout(HEADER_TIME)
             .max_headers(HEADERS)
             .max_buf_size(HEADER_BYTES)
             .serve_connection(stream, service);
@@ -174,7 +158,7 @@ impl Acceptor {
             _ = connection.as_mut() => {}
             () = call.cancelled() => {
                 connection.as_mut().graceful_shutdown();
-                let _ = timeout(limits.grace, connection).await;
+                let _ = timeout(GRACE, connection).await;
             }
         }
     }
@@ -193,10 +177,7 @@ mod tests {
         let address = listener.local_addr().unwrap();
         let acceptor = Acceptor {
             app: Router::new().route("/", get(async || vec![0; 64 << 20])),
-            limits: ConnectionLimits {
-                write_time: Duration::from_millis(100),
-                ..ConnectionLimits::default()
-            },
+            write_time: Duration::from_millis(100),
             slots: Arc::new(Semaphore::new(1)),
             call: CancellationToken::new(),
         };

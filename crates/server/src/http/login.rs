@@ -1,16 +1,11 @@
 //! The login of a browser: a form asks for the token, and the answer sets the cookie.
 
-use std::{
-    sync::{Arc, Mutex},
-    time::{Duration, Instant},
-};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
-use axum::{
-    Form,
-    extract::State,
-    http::{HeaderMap, HeaderValue, StatusCode, header},
-    response::{IntoResponse, Response},
-};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::{Form, extract::State};
 use maud::{DOCTYPE, Markup, html};
 
 use super::token::{self, AccessToken, is_equal};

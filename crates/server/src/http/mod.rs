@@ -11,39 +11,27 @@ mod request_log;
 pub mod search;
 pub mod token;
 
-use std::{
-    convert::Infallible,
-    io,
-    net::{Ipv4Addr, SocketAddr, TcpListener},
-    sync::Arc,
-};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::{convert::Infallible, io, sync::Arc};
 
-use axum::{
-    Router,
-    body::HttpBody,
-    extract::{DefaultBodyLimit, Request, State},
-    http::{HeaderName, HeaderValue, Method, StatusCode, header},
-    middleware::{self, Next},
-    response::{IntoResponse, Response},
-    routing::{MethodRouter, get, post},
-};
+use axum::extract::{DefaultBodyLimit, Request, State};
+use axum::http::{HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{MethodRouter, get, post};
+use axum::{Router, body::HttpBody};
 use tokio::{sync::Semaphore, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
-use tower_http::{
-    catch_panic::CatchPanicLayer,
-    set_header::SetResponseHeaderLayer,
-    timeout::{RequestBodyDeadlineLayer, RequestBodyTimeoutLayer},
-};
+use tower_http::timeout::{RequestBodyDeadlineLayer, RequestBodyTimeoutLayer};
+use tower_http::{catch_panic::CatchPanicLayer, set_header::SetResponseHeaderLayer};
 
-use self::{
-    gate::{Credential, Gate, refused},
-    listener::{Acceptor, ConnectionLimits, Listener},
-    login::{LoginCode, LoginState},
-    paths::{HEALTH, MCP, MCP_SLASH, SEARCH_PATH},
-    search::{SearchRun, Searches},
-    token::AccessToken,
-};
+use self::gate::{Credential, Gate, refused};
+use self::listener::{Acceptor, BODY_TIME, CONNECTIONS, GRACE, Listener, WRITE_TIME};
+use self::login::{LoginCode, LoginState};
+use self::paths::{HEALTH, MCP, MCP_SLASH, SEARCH_PATH};
+use self::search::{SearchRun, Searches};
+use self::token::AccessToken;
 use crate::log::{flush, log};
 
 const FORM_BYTES: usize = 4 << 10;
@@ -128,7 +116,6 @@ pub struct HttpServer {
     gate: Gate,
     page: Option<Router>,
     code: Arc<LoginCode>,
-    limits: ConnectionLimits,
     /// Whether each request is logged; false at first.
     pub logs: bool,
     search: Option<Arc<SearchRun>>,
@@ -154,9 +141,8 @@ impl HttpServer {
         let port = address.map_or(0, |address| address.port());
         let cookie_name = format!("verbatim_{port}");
         let gate = Gate { token, cookie_name, names, has_page: page.is_some() };
-        let limits = ConnectionLimits::default();
         let code = Arc::default();
-        Ok(HttpServer { sockets, gate, page, code, limits, logs: false, search: None })
+        Ok(HttpServer { sockets, gate, page, code, logs: false, search: None })
     }
 
     /// Adds the route `/search`; the function `search` answers its requests.
@@ -202,12 +188,11 @@ impl HttpServer {
         allow_files();
         let call = CancellationToken::new();
         let is_over = CancellationToken::new();
-        let grace = self.limits.grace;
         let outcome = runtime.block_on(async {
             let acceptor = Acceptor {
                 app: self.app(mcp(is_over.clone())),
-                limits: self.limits,
-                slots: Arc::new(Semaphore::new(self.limits.connections)),
+                write_time: WRITE_TIME,
+                slots: Arc::new(Semaphore::new(CONNECTIONS)),
                 call: call.clone(),
             };
             let mut accepting = JoinSet::new();
@@ -220,7 +205,7 @@ impl HttpServer {
             Ok(())
         });
         is_over.cancel();
-        runtime.shutdown_timeout(grace);
+        runtime.shutdown_timeout(GRACE);
         flush();
         outcome
     }
@@ -246,7 +231,7 @@ impl HttpServer {
             let log_in = post(login::log_in)
                 .with_state(Arc::new(login))
                 .layer::<_, Infallible>(DefaultBodyLimit::max(FORM_BYTES))
-                .layer(RequestBodyDeadlineLayer::new(self.limits.body_time));
+                .layer(RequestBodyDeadlineLayer::new(BODY_TIME));
             app = app
                 .route(login::LOGIN, log_in)
                 .route(login::LOGIN_SCRIPT, get(login::script))
@@ -256,7 +241,7 @@ impl HttpServer {
             app = app.fallback(async || refused(StatusCode::NOT_FOUND, "there is nothing here"));
         }
         let mut app = app
-            .layer(RequestBodyTimeoutLayer::new(self.limits.body_time))
+            .layer(RequestBodyTimeoutLayer::new(BODY_TIME))
             .layer(middleware::from_fn_with_state(
                 Arc::new(Semaphore::new(MOST_BODIES)),
                 few_bodies,

@@ -4,10 +4,8 @@ use std::time::Instant;
 
 use axum::{extract::Request, middleware::Next, response::Response};
 
-use super::{
-    login,
-    paths::{HEALTH, MCP, MCP_SLASH, SEARCH_PATH},
-};
+use super::login;
+use super::paths::{HEALTH, MCP, MCP_SLASH, SEARCH_PATH};
 use crate::log::log;
 
 /// The length of the longest method in the log, because clients can send any word as the method.

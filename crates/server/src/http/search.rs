@@ -1,45 +1,31 @@
 //! `/search`: the messages that contain a text, or answer a question, as JSON lines.
 
-use std::{
-    io::{self, Write},
-    pin::Pin,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    task::{Context, Poll, ready},
-    time::Duration,
-};
+use std::io::{self, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, ready};
+use std::{pin::Pin, time::Duration};
 
-use axum::{
-    body::{Body, Bytes, HttpBody},
-    extract::{Request, State},
-    http::{StatusCode, header},
-    response::{IntoResponse, Response},
-};
+use axum::body::{Body, Bytes, HttpBody};
+use axum::extract::{Request, State};
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
 use hyper::body::Frame;
 use serde::Serialize;
-use tokio::{
-    runtime::Handle,
-    sync::{Semaphore, mpsc},
-    time::{Instant, timeout, timeout_at},
-};
+use tokio::runtime::Handle;
+use tokio::sync::{Semaphore, mpsc};
+use tokio::time::{Instant, timeout, timeout_at};
 
 use super::gate::refused;
 use crate::{log::log, tools::REQUEST_LOCK_WAIT};
+use verbatim_answer::asked::{Asked, AskedError};
+use verbatim_answer::json_lines::{self, Context as Around, JsonLines, WrittenLines, json_line};
+use verbatim_answer::notes::{Audience, lines};
 use verbatim_answer::{
-    asked::{Asked, AskedError},
-    clock::Clock,
-    filters::FilterError,
-    hint::Explained,
-    json_lines::{self, Context as Around, JsonLines, WrittenLines, json_line},
-    notes::{Audience, lines},
-    ranked::RankedMessages,
+    clock::Clock, filters::FilterError, hint::Explained, ranked::RankedMessages,
 };
-use verbatim_base::{
-    call::{Call, StopOnDrop},
-    map_faults,
-};
+use verbatim_base::call::{Call, StopOnDrop};
+use verbatim_base::map_faults;
 use verbatim_engine::{Engine, Error as EngineError, Note};
 
 /// The number of concurrent searches; further searches wait.

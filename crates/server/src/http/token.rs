@@ -1,10 +1,8 @@
 //! The token that lets clients in over TCP.
 
-use std::{
-    fmt, fs,
-    io::{self, Write},
-    path::{Path, PathBuf},
-};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::{fmt, fs};
 
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
@@ -87,8 +85,8 @@ impl AccessToken {
     }
 
     fn read(path: &Path) -> Result<AccessToken, Error> {
-        let failed = |source| Error::File { path: path.to_owned(), source };
-        let text = fs::read_to_string(path).map_err(failed)?;
+        let text = fs::read_to_string(path)
+            .map_err(|source| Error::File { path: path.to_owned(), source })?;
         AccessToken::parse(&text, &path.display().to_string())
     }
 
@@ -101,10 +99,12 @@ impl AccessToken {
             read => return read,
         }
         let token = AccessToken(random()?);
-        let failed = |source| Error::File { path: path.clone(), source };
-        private::create_dir_all(home).map_err(failed)?;
-        let mut file = tempfile::NamedTempFile::new_in(home).map_err(failed)?;
-        writeln!(file, "{}", token.0).map_err(failed)?;
+        let written = private::create_dir_all(home).and_then(|()| {
+            let mut file = tempfile::NamedTempFile::new_in(home)?;
+            writeln!(file, "{}", token.0)?;
+            Ok(file)
+        });
+        let file = written.map_err(|source| Error::File { path: path.clone(), source })?;
         match file.persist_noclobber(&path) {
             Ok(_) => Ok(token),
             // Another process has just made a token, and that token is used.

@@ -2,18 +2,15 @@
 
 use std::{sync::Arc, time::Duration};
 
-use rmcp::{
-    ErrorData, RoleServer,
-    model::{
-        CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock,
-        ProgressNotificationParam,
-    },
-    service::RequestContext,
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock,
+    ProgressNotificationParam,
 };
+use rmcp::{ErrorData, RoleServer, service::RequestContext};
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
 use super::session::ClientSession;
-use crate::tools::{Answer, Options, REQUEST_LOCK_WAIT};
+use crate::tools::{Options, REQUEST_LOCK_WAIT};
 use verbatim_base::call::{Call, StopOnDrop};
 use verbatim_engine::Engine;
 use verbatim_text::snippet;
@@ -36,26 +33,27 @@ impl ClientSession {
         };
         let start = Instant::now();
         let arguments = Arc::new(request.arguments.unwrap_or_default());
-        // The result is `None` if the call needs a scan and scans are not allowed.
-        let run = |may_scan: bool| {
-            let arguments = Arc::clone(&arguments);
-            self.work(&context, tool.name, move |engine, options, call| {
-                if may_scan {
-                    Some(tool.call(engine, options, &arguments, call))
-                } else {
-                    tool.call_by_index(engine, options, &arguments, call)
-                }
-            })
-        };
         let work = async {
-            if let Some(answer) = run(false).await? {
-                return Ok(answer);
+            let mut permit = None;
+            loop {
+                let arguments = Arc::clone(&arguments);
+                let may_scan = permit.is_some();
+                // The answer is `None` if the call needs a scan, and scans are not allowed.
+                let answer = self.work(&context, tool.name, move |engine, options, call| {
+                    if may_scan {
+                        Some(tool.call(engine, options, &arguments, call))
+                    } else {
+                        tool.call_by_index(engine, options, &arguments, call)
+                    }
+                });
+                if let Some(answer) = answer.await? {
+                    return Ok::<_, ErrorData>(answer);
+                }
+                // A call that waits for this permit holds no permit that other calls need.
+                permit = Some(self.shared.scans.acquire().await);
             }
-            // A call that waits for this permit holds no permit that other calls need.
-            let _permit = self.shared.scans.acquire().await;
-            Ok(run(true).await?.expect("a call that may scan runs"))
         };
-        let answer: Answer = with_progress(&context, tool.name, work).await?;
+        let answer = with_progress(&context, tool.name, work).await?;
         if let Some(message) = &answer.log {
             self.log.report(&context, message).await;
         }

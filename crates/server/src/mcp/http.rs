@@ -5,13 +5,11 @@
 
 use std::{sync::Arc, time::Duration};
 
-use axum::{
-    body::{Body, to_bytes},
-    extract::{Request, State},
-    http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header, request::Parts},
-    response::{IntoResponse, Response},
-    routing::{MethodRouter, any},
-};
+use axum::body::{Body, to_bytes};
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header, request::Parts};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{MethodRouter, any};
 use rmcp::transport::streamable_http_server::{
     StreamableHttpServerConfig, StreamableHttpService, session::local::LocalSessionManager,
 };
@@ -19,10 +17,8 @@ use serde_json::{Value, json};
 use tokio::{task::JoinSet, time::timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::{
-    lines::{INVALID_REQUEST, LineAction, parse, refusal},
-    session::{ClientSession, ServerState},
-};
+use super::lines::{INVALID_REQUEST, LineAction, parse, refusal};
+use super::session::{ClientSession, ServerState};
 use crate::tools::{CHATGPT_CLIENT, Offer, Options};
 use verbatim_engine::Engine;
 use verbatim_text::content::mend_surrogates;

@@ -3,32 +3,23 @@
 //! The transport of the crate rmcp drops a line that is not JSON, so the client waits for ever. It also
 //! drops lines above 16 MB, and a last line without a line break. This transport answers all these lines.
 
-use std::{
-    convert::Infallible,
-    future::{self, Future},
-    io::{self, BufRead, Write},
-    sync::{Arc, Mutex, mpsc as blocking},
-    thread,
-    time::Duration,
-};
+use std::future::{self, Future};
+use std::io::{self, BufRead, Write};
+use std::sync::{Arc, Mutex, mpsc as blocking};
+use std::{convert::Infallible, thread, time::Duration};
 
-use rmcp::{
-    RoleServer,
-    model::{
-        ClientJsonRpcMessage, ClientNotification, ClientRequest, ErrorCode, GetMeta,
-        JsonRpcMessage, ProtocolVersion, ServerJsonRpcMessage, ServerResult,
-    },
-    transport::Transport,
+use rmcp::model::{
+    ClientJsonRpcMessage, ClientNotification, ClientRequest, ErrorCode, GetMeta, JsonRpcMessage,
+    ProtocolVersion, ServerJsonRpcMessage, ServerResult,
 };
+use rmcp::{RoleServer, transport::Transport};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::{
-    batches::{Batch, Batches},
-    resources::unknown_cursor,
-};
+use super::batches::{Batch, Batches};
+use super::resources::unknown_cursor;
 use verbatim_base::lock::lock;
 use verbatim_text::{content::mend_surrogates, snippet};
 

@@ -5,16 +5,11 @@
 
 #![expect(deprecated, reason = "clients of older revisions know no other way")]
 
-use std::{
-    sync::atomic::{AtomicU8, Ordering},
-    time::Duration,
-};
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::Duration;
 
-use rmcp::{
-    RoleServer,
-    model::{LoggingLevel as Level, LoggingMessageNotificationParam, ProtocolVersion},
-    service::RequestContext,
-};
+use rmcp::model::{LoggingLevel as Level, LoggingMessageNotificationParam, ProtocolVersion};
+use rmcp::{RoleServer, service::RequestContext};
 use serde_json::json;
 use tokio::time::timeout;
 

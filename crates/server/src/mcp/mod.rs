@@ -14,28 +14,22 @@ mod session;
 
 use std::{io, sync::Arc, time::Duration};
 
-use rmcp::{
-    ErrorData, RoleServer, ServerHandler,
-    model::{
-        CallToolRequestParams, CallToolResponse, CustomRequest, CustomResult, ErrorCode,
-        GetPromptRequestParams, GetPromptResponse, Implementation, InitializeRequestParams,
-        InitializeResult, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
-        ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse,
-        ServerCapabilities, ServerConfig, Tool, ToolAnnotations,
-    },
-    service::{RequestContext, ServerInitializeError, serve_server},
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CustomRequest, CustomResult, ErrorCode,
+    GetPromptRequestParams, GetPromptResponse, Implementation, InitializeRequestParams,
+    InitializeResult, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
+    ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse,
+    ServerCapabilities, ServerConfig, Tool, ToolAnnotations,
 };
+use rmcp::service::{RequestContext, ServerInitializeError, serve_server};
+use rmcp::{ErrorData, RoleServer, ServerHandler};
 use tokio_util::sync::CancellationToken;
 
+use self::logging::is_newest;
 pub(crate) use self::session::CONCURRENT_CALLS;
-use self::{
-    logging::is_newest,
-    session::{ClientSession, ServerState},
-};
-use crate::{
-    log::{flush, log},
-    tools::{self, Effect, Offer, Options},
-};
+use self::session::{ClientSession, ServerState};
+use crate::log::{flush, log};
+use crate::tools::{self, Effect, Offer, Options};
 use verbatim_engine::Engine;
 use verbatim_text::snippet;
 

@@ -1,10 +1,8 @@
 //! Prompts for users of a client. Each prompt asks the model to search and to use the results.
 
-use rmcp::{
-    ErrorData,
-    model::{
-        GetPromptResult, JsonObject, ListPromptsResult, Prompt, PromptArgument, PromptMessage, Role,
-    },
+use rmcp::ErrorData;
+use rmcp::model::{
+    GetPromptResult, JsonObject, ListPromptsResult, Prompt, PromptArgument, PromptMessage, Role,
 };
 use serde_json::Value;
 
@@ -46,24 +44,11 @@ const ENTRIES: [PromptEntry; 3] = [
     },
 ];
 
-struct PromptParameter {
-    name: &'static str,
-    description: &'static str,
-    is_required: bool,
-}
-
-const ARGUMENTS: [PromptParameter; 3] = [
-    PromptParameter { name: "topic", description: "What it is about", is_required: true },
-    PromptParameter {
-        name: "project",
-        description: "Only conversations of this project",
-        is_required: false,
-    },
-    PromptParameter {
-        name: "role",
-        description: "Only what this role said, such as user",
-        is_required: false,
-    },
+/// The arguments of each prompt: the name, the description, and whether it is required.
+const ARGUMENTS: [(&str, &str, bool); 3] = [
+    ("topic", "What it is about", true),
+    ("project", "Only conversations of this project", false),
+    ("role", "Only what this role said, such as user", false),
 ];
 
 /// Lists the prompts; the list is empty if no search tool is offered.
@@ -71,8 +56,8 @@ pub(super) fn list(tools: &[&'static Tool]) -> ListPromptsResult {
     if instructions(tools).is_none() {
         return ListPromptsResult::with_all_items(Vec::new());
     }
-    let arguments = ARGUMENTS.map(|it| {
-        PromptArgument::new(it.name).with_description(it.description).with_required(it.is_required)
+    let arguments = ARGUMENTS.map(|(name, description, is_required)| {
+        PromptArgument::new(name).with_description(description).with_required(is_required)
     });
     let prompts = ENTRIES.map(|entry| {
         Prompt::new(entry.name, Some(entry.description), Some(arguments.to_vec()))
@@ -92,8 +77,8 @@ pub(super) fn get(
         let name = snippet::echo(name);
         return Err(refused(format!("there is no prompt {name:?}; the prompts are {names}")));
     };
-    if let Some(other) = arguments.keys().find(|key| ARGUMENTS.iter().all(|it| it.name != *key)) {
-        let takes = ARGUMENTS.map(|it| it.name).join(", ");
+    if let Some(other) = arguments.keys().find(|key| ARGUMENTS.iter().all(|it| it.0 != *key)) {
+        let takes = ARGUMENTS.map(|it| it.0).join(", ");
         let other = snippet::echo(other);
         return Err(refused(format!("{name} has no argument {other:?}; it takes {takes}")));
     }

@@ -1,11 +1,9 @@
 //! Conversations as resources, which a client can attach: `verbatim://conversation/ID`.
 
-use rmcp::{
-    ErrorData,
-    model::{
-        Annotations, ListResourceTemplatesResult, ListResourcesResult, MetaObject,
-        ReadResourceResult, Resource, ResourceContents, ResourceTemplate,
-    },
+use rmcp::ErrorData;
+use rmcp::model::{
+    Annotations, ListResourceTemplatesResult, ListResourcesResult, MetaObject, ReadResourceResult,
+    Resource, ResourceContents, ResourceTemplate,
 };
 use serde_json::{Map, json};
 

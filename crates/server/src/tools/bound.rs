@@ -2,10 +2,8 @@
 
 use std::ops::Range;
 
-use verbatim_text::{
-    excerpt::{self, ELLIPSIS, Room},
-    snippet, up_to,
-};
+use verbatim_text::excerpt::{self, ELLIPSIS, Room};
+use verbatim_text::{snippet, up_to};
 
 /// The maximum number of tokens of an answer, as [`tokens`] estimates them.
 pub(super) const MOST_TOKENS: usize = 20_000;
@@ -65,8 +63,8 @@ fn breaks(text: &str) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
         loop {
             // The first bytes of all line breaks. Characters with other first bytes are skipped quickly.
-            let may_begin = |byte: &u8| matches!(byte, 0x0A..=0x0D | 0xC2 | 0xE2);
-            let at = from + text.as_bytes()[from..].iter().position(may_begin)?;
+            let mut bytes = text.as_bytes()[from..].iter();
+            let at = from + bytes.position(|byte| matches!(byte, 0x0A..=0x0D | 0xC2 | 0xE2))?;
             let character = text[at..].chars().next()?;
             from = at + character.len_utf8();
             if is_break(character) {
@@ -115,10 +113,10 @@ pub(super) use snippet::line;
 /// Returns a part of a text on one line around the place with most of some spans. The part is as wide as
 /// `most` letters of English, for which a model needs about a quarter as many tokens.
 pub(super) fn around(text: &str, spans: &[Range<usize>], most: usize) -> String {
-    let near = |first: &Range<usize>| {
+    let best = spans.iter().rev().max_by_key(|first| {
         spans.iter().filter(|it| first.start <= it.start && it.end <= first.start + most).count()
-    };
-    let found = match spans.iter().rev().max_by_key(|first| near(first)) {
+    });
+    let found = match best {
         Some(best) => Some(best.clone()),
         // The middle of a passage that was cut out of a message is the part that matched.
         None if text.starts_with(ELLIPSIS) => {

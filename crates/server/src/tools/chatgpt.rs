@@ -3,18 +3,11 @@
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::{
-    arguments::searchable,
-    bound,
-    error::{Error, Result},
-    read,
-    tool::{self, Answer, Effect, Tool, ToolCall, object, plain_error},
-};
-use verbatim_answer::{
-    conversation::UNTITLED,
-    notes::{self, Audience},
-    ranked::RankedConversations,
-};
+use super::error::{Error, Result};
+use super::tool::{self, Answer, Effect, Tool, ToolCall, object, plain_error};
+use super::{arguments::searchable, bound, read};
+use verbatim_answer::notes::{self, Audience};
+use verbatim_answer::{conversation::UNTITLED, ranked::RankedConversations};
 use verbatim_engine::{self as engine, About, Fields, Mode, Question, Scope, SourceKind};
 use verbatim_text::{address::page_path, snippet};
 

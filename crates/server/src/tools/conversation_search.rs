@@ -1,24 +1,17 @@
 //! `conversation_search`: messages that contain a text, newest first.
 
-use std::{
-    collections::BTreeSet,
-    fmt::{self, Write},
-    ops::ControlFlow,
-};
+use std::fmt::{self, Write};
+use std::{collections::BTreeSet, ops::ControlFlow};
 
 use serde_json::{Map, Value, json};
 
-use super::{
-    arguments::Arguments,
-    error::{Error, Result},
-    tool::{Answer, Effect, Options, Tool, ToolCall, object},
-};
+use super::arguments::Arguments;
+use super::error::{Error, Result};
+use super::tool::{Answer, Effect, Options, Tool, ToolCall, object};
 use verbatim_base::model::{Hit, Instant, Request};
 use verbatim_engine::{FallbackReason, Rendered, SearchPlan, SourceKind};
-use verbatim_text::{
-    date::{self, Edge},
-    snippet,
-};
+use verbatim_text::date::{self, Edge};
+use verbatim_text::snippet;
 
 /// The maximum number of characters shown of a message.
 const SHOWN_CONTENT: usize = 2000;

@@ -2,14 +2,12 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{
-    arguments::shown,
-    error::{Error, Result},
-    tool::{
-        Answer, Effect, SHORTEST_ID, SWITCHED_OFF, Tool, ToolCall, conversation, json_error, object,
-    },
+use super::arguments::shown;
+use super::error::{Error, Result};
+use super::tool::{
+    Answer, Effect, SHORTEST_ID, SWITCHED_OFF, Tool, ToolCall, conversation, json_error, object,
 };
-use verbatim_engine::{About, SourceKind};
+use verbatim_engine::SourceKind;
 use verbatim_text::snippet;
 
 const ARGUMENTS: [&str; 3] = ["sessionId", "sessionKey", "confirm"];
@@ -120,12 +118,14 @@ fn thread_id(tool_call: &ToolCall<'_>, name: &str, word: &str) -> Result<String>
     let Ok(Some(about)) = conversation(tool_call, name, word) else {
         return Err(Error::Refused(takes));
     };
-    let is_key = |about: &About| {
-        tool_call.engine.find(tool_call.call).key_of(about).is_ok_and(|key| key == word)
-    };
+    let find = tool_call.engine.find(tool_call.call);
     let is_title = snippet::trim(&about.title).to_lowercase() == snippet::trim(word).to_lowercase();
     match about.source {
-        SourceKind::Threads if !is_title && (is_id || is_key(&about)) => Ok(about.id),
+        SourceKind::Threads
+            if !is_title && (is_id || find.key_of(&about).is_ok_and(|key| key == word)) =>
+        {
+            Ok(about.id)
+        }
         SourceKind::Threads if !is_title => Err(Error::Refused(takes)),
         SourceKind::Threads => Err(Error::Refused(format!(
             "Conversation not found by its title: give the id of {shown:?}, {}, or its key",

@@ -22,8 +22,9 @@ impl Error {
         Error::Refused(text.into())
     }
 
-    pub(super) fn is_of_index(&self) -> bool {
-        matches!(self, Error::Engine(error) if error.is_of_index())
+    /// Returns whether an index changed during the call, so that the call must run again.
+    pub(super) fn is_torn<T>(done: &Result<T>) -> bool {
+        matches!(done, Err(Error::Engine(error)) if error.is_of_index())
     }
 
     /// Returns the text for the log; `None` if the caller can correct the error.

@@ -3,12 +3,10 @@
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::{
-    arguments::searchable,
-    bound::{self, MOST_ANSWER_BYTES},
-    error::{Error, Result},
-    tool::{self, Answer, Effect, Tool, object},
-};
+use super::arguments::searchable;
+use super::bound::{self, MOST_ANSWER_BYTES};
+use super::error::{Error, Result};
+use super::tool::{self, Answer, Effect, Tool, object, to_json};
 use verbatim_engine::{Recalled, Recorded, Start, Thread};
 use verbatim_text::{date, snippet, up_to};
 
@@ -182,27 +180,27 @@ fn run(tool_call: &tool::ToolCall<'_>) -> Result<Answer> {
         let actions = ACTIONS.join(", ");
         Error::Refused(format!("Unknown action: '{name}'. Valid actions: {actions}"))
     })?;
-    let mut told = Told::default();
+    let mut remarks = Remarks::default();
     let thread_call = ThreadCall { tool_call, name: action };
     let data = match action {
-        "start" => thread_call.start(&mut told),
-        "continue" => thread_call.record(&mut told),
+        "start" => thread_call.start(&mut remarks),
+        "continue" => thread_call.record(&mut remarks),
         "resume" => thread_call.resume(),
         "history" => thread_call.history(),
-        "search" => thread_call.search(&mut told),
+        "search" => thread_call.search(&mut remarks),
         _ => thread_call.analytics(),
     }?;
-    told.notes.extend(thread_call.ignored());
+    remarks.notes.extend(thread_call.ignored());
     if let Err(error) = thread_call.tool_call.arguments.only(&ARGUMENTS) {
-        told.notes.push(format!("ignored: {error}"));
+        remarks.notes.push(format!("ignored: {error}"));
     }
-    let note = (!told.notes.is_empty()).then(|| told.notes.join("; "));
+    let note = (!remarks.notes.is_empty()).then(|| remarks.notes.join("; "));
     let text = to_json(&Done { success: true, action, data, note });
-    Ok(Answer { log: told.log, ..text.into() })
+    Ok(Answer { log: remarks.log, ..text.into() })
 }
 
 #[derive(Default)]
-struct Told {
+struct Remarks {
     notes: Vec<String>,
     log: Option<String>,
 }
@@ -235,8 +233,8 @@ impl<'a> ThreadCall<'a> {
         (!given.is_empty()).then(|| format!("ignored, not for {action}: {}", given.join(", ")))
     }
 
-    fn start(&self, told: &mut Told) -> Result<Data> {
-        let turn = self.turn(told)?;
+    fn start(&self, remarks: &mut Remarks) -> Result<Data> {
+        let turn = self.turn(remarks)?;
         let start = Start {
             topic: self.short_text("topic")?.unwrap_or(DEFAULT_TOPIC),
             user: self.short_text("user_id")?.unwrap_or(DEFAULT_USER),
@@ -244,7 +242,7 @@ impl<'a> ThreadCall<'a> {
             turn,
         };
         let recorded = self.tool_call.engine.memory().start_thread(&start, self.tool_call.call)?;
-        let response = response(&recorded, told);
+        let response = response(&recorded, remarks);
         let Thread { id, continuation, topic, begun, messages, .. } = recorded.thread;
         Ok(Data::Start {
             thread_id: id,
@@ -255,7 +253,7 @@ impl<'a> ThreadCall<'a> {
         })
     }
 
-    fn turn(&self, told: &mut Told) -> Result<Option<(&'a str, &'a str)>> {
+    fn turn(&self, remarks: &mut Remarks) -> Result<Option<(&'a str, &'a str)>> {
         let role = self.text("role")?.unwrap_or("user");
         if !["user", "assistant"].contains(&role) {
             let role = snippet::echo(role);
@@ -274,20 +272,22 @@ impl<'a> ThreadCall<'a> {
             return Err(too_long(name, "1 MiB"));
         }
         if message.is_some_and(|message| message != text) {
-            told.notes.push("query was recorded; message was not: a turn has one text".to_owned());
+            remarks
+                .notes
+                .push("query was recorded; message was not: a turn has one text".to_owned());
         }
         Ok(Some((role, text)))
     }
 
-    fn record(&self, told: &mut Told) -> Result<Data> {
+    fn record(&self, remarks: &mut Remarks) -> Result<Data> {
         let continuation = self.required("continuation_id")?;
-        let Some((role, text)) = self.turn(told)? else {
+        let Some((role, text)) = self.turn(remarks)? else {
             return Err(self.missing_argument("query"));
         };
         let memory = self.tool_call.engine.memory();
         let recorded = memory.continue_thread(continuation, role, text, self.tool_call.call)?;
         Ok(Data::Continue {
-            response: response(&recorded, told),
+            response: response(&recorded, remarks),
             thread_id: recorded.thread.id,
             continuation_id: recorded.thread.continuation,
             message_count: recorded.thread.messages,
@@ -348,14 +348,14 @@ impl<'a> ThreadCall<'a> {
         Ok(Data::History { thread_id: id.to_owned(), summary, messages, note })
     }
 
-    fn search(&self, told: &mut Told) -> Result<Data> {
+    fn search(&self, remarks: &mut Remarks) -> Result<Data> {
         let query = searchable(self.required("query")?)?;
         let limit = self.limit()?;
         let memory = self.tool_call.engine.memory();
         let mut found = memory.search_threads(query, limit + 1, self.tool_call.call)?;
         if found.len() > limit {
             found.truncate(limit);
-            told.notes.push(format!("limit {limit} reached; raise it (at most 1000) for more"));
+            remarks.notes.push(format!("limit {limit} reached; raise it (at most 1000) for more"));
         }
         let count = found.len();
         let mut bytes = 0;
@@ -374,7 +374,7 @@ impl<'a> ThreadCall<'a> {
         }
         if matches.len() < count {
             let left = count - matches.len();
-            told.notes.push(format!("{left} more do not fit here: lower limit or narrow query"));
+            remarks.notes.push(format!("{left} more do not fit here: lower limit or narrow query"));
         }
         Ok(Data::Search { query: snippet::echo(query).into_owned(), matches })
     }
@@ -422,12 +422,12 @@ impl<'a> ThreadCall<'a> {
     }
 }
 
-fn response(recorded: &Recorded, told: &mut Told) -> String {
+fn response(recorded: &Recorded, remarks: &mut Remarks) -> String {
     if let Some(why) = &recorded.trouble {
         let is_late = why.is_stopped();
         let why = if is_late { "there was not enough time".to_owned() } else { why.to_string() };
-        told.notes.push(format!("the turn is recorded; nothing could be recalled: {why}"));
-        told.log = (!is_late).then(|| format!("manage_conversation recalled nothing: {why}"));
+        remarks.notes.push(format!("the turn is recorded; nothing could be recalled: {why}"));
+        remarks.log = (!is_late).then(|| format!("manage_conversation recalled nothing: {why}"));
     }
     recorded.memory.iter().map(passage).collect::<Vec<_>>().join("\n\n")
 }
@@ -443,8 +443,4 @@ fn passage(one: &Recalled) -> String {
 
 fn too_long(name: &str, most: &str) -> Error {
     Error::Refused(format!("{name} is too long: it takes at most {most}"))
-}
-
-fn to_json(answer: &impl Serialize) -> String {
-    serde_json::to_string(answer).expect("strings and numbers are JSON")
 }

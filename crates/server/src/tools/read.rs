@@ -2,15 +2,12 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{
-    arguments::Arguments,
-    bound,
-    error::{Error, Result},
-    tool::{
-        self, Answer, Effect, Options, Tool, ToolCall, conversation, first_turn, not_found, object,
-        plain_error,
-    },
+use super::error::{Error, Result};
+use super::tool::{
+    self, Answer, Effect, Options, Tool, ToolCall, conversation, first_turn, not_found, object,
+    plain_error,
 };
+use super::{arguments::Arguments, bound};
 use verbatim_base::call::Call;
 use verbatim_engine::{self as engine, About, Engine, Session, file_stem};
 use verbatim_text::snippet;
@@ -165,23 +162,23 @@ pub(super) fn part(
     let session = engine.find(call).session(about.source, &about.id, options.raw_content)?;
     let Some(session) = session else { return Ok(None) };
     let most = bound::MOST_TOKENS - bound::FRAME;
-    let from = |start, offset| {
-        let part = ReadPart { start, end: u32::MAX, offset, most };
-        let page = ReadPage::messages(&session, part).map_err(Error::Refused);
-        page.map(|(text, rest)| (text, rest.map(|rest| rest.for_id(&about.id))))
-    };
-    let mut shown =
-        if place.is_exact { from(place.line.max(1), place.offset)? } else { from(1, 0)? };
-    if !place.is_exact && shown.1.is_some() && place.line > LINES_BEFORE {
-        shown = from(place.line - LINES_BEFORE, 0)?;
+    let mut part = ReadPart { start: 1, end: u32::MAX, offset: 0, most };
+    if place.is_exact {
+        part = ReadPart { start: place.line.max(1), offset: place.offset, ..part };
     }
-    let (mut text, rest) = shown;
+    let mut page = ReadPage::messages(&session, part).map_err(Error::Refused)?;
+    if !place.is_exact && page.1.is_some() && place.line > LINES_BEFORE {
+        part.start = place.line - LINES_BEFORE;
+        page = ReadPage::messages(&session, part).map_err(Error::Refused)?;
+    }
+    let (mut text, rest) = page;
     if let Some(rest) = rest {
-        text.push_str(&format!("\n---\n\n*{rest}*\n"));
+        text.push_str(&format!("\n---\n\n*{}*\n", rest.for_id(&about.id)));
     }
     Ok(Some(text))
 }
 
+#[derive(Clone, Copy)]
 struct ReadPart {
     start: u32,
     end: u32,
@@ -192,7 +189,7 @@ struct ReadPart {
 
 struct ReadPage<'a> {
     session: &'a Session,
-    exchanges: Exchanges<'a>,
+    first_prompt: Option<usize>,
     text: String,
     /// The remaining tokens.
     left: usize,
@@ -217,13 +214,14 @@ impl ReadPage<'_> {
         part: ReadPart,
     ) -> Result<(String, Option<Whereabouts>), String> {
         let turns = session.turns();
-        let first = partition(turns, |turn| session.line(turn) < part.start);
-        let after = partition(turns, |turn| session.line(turn) <= part.end);
-        let exchanges = Exchanges::new(session);
-        let exchange = (0..first).filter(|turn| exchanges.begins(*turn)).count();
+        let first = partition_point(turns, |turn| session.line(turn) < part.start);
+        let after = partition_point(turns, |turn| session.line(turn) <= part.end);
+        let first_prompt = (0..turns).find(|turn| session.role(*turn) == USER);
+        let earlier = (0..first).filter(|turn| begins_exchange(session, first_prompt, *turn));
+        let exchange = earlier.count();
         let text = head(session);
         let left = part.most.saturating_sub(bound::tokens(&text));
-        let mut page = ReadPage { session, exchanges, text, left, exchange, cut: None };
+        let mut page = ReadPage { session, first_prompt, text, left, exchange, cut: None };
         let mut shown = first;
         while shown < after && page.cut.is_none() {
             let offset = if shown == first { part.offset } else { 0 };
@@ -256,7 +254,7 @@ impl ReadPage<'_> {
             }
             self.cut = Some((offset + content.chars().count(), whole.chars().count()));
         }
-        let begins = self.exchanges.begins(turn);
+        let begins = begins_exchange(self.session, self.first_prompt, turn);
         if begins || is_first {
             self.exchange += usize::from(begins);
             let rule = if is_first { "" } else { "\n---\n" };
@@ -360,26 +358,12 @@ fn head(session: &Session) -> String {
     format!("# Conversation: {name}\n# Project: {project}\n# Date: {day}\n")
 }
 
-/// The exchanges of a conversation: a user's message and the replies.
-struct Exchanges<'a> {
-    session: &'a Session,
-    first: Option<usize>,
-}
-
-impl Exchanges<'_> {
-    fn new(session: &Session) -> Exchanges<'_> {
-        let first = (0..session.turns()).find(|turn| session.role(*turn) == USER);
-        Exchanges { session, first }
-    }
-
-    /// Returns whether an exchange begins with a message. The first exchange begins with the first
-    /// message, even if it is not the user's. Every later exchange begins with a user's message
-    /// after a message of another role.
-    fn begins(&self, turn: usize) -> bool {
-        let is_later = self.first.is_some_and(|first| turn > first);
-        turn == 0
-            || is_later && self.session.role(turn) == USER && self.session.role(turn - 1) != USER
-    }
+/// Returns whether an exchange, a user's message and the replies, begins with a message. The first exchange
+/// begins with the first message, even if it is not the user's. Every later exchange begins with a user's
+/// message after a message of another role; `first_prompt` is the first message of the user.
+fn begins_exchange(session: &Session, first_prompt: Option<usize>, turn: usize) -> bool {
+    let is_later = first_prompt.is_some_and(|first| turn > first);
+    turn == 0 || is_later && session.role(turn) == USER && session.role(turn - 1) != USER
 }
 
 const USER: &str = "user";
@@ -395,7 +379,7 @@ fn role(role: &str) -> String {
 
 /// Returns the first number below `count` for which `is_before` is false, else `count`. Expects
 /// that `is_before` is true for every smaller number.
-fn partition(count: usize, is_before: impl Fn(usize) -> bool) -> usize {
+pub(crate) fn partition_point(count: usize, is_before: impl Fn(usize) -> bool) -> usize {
     let mut low = 0;
     let mut high = count;
     while low < high {

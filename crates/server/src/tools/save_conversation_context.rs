@@ -2,11 +2,9 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{
-    arguments::wrong,
-    error::{Error, Result},
-    tool::{Answer, Effect, SWITCHED_OFF, Tool, ToolCall, json_error, object},
-};
+use super::arguments::{Arguments, wrong};
+use super::error::{Error, Result};
+use super::tool::{Answer, Effect, SWITCHED_OFF, Tool, ToolCall, json_error, object};
 use verbatim_engine::Save;
 use verbatim_text::snippet;
 
@@ -74,19 +72,10 @@ fn save(tool_call: &ToolCall<'_>) -> Result<Answer> {
         return Err(Error::refused(SWITCHED_OFF));
     }
     arguments.only(&ARGUMENTS)?;
-    let text = |name, takes, most| -> Result<Option<&str>> {
-        let text = arguments.string(name, takes)?;
-        match text {
-            Some(text) if snippet::trim(text).is_empty() || snippet::cut(text, most).is_some() => {
-                Err(wrong(name, takes, &arguments.values[name]))
-            }
-            text => Ok(text),
-        }
-    };
-    let summary = text("summary", "a string of 1 to 10000 characters", LONGEST_SUMMARY)?;
+    let summary = text(arguments, "summary", "a string of 1 to 10000 characters", LONGEST_SUMMARY)?;
     let summary = summary.ok_or_else(|| Error::refused("summary is required"))?;
-    let key = text("sessionKey", "a string of 1 to 200 characters", LONGEST_KEY)?;
-    let title = text("title", "a string of at most 500 characters", LONGEST_TITLE)?;
+    let key = text(arguments, "sessionKey", "a string of 1 to 200 characters", LONGEST_KEY)?;
+    let title = text(arguments, "title", "a string of at most 500 characters", LONGEST_TITLE)?;
     if let Some(other) = arguments.value("embedTurns").filter(|value| !value.is_boolean()) {
         return Err(wrong("embedTurns", "true or false", other));
     }
@@ -110,6 +99,20 @@ fn save(tool_call: &ToolCall<'_>) -> Result<Answer> {
     Ok(answer.to_string().into())
 }
 
+fn text<'a>(
+    arguments: &Arguments<'a>,
+    name: &str,
+    takes: &str,
+    most: usize,
+) -> Result<Option<&'a str>> {
+    match arguments.string(name, takes)? {
+        Some(text) if snippet::trim(text).is_empty() || snippet::cut(text, most).is_some() => {
+            Err(wrong(name, takes, &arguments.values[name]))
+        }
+        text => Ok(text),
+    }
+}
+
 fn turns(given: Option<&Value>) -> Result<Vec<(String, String)>> {
     let takes = "an array of at most 50 turns {role, content}";
     let items = match given {
@@ -127,17 +130,18 @@ fn turns(given: Option<&Value>) -> Result<Vec<(String, String)>> {
             let text = format!("recentTurns[{at}] has no key {key:?}; it takes role, content");
             return Err(Error::Refused(text));
         }
-        let field = |name: &str, takes, is_right: &dyn Fn(&str) -> bool| {
-            let value = item.get(name).unwrap_or(&Value::Null);
-            let text = value.as_str().filter(|text| is_right(text));
-            let path = format!("recentTurns[{at}].{name}");
-            text.map(str::to_owned).ok_or_else(|| wrong(&path, takes, value))
+        let role = &item["role"];
+        let Some(name) = role.as_str().filter(|name| TURN_ROLES.contains(name)) else {
+            let takes = "user, assistant or system";
+            return Err(wrong(&format!("recentTurns[{at}].role"), takes, role));
         };
-        let role = field("role", "user, assistant or system", &|role| TURN_ROLES.contains(&role))?;
-        let content = field("content", "a string of at most 50000 characters", &|text| {
-            snippet::cut(text, LONGEST_TURN).is_none()
-        })?;
-        turns.push((role, content));
+        let content = &item["content"];
+        let text = content.as_str().filter(|text| snippet::cut(text, LONGEST_TURN).is_none());
+        let Some(text) = text else {
+            let takes = "a string of at most 50000 characters";
+            return Err(wrong(&format!("recentTurns[{at}].content"), takes, content));
+        };
+        turns.push((name.to_owned(), text.to_owned()));
     }
     Ok(turns)
 }

@@ -3,33 +3,23 @@
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::{
-    arguments::{Arguments, searchable, shown, wrong},
-    bound,
-    error::{Error, Result},
-    tool::{self, Answer, Effect, Tool, ToolCall, object, plain_error},
-};
-use verbatim_answer::{
-    exact::{ExactSearch, NothingFound},
-    filters::{FilterError, Filters},
-    notes::{self, Audience},
-    ranked::{RankedConversations, exact_request},
-    readings,
-    words::quoted,
-};
-use verbatim_base::{
-    call::Call,
-    model::{Instant, Matching},
-};
+use super::arguments::{Arguments, searchable, shown, wrong};
+use super::bound;
+use super::error::{Error, Result};
+use super::tool::{self, Answer, Effect, Tool, ToolCall, object, plain_error, to_json};
+use verbatim_answer::exact::{ExactSearch, NothingFound};
+use verbatim_answer::filters::{FilterError, Filters};
+use verbatim_answer::notes::{self, Audience};
+use verbatim_answer::ranked::{RankedConversations, exact_request};
+use verbatim_answer::{readings, words::quoted};
+use verbatim_base::call::Call;
+use verbatim_base::model::{Instant, Matching};
 use verbatim_engine::{
     self as engine, ConversationMatch, Engine, Fields, Match, Mode, Note, QueryReading, Question,
     ReadingKind, Scope, SourceKind, filters::ALL,
 };
-use verbatim_text::{
-    amount::grouped,
-    date::{self, Edge},
-    snippet,
-};
+use verbatim_text::date::{self, Edge};
+use verbatim_text::{amount::grouped, snippet};
 
 const DEFAULT_LIMIT: usize = 10;
 
@@ -191,17 +181,16 @@ fn search(tool_call: &ToolCall<'_>) -> Result<Answer> {
             notes.append(&mut advice);
         }
     }
-    let total =
-        FoundTotal { count: ranking.total.max(items.len()), is_exact: ranking.is_total_exact };
-    let is_part = items.len() < total.count;
-    if is_part {
+    let total = ranking.total.max(items.len());
+    let is_total_exact = ranking.is_total_exact;
+    if items.len() < total {
         let is_full = items.len() >= limit;
         let raise =
             if is_full && limit < MAX_LIMIT { "Raise limit (at most 50), or n" } else { "N" };
         let text = if question.mode == Mode::Exact { "" } else { "; mode text leaves nothing out" };
         notes.push(format!("{raise}arrow it with after, before or more concepts{text}."));
-    } else if !total.is_exact {
-        notes.extend(notes::more(items.len(), total.count, false));
+    } else if !is_total_exact {
+        notes.extend(notes::more(items.len(), total, false));
     }
     let mut results: Vec<ShownConversation> =
         items.iter().map(|item| ShownConversation::of(tool_call.engine, item)).collect();
@@ -229,6 +218,7 @@ fn search(tool_call: &ToolCall<'_>) -> Result<Answer> {
     let found = FoundConversations {
         results,
         total,
+        is_total_exact,
         is_complete,
         absent_words,
         absent_notes,
@@ -356,7 +346,6 @@ fn names() -> impl Iterator<Item = &'static str> {
     ALL.into_iter().map(|filter| filter.name).filter(|name| !ARGUMENTS.contains(name))
 }
 
-/// Returns the filters by name.
 fn filters(given: &Arguments<'_>) -> Result<Filters> {
     let takes = "an object of names, such as {\"service\": \"codex\"}";
     let mut filters = Filters::default();
@@ -525,17 +514,11 @@ fn shown_passage(best: &Match) -> String {
     }
 }
 
-/// The number of matching conversations.
-#[derive(Clone, Copy)]
-struct FoundTotal {
-    count: usize,
-    /// Whether there are no more matching conversations.
-    is_exact: bool,
-}
-
 struct FoundConversations {
     results: Vec<ShownConversation>,
-    total: FoundTotal,
+    total: usize,
+    /// Whether no more conversations match than `total`.
+    is_total_exact: bool,
     /// Whether the search covered everything that was requested.
     is_complete: bool,
     /// The words of the query that no message has.
@@ -562,34 +545,35 @@ impl FoundConversations {
             #[serde(skip_serializing_if = "Vec::is_empty")]
             notes: Vec<String>,
         }
-        let FoundConversations { results, total, is_complete, absent_words, notes, .. } = self;
-        let complete = (!is_complete).then_some(false);
-        let total_is_lower_bound = (!total.is_exact).then_some(true);
-        let total = total.count;
-        let results =
-            JsonResults { results, total, total_is_lower_bound, complete, absent_words, notes };
-        serde_json::to_string(&results).expect("strings and numbers are JSON")
+        to_json(&JsonResults {
+            results: self.results,
+            total: self.total,
+            total_is_lower_bound: (!self.is_total_exact).then_some(true),
+            complete: (!self.is_complete).then_some(false),
+            absent_words: self.absent_words,
+            notes: self.notes,
+        })
     }
 
     fn as_markdown(&self) -> String {
-        let FoundConversations { results, total, is_complete, absent_notes, advice, notes, .. } =
-            self;
+        let FoundConversations { results, advice, notes, .. } = self;
+        let is_exact = self.is_total_exact;
         let mut text = String::new();
-        if results.is_empty() && *is_complete {
+        if results.is_empty() && self.is_complete {
             text.push_str(&format!("{NOTHING}\n\n{}\n", advice.join("\n")));
         } else if results.is_empty() {
             text.push_str("Nothing found so far: not everything was searched.\n");
         } else {
-            let plural = if total.count == 1 && total.is_exact { "" } else { "s" };
-            let at_least = if total.is_exact { "" } else { "at least " };
+            let plural = if self.total == 1 && is_exact { "" } else { "s" };
+            let at_least = if is_exact { "" } else { "at least " };
             let shown = match results.len() {
-                all if all == total.count && total.is_exact => String::new(),
+                all if all == self.total && is_exact => String::new(),
                 some => format!("{some} of {at_least}"),
             };
-            let total = grouped(total.count);
+            let total = grouped(self.total);
             text.push_str(&format!("## Search Results ({shown}{total} conversation{plural})\n"));
         }
-        let first = if results.is_empty() { 0 } else { *absent_notes };
+        let first = if results.is_empty() { 0 } else { self.absent_notes };
         add_notes(&mut text, &notes[..first]);
         for (number, shown) in (1..).zip(results) {
             shown.add_to(&mut text, number);

@@ -4,16 +4,12 @@ use std::path::PathBuf;
 
 use serde_json::{Map, Value, json};
 
-use super::{
-    arguments::Arguments,
-    bound::{self, MOST_ANSWER_BYTES},
-    error::{Error, Result},
-    tool::{Answer, Effect, Tool, ToolCall, object},
-};
-use verbatim_engine::{
-    self as engine,
-    workspace::{Dates, Error as WorkspaceError, Line, WorkspaceQuestion},
-};
+use super::arguments::Arguments;
+use super::bound::{self, MOST_ANSWER_BYTES};
+use super::error::{Error, Result};
+use super::tool::{Answer, Effect, Tool, ToolCall, object};
+use verbatim_engine as engine;
+use verbatim_engine::workspace::{Dates, Error as WorkspaceError, Line, WorkspaceQuestion};
 use verbatim_text::snippet;
 
 const DEFAULT_LIMIT: usize = 10;

@@ -2,12 +2,11 @@
 
 use std::time::Duration;
 
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::{
-    arguments::Arguments,
-    error::{Error, Result},
-};
+use super::arguments::Arguments;
+use super::error::{Error, Result};
 use verbatim_base::{call::Call, map_faults, model::Instant};
 use verbatim_engine::{self as engine, About, Engine, SAVED, Session, SourceKind};
 use verbatim_text::date;
@@ -53,10 +52,9 @@ impl Tool {
         let call = &self.limited(call);
         let tool_call = ToolCall { engine, options, arguments, call };
         let done = if self.effect == Effect::Reads {
-            let is_torn = |done: &Result<Answer>| done.as_ref().is_err_and(Error::is_of_index);
             engine
                 .all_sources()
-                .attempt(call, is_torn, |call| (self.run)(&ToolCall { call, ..tool_call }))
+                .attempt(call, Error::is_torn, |call| (self.run)(&ToolCall { call, ..tool_call }))
         } else {
             // A tool that writes runs only once.
             map_faults::caught(|| (self.run)(&tool_call)).inspect_err(|_| engine.close())
@@ -220,6 +218,10 @@ pub(super) fn not_found(tool_call: &ToolCall<'_>, mut text: String) -> Error {
 pub(super) fn object(literal: Value) -> Map<String, Value> {
     let Value::Object(object) = literal else { unreachable!("the literal is an object") };
     object
+}
+
+pub(super) fn to_json(answer: &impl Serialize) -> String {
+    serde_json::to_string(answer).expect("strings, numbers and lists of them are JSON")
 }
 
 pub(super) fn day(instant: Option<Instant>) -> Option<String> {

@@ -9,12 +9,10 @@
 
 mod folders;
 
-use std::{
-    io,
-    sync::{Arc, Condvar, Mutex, PoisonError},
-    thread::{self, JoinHandle},
-    time::{Duration, Instant},
-};
+use std::io;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
 use folders::FolderWatcher;
 

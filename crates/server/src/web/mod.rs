@@ -15,25 +15,17 @@ mod search;
 
 use std::sync::Arc;
 
-use axum::{
-    Router,
-    extract::{Path, RawQuery, State},
-    response::Response,
-    routing::{MethodRouter, get, post},
-};
+use axum::extract::{Path, RawQuery, State};
+use axum::routing::{MethodRouter, get, post};
+use axum::{Router, response::Response};
 use maud::Markup;
 use tower_http::{CompressionLevel, compression::CompressionLayer};
 
 use conversation::{ConversationView, files, forget, set_flag};
-use frame::{
-    assets, import,
-    site::{self, Problem, Site, SiteState, change, file, html, html_for, text},
-    stats, status, upload,
-};
-use search::{
-    facets,
-    page_query::{self, PageQuery},
-};
+use frame::site::{self, Problem, Site, SiteState, change, file, html, html_for, text};
+use frame::{assets, import, stats, status, upload};
+use search::facets;
+use search::page_query::{self, PageQuery};
 use verbatim_base::call::Call;
 use verbatim_engine::{Engine, Resources};
 
@@ -50,7 +42,7 @@ pub fn router(engine: Arc<Engine>, local_time: bool, resources: Resources) -> Ro
         .route("/", get(search))
         .route("/search", get(search))
         .route("/results", a_search(search::fragment))
-        .route("/facets", a_query(facet_counts))
+        .route("/facets", get(facet_counts))
         .route("/c/{id}", get(whole_conversation))
         .route("/c/{id}/{number}", a_message(conversation::page))
         .route("/c/{id}/file/{hash}", get(files::file))
@@ -75,9 +67,11 @@ async fn search(State(site): Shared, RawQuery(query): RawQuery) -> Response {
     html_for(&site, query, search::page).await
 }
 
-fn facet_counts(site: &Site, query: &str, call: &Call) -> Result<Markup, Problem> {
-    let is_first = page_query::fields(query).any(|(name, value)| name == "first" && value == "1");
-    facets::fragment(site, &PageQuery::parse(query), is_first, call)
+async fn facet_counts(State(site): Shared, RawQuery(query): RawQuery) -> Response {
+    let query = query.unwrap_or_default();
+    let is_first = page_query::fields(&query).any(|(name, value)| name == "first" && value == "1");
+    let query = PageQuery::parse(&query);
+    html(&site, move |site, call| facets::fragment(site, &query, is_first, call)).await
 }
 
 async fn whole_conversation(
@@ -95,17 +89,15 @@ async fn whole_conversation(
         };
     }
     let view = ConversationView::new(id, None, query.as_deref().unwrap_or_default());
-    html_for(&site, view.query().clone(), move |site, _, call| {
-        conversation::page(site, &view, call)
-    })
-    .await
+    html_for(&site, view.query.clone(), move |site, _, call| conversation::page(site, &view, call))
+        .await
 }
 
 /// Returns the route of a part of a conversation, from the message with the number in the address. A number
 /// with `.md` requests only the text of the message.
 fn a_message(work: fn(&Site, &ConversationView, &Call) -> Result<Markup, Problem>) -> Route {
     type Place = Path<(String, String)>;
-    let answer = move |State(site): Shared, Path((id, number)): Place, RawQuery(query)| async move {
+    get(move |State(site): Shared, Path((id, number)): Place, RawQuery(query)| async move {
         if let Some(Ok(number)) = number.strip_suffix(".md").map(str::parse) {
             return text(&site, move |site, call| {
                 conversation::as_written(site, &id, number, call)
@@ -114,9 +106,8 @@ fn a_message(work: fn(&Site, &ConversationView, &Call) -> Result<Markup, Problem
         }
         let Ok(number) = number.parse() else { return no_such_page(State(site)).await };
         let view = ConversationView::new(id, Some(number), query.as_deref().unwrap_or_default());
-        html_for(&site, view.query().clone(), move |site, _, call| work(site, &view, call)).await
-    };
-    get(answer)
+        html_for(&site, view.query.clone(), move |site, _, call| work(site, &view, call)).await
+    })
 }
 
 async fn whether_to_forget(State(site): Shared, Path(id): Path<String>) -> Response {
@@ -130,13 +121,6 @@ async fn forget_for_good(State(site): Shared, Path(id): Path<String>) -> Respons
 /// Answers with a stamp. If the stamp changes, the content of pages may have changed.
 async fn pulse(State(site): Shared) -> Response {
     text(&site, |site, _| Ok(site.stamp().to_owned())).await
-}
-
-fn a_query(work: fn(&Site, &str, &Call) -> Result<Markup, Problem>) -> Route {
-    get(move |State(site): Shared, RawQuery(query)| async move {
-        let query = query.unwrap_or_default();
-        html(&site, move |site, call| work(site, &query, call)).await
-    })
 }
 
 fn a_search(work: fn(&Site, &PageQuery, &Call) -> Result<Markup, Problem>) -> Route {

@@ -2,22 +2,16 @@
 
 use serde::Serialize;
 
-use crate::tools::{
-    bound,
-    error::Result,
-    tool::{Answer, Options, ToolCall},
-};
-use verbatim_base::model::Instant;
+use crate::tools::tool::{Answer, Options, ToolCall, to_json};
+use crate::tools::{bound, error::Result};
 use verbatim_engine::{About, Engine, SourceKind};
-use verbatim_text::{date, snippet};
+use verbatim_text::snippet;
 
 pub(super) const MOST_IN_ANSWER: usize = 50;
 
 const LONGEST_TITLE: usize = 500;
 
 const LONGEST_SUMMARY: usize = 300;
-
-const IS_JSON: &str = "strings, numbers and lists of them are JSON";
 
 /// Returns an answer. The options choose compact or verbose text; the structured data is always verbose.
 pub(super) fn answer(
@@ -26,15 +20,15 @@ pub(super) fn answer(
     verbose: &impl Serialize,
 ) -> Answer {
     let text = if options.verbose { json(verbose, options) } else { json(compact, options) };
-    let structured = serde_json::to_value(verbose).expect(IS_JSON);
+    let structured = serde_json::to_value(verbose).expect("strings and numbers are JSON");
     Answer { structured: Some(structured), ..text.into() }
 }
 
 pub(super) fn json(value: &impl Serialize, options: &Options) -> String {
     if options.verbose {
-        serde_json::to_string_pretty(value).expect(IS_JSON)
+        serde_json::to_string_pretty(value).expect("strings, numbers and lists of them are JSON")
     } else {
-        serde_json::to_string(value).expect(IS_JSON)
+        to_json(value)
     }
 }
 
@@ -63,8 +57,4 @@ pub(super) fn turn_count(engine: &Engine, about: &About) -> Result<u32> {
     let is_saved =
         about.source == SourceKind::Threads && engine.memory().saved_summary(&about.id)?.is_some();
     Ok(about.turns.saturating_sub(u32::from(is_saved)))
-}
-
-pub(super) fn iso(instant: Option<Instant>) -> Option<String> {
-    instant.and_then(date::to_iso)
 }

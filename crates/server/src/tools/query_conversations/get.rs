@@ -3,17 +3,13 @@
 use serde::Serialize;
 use serde_json::json;
 
-use super::{
-    answer::{answer, iso, summary, title},
-    turn::{ANSWER_TOKENS, Budget, CompactTurn, TurnText},
-};
-use crate::tools::{
-    bound,
-    error::{Error, Result},
-    tool::{Answer, ToolCall, conversation, first_turn},
-};
+use super::answer::{answer, summary, title};
+use super::turn::{ANSWER_TOKENS, Budget, CompactTurn, TurnText};
+use crate::tools::bound;
+use crate::tools::error::{Error, Result};
+use crate::tools::tool::{Answer, ToolCall, conversation, first_turn};
 use verbatim_engine::{self as engine, About, Session};
-use verbatim_text::snippet;
+use verbatim_text::{date, snippet};
 
 const READ_TURN_TOKENS: usize = 4_000;
 
@@ -110,8 +106,8 @@ pub(super) fn get(
         title,
         summary,
         turn_count: total,
-        last_activity: iso(about.last),
-        created_at: iso(about.begun),
+        last_activity: about.last.and_then(date::to_iso),
+        created_at: about.begun.and_then(date::to_iso),
     };
     let compact = CompactGot {
         id: engine.find(call).short_id(&described.id)?,

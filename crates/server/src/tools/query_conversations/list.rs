@@ -4,13 +4,12 @@ use std::ops::Range;
 
 use serde::Serialize;
 
-use super::answer::{answer, iso, on_one_line, turn_count};
-use crate::tools::{
-    error::Result,
-    tool::{Answer, ToolCall},
-};
+use super::answer::{answer, on_one_line, turn_count};
+use crate::tools::error::Result;
+use crate::tools::tool::{Answer, ToolCall};
 use verbatim_answer::notes::{self, Audience};
 use verbatim_engine::{ListOptions, Note, Scope};
+use verbatim_text::date;
 
 const LONGEST_TITLE: usize = 300;
 
@@ -75,8 +74,8 @@ pub(super) fn list(
             session_key: tool_call.engine.find(tool_call.call).key_of(about)?,
             title: on_one_line(about.own_title(), LONGEST_TITLE),
             turn_count: turn_count(tool_call.engine, about)?,
-            last_activity: iso(about.last),
-            created_at: iso(about.begun),
+            last_activity: about.last.and_then(date::to_iso),
+            created_at: about.begun.and_then(date::to_iso),
         });
     }
     let mut notes = notes::lines(&listed.notes, Audience::Model);

@@ -8,12 +8,10 @@ mod turn;
 
 use serde_json::{Map, Value, json};
 
-use super::{
-    arguments::{Arguments, wrong},
-    error::{Error, Result},
-    search::day,
-    tool::{Answer, Effect, Tool, ToolCall, object},
-};
+use super::arguments::{Arguments, wrong};
+use super::error::{Error, Result};
+use super::search::day;
+use super::tool::{Answer, Effect, Tool, ToolCall, object};
 use verbatim_engine::{self as engine, Fields, Question, Scope, SourceKind};
 use verbatim_text::{date::Edge, snippet};
 
@@ -22,6 +20,18 @@ struct CountArgument {
     default: usize,
     most: usize,
     takes: &'static str,
+}
+
+impl CountArgument {
+    fn schema(&self, description: &str) -> Value {
+        let CountArgument { default, most, .. } = self;
+        json!({"type": "integer", "maximum": most, "default": default, "description": description})
+    }
+
+    fn read(&self, given: &Arguments<'_>, name: &str) -> Result<usize> {
+        let count = given.integer_in(name, self.takes, 1..=self.most)?;
+        Ok(count.unwrap_or(self.default))
+    }
 }
 
 const LIMIT: CountArgument =
@@ -80,12 +90,6 @@ enum CallMode {
 }
 
 fn schema() -> Map<String, Value> {
-    let count = |CountArgument { default, most, .. }, description| {
-        json!({
-            "type": "integer", "maximum": most, "default": default,
-            "description": description,
-        })
-    };
     object(json!({
         "type": "object",
         "properties": {
@@ -99,11 +103,11 @@ fn schema() -> Map<String, Value> {
                 "description": "Search summaries, turns, or both",
             },
             "includeTranscript": {"type": "boolean", "default": false, "description": "Include recent turns"},
-            "maxTurnsPerConversation": count(TURNS_OF_MATCH, "Turns per match"),
+            "maxTurnsPerConversation": TURNS_OF_MATCH.schema("Turns per match"),
             "sessionId": {"type": "string", "description": "Id or its start, or unique title (get)"},
             "sessionKey": {"type": "string", "description": "Session key (get)"},
-            "maxTurns": count(TURNS, "Turns to include (get)"),
-            "limit": count(LIMIT, "Max results"),
+            "maxTurns": TURNS.schema("Turns to include (get)"),
+            "limit": LIMIT.schema("Max results"),
             "offset": {"type": "integer", "default": 0, "description": "Results to skip (list)"},
             "order": {"type": "string", "enum": ["newest", "oldest"], "default": "newest", "description": "Which first (list)"},
             "after": {"type": "string", "description": "From this YYYY-MM-DD on"},
@@ -151,28 +155,20 @@ fn run(tool_call: &ToolCall<'_>) -> Result<Answer> {
     let takes = "\"summary\", \"turns\" or \"both\"";
     let fields = given.choice("searchMode", takes, &SEARCH_MODES)?.unwrap_or(Fields::Summaries);
     let with_transcript = given.flag("includeTranscript")?;
-    let count = |name, CountArgument { default, most, takes }| {
-        given.integer_in(name, takes, 1..=most).map(|count| count.unwrap_or(default))
-    };
-    let turns_of_match = count("maxTurnsPerConversation", TURNS_OF_MATCH)?;
-    let turns = count("maxTurns", TURNS)?;
-    let limit = count("limit", LIMIT)?;
+    let turns_of_match = TURNS_OF_MATCH.read(given, "maxTurnsPerConversation")?;
+    let turns = TURNS.read(given, "maxTurns")?;
+    let limit = LIMIT.read(given, "limit")?;
     let offset =
         given.integer_in("offset", "an integer from 0 to 4294967295", 0..=u32::MAX as usize)?;
     let takes = "\"newest\" or \"oldest\"";
     let orders = [("newest", false), ("oldest", true)];
     let oldest_first = given.choice("order", takes, &orders)?.unwrap_or(false);
-    // White space at the ends may be part of an id.
-    let word = |name| {
-        let word = given.word(name, "a string")?;
-        Ok::<_, Error>(word.filter(|word| !snippet::trim(word).is_empty()))
-    };
-    let id = word("sessionId")?;
-    let key = word("sessionKey")?;
+    let id = word(given, "sessionId")?;
+    let key = word(given, "sessionKey")?;
     let scope = Scope {
         since: day(given, "after", Edge::Start)?.map(|(instant, _)| instant),
         until: day(given, "before", Edge::End)?.map(|(instant, _)| instant),
-        project: word("project")?.map(|word| snippet::trim(word).to_owned()),
+        project: word(given, "project")?.map(|word| snippet::trim(word).to_owned()),
         ..Scope::default()
     };
     let ignored = ignored(given, mode);
@@ -188,6 +184,11 @@ fn run(tool_call: &ToolCall<'_>) -> Result<Answer> {
             list::list(tool_call, &scope, page, oldest_first, ignored)
         }
     }
+}
+
+/// Returns a word that is not blank. White space at its ends may be part of an id.
+fn word<'a>(given: &Arguments<'a>, name: &str) -> Result<Option<&'a str>> {
+    Ok(given.word(name, "a string")?.filter(|word| !snippet::trim(word).is_empty()))
 }
 
 fn ignored(given: &Arguments<'_>, mode: CallMode) -> Option<String> {

@@ -2,19 +2,12 @@
 
 use serde::Serialize;
 
-use super::{
-    answer::{MOST_IN_ANSWER, answer, summary, title},
-    turn::{ANSWER_TOKENS, Budget, CompactTurn, TURN_FRAME, TurnText, without_summaries},
-};
-use crate::tools::{
-    bound,
-    error::Result,
-    tool::{Answer, ToolCall, first_turn},
-};
-use verbatim_answer::{
-    notes::{self, Audience},
-    ranked::RankedConversations,
-};
+use super::answer::{MOST_IN_ANSWER, answer, summary, title};
+use super::turn::{ANSWER_TOKENS, Budget, CompactTurn, TURN_FRAME, TurnText, without_summaries};
+use crate::tools::tool::{Answer, ToolCall, first_turn};
+use crate::tools::{bound, error::Result};
+use verbatim_answer::notes::{self, Audience};
+use verbatim_answer::ranked::RankedConversations;
 use verbatim_engine::{About, ConversationMatch, Fields, Question};
 
 const COMPACT_MATCHED: usize = 3;

@@ -1,10 +1,7 @@
 //! Artifacts in answers of Claude.ai as HTML.
 
-use super::{
-    code::Highlighter,
-    mark::escaped,
-    markdown::{framed_code, render},
-};
+use super::markdown::{framed_code, render};
+use super::{code::Highlighter, mark::escaped};
 use verbatim_text::{parts::Artifact, screen};
 
 pub(super) fn html(artifact: &Artifact<'_>, highlighter: &mut Highlighter) -> String {

@@ -2,11 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use syntect::{
-    html::{ClassStyle, ClassedHTMLGenerator},
-    parsing::SyntaxReference,
-    util::LinesWithEndings,
-};
+use syntect::html::{ClassStyle, ClassedHTMLGenerator};
+use syntect::{parsing::SyntaxReference, util::LinesWithEndings};
 
 use super::mark::escaped;
 use crate::markdown::{LANGUAGES, syntax_of};

@@ -3,35 +3,25 @@
 //! A file is hostile input too. Only pictures of a few raster formats are shown, and their first
 //! bytes tell the type. Every other file is a download, and no browser acts on its content.
 
-use std::{
-    fs::File,
-    io::{self, Read},
-    pin::Pin,
-    sync::Arc,
-    task::{Context, Poll, ready},
-};
+use std::io::{self, Read};
+use std::task::{Context, Poll, ready};
+use std::{fs::File, pin::Pin, sync::Arc};
 
-use axum::{
-    body::{Body, Bytes, HttpBody},
-    extract::{Path, State},
-    http::header,
-    response::{IntoResponse, Response},
-};
+use axum::body::{Body, Bytes, HttpBody};
+use axum::extract::{Path, State};
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
 use hyper::body::{Frame, SizeHint};
 use maud::{Markup, html};
 use tokio::task::{JoinHandle, spawn_blocking};
 
-use crate::web::frame::{
-    site::{Problem, Site, SiteState, refused, run},
-    upload::plain_name,
-};
+use crate::web::frame::site::{Problem, Site, SiteState, refused, run};
+use crate::web::frame::upload::plain_name;
 use verbatim_answer::conversation::DescribedConversation;
 use verbatim_base::{call::Call, model::Hit};
 use verbatim_engine::{Attachment, AttachmentFiles, SourceKind};
-use verbatim_text::{
-    address::{encoded, id_in_path},
-    amount::bytes,
-};
+use verbatim_text::address::{encoded, id_in_path};
+use verbatim_text::amount::bytes;
 
 /// The types of pictures that are shown. SVG is left out, because it can hold scripts.
 const PICTURES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
@@ -98,7 +88,7 @@ impl MessageFiles {
 
     fn file(&self, file: &Attachment) -> Markup {
         let address = format!("{}/file/{}", self.address, file.sha256());
-        let name = name_of(file);
+        let name = plain_name(&file.name);
         html! {
             @if !self.store.has(file) {
                 span.missing { bdi { (name) } " " span.note { "The copy is missing. " (remedy(self.kind)) } }
@@ -114,22 +104,13 @@ impl MessageFiles {
     }
 
     /// Returns the names of a message's files, for pages that cannot show the files.
-    pub(super) fn names_html(&self, hit: &Hit<'_>) -> Markup {
-        html! {
-            @for line in self.name_lines(hit) { p.note { (line) } }
-        }
-    }
-
     pub(super) fn name_lines(&self, hit: &Hit<'_>) -> Vec<String> {
         let lines = self.of_message(hit).map(|file| {
-            format!("[{}, {}: `verbatim export` writes it out]", name_of(file), what_it_is(file))
+            let name = plain_name(&file.name);
+            format!("[{name}, {}: `verbatim export` writes it out]", what_it_is(file))
         });
         lines.collect()
     }
-}
-
-fn name_of(file: &Attachment) -> String {
-    plain_name(&file.name)
 }
 
 fn what_it_is(file: &Attachment) -> String {
@@ -155,7 +136,7 @@ pub(crate) async fn file(
                 (header::CONTENT_TYPE, media_type.to_owned()),
                 (
                     header::CONTENT_DISPOSITION,
-                    format!("{way}; filename*=UTF-8''{}", encoded(&name_of(&file))),
+                    format!("{way}; filename*=UTF-8''{}", encoded(&plain_name(&file.name))),
                 ),
                 (header::CONTENT_SECURITY_POLICY, POLICY.to_owned()),
                 (header::X_CONTENT_TYPE_OPTIONS, "nosniff".to_owned()),
@@ -176,7 +157,6 @@ fn remedy(kind: SourceKind) -> &'static str {
 }
 
 fn find(site: &Site, id: &str, hash: &str, call: &Call) -> Result<(File, Attachment), Problem> {
-    let missing = || Problem::Missing("There is no such file in this conversation.".to_owned());
     let store = AttachmentFiles::from_config(site.engine.config());
     let id = id_in_path(id);
     // The files of an excluded conversation are not shown either.
@@ -187,10 +167,12 @@ fn find(site: &Site, id: &str, hash: &str, call: &Call) -> Result<(File, Attachm
             files.extend(of_kind.into_iter().map(|file| (kind, file)));
         }
     }
-    let (kind, file) =
-        files.into_iter().find(|(_, file)| file.sha256() == hash).ok_or_else(missing)?;
+    let Some((kind, file)) = files.into_iter().find(|(_, file)| file.sha256() == hash) else {
+        let what = "There is no such file in this conversation.";
+        return Err(Problem::Missing(what.to_owned()));
+    };
     if !store.has(&file) {
-        let name = name_of(&file);
+        let name = plain_name(&file.name);
         let what = format!("The copy of {name} is missing. {}", remedy(kind));
         return Err(Problem::Missing(what));
     }

@@ -11,25 +11,20 @@ use verbatim_text::amount::counted;
 pub(super) const STAR: &str = "star";
 pub(super) const HIDE: &str = "hide";
 
-pub(super) fn star_button(flags: &Flags, card: &DescribedConversation, way_back: &str) -> Markup {
-    let is_set = flags.has(Flag::Starred, card.kind, &card.id);
-    button(STAR, is_set, if is_set { "★ Starred" } else { "☆ Star" }, card, way_back)
-}
-
-pub(super) fn hide_button(flags: &Flags, card: &DescribedConversation, way_back: &str) -> Markup {
-    let is_set = flags.has(Flag::Hidden, card.kind, &card.id);
-    let label = if is_set { "Show in results again" } else { "Hide from results" };
-    button(HIDE, is_set, label, card, way_back)
-}
-
 /// Returns a button; `way_back` is the query of the address of the shown message.
-fn button(
-    name: &str,
-    is_set: bool,
-    label: &str,
+pub(super) fn button(
+    flags: &Flags,
+    flag: Flag,
     card: &DescribedConversation,
     way_back: &str,
 ) -> Markup {
+    let is_set = flags.has(flag, card.kind, &card.id);
+    let (name, label) = match (flag, is_set) {
+        (Flag::Starred, true) => (STAR, "★ Starred"),
+        (Flag::Starred, false) => (STAR, "☆ Star"),
+        (Flag::Hidden, true) => (HIDE, "Show in results again"),
+        (Flag::Hidden, false) => (HIDE, "Hide from results"),
+    };
     let address = format!("{}/flag?{name}={}{way_back}", card.address(), u8::from(!is_set));
     html! { form method="post" action=(address) { button.btn { (label) } } }
 }

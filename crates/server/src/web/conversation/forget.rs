@@ -2,14 +2,9 @@
 
 use maud::{Markup, html};
 
-use crate::web::{
-    conversation,
-    frame::{
-        Frame, Tab,
-        site::{Problem, Site},
-    },
-    search::page_query::PageQuery,
-};
+use crate::web::frame::site::{Problem, Site};
+use crate::web::frame::{Frame, Tab};
+use crate::web::{conversation, search::page_query::PageQuery};
 use verbatim_answer::conversation::{DescribedConversation, title_line};
 use verbatim_base::call::Call;
 use verbatim_engine::{Error, Forgettable, Forgetter, SourceKind};

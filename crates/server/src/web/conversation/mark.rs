@@ -69,10 +69,10 @@ pub(super) fn mark_html(
             };
             if is_match {
                 let is_start = spans[next].start == done;
-                out.push_str(match now == Some(next) {
-                    true if is_start => "<mark class=\"now\" id=\"hit\">",
-                    true => "<mark class=\"now\">",
-                    false => "<mark>",
+                out.push_str(match now {
+                    Some(now) if now == next && is_start => "<mark class=\"now\" id=\"hit\">",
+                    Some(now) if now == next => "<mark class=\"now\">",
+                    _ => "<mark>",
                 });
             }
             out.push_str(&html[piece]);

@@ -45,10 +45,12 @@ fn with_formulas(text: &str) -> Cow<'_, str> {
     if !FORMULAS.iter().any(|(open, _)| text.contains(open)) {
         return Cow::Borrowed(text);
     }
-    let is_code =
-        |event: &Event<'_>| matches!(event, Event::Code(_) | Event::Start(Tag::CodeBlock(_)));
-    let codes = Parser::new(text).into_offset_iter().filter(|(event, _)| is_code(event));
-    let codes: Vec<_> = codes.map(|(_, range)| range).collect();
+    let mut codes = Vec::new();
+    for (event, range) in Parser::new(text).into_offset_iter() {
+        if matches!(event, Event::Code(_) | Event::Start(Tag::CodeBlock(_))) {
+            codes.push(range);
+        }
+    }
     let mut shown = String::with_capacity(text.len());
     let mut done = 0;
     let mut at = 0;

@@ -4,26 +4,17 @@ use std::{borrow::Cow, ops::Range};
 
 use maud::{Markup, PreEscaped, html};
 
-use super::{
-    artifact,
-    code::Highlighter,
-    diff::parse_change,
-    mark::{escaped, mark_html},
-    markdown::render,
-    prose::{first_words, telling_line},
-};
-use crate::web::search::{
-    excerpt::{FIRST_SPANS, around, marked},
-    page_query::ShownParts,
-};
+use super::mark::{escaped, mark_html};
+use super::prose::{first_words, telling_line};
+use super::{artifact, code::Highlighter, diff::parse_change, markdown::render};
+use crate::web::search::excerpt::{FIRST_SPANS, around, marked};
+use crate::web::search::page_query::ShownParts;
 use verbatim_answer::{clock::Clock, marks::Marks};
 use verbatim_base::model::{Hit, Instant};
 use verbatim_engine::Session;
-use verbatim_text::{
-    amount::{self, counted, grouped},
-    parts::{self, Part},
-    screen, snippet,
-};
+use verbatim_text::amount::{self, counted, grouped};
+use verbatim_text::parts::{self, Part};
+use verbatim_text::{screen, snippet};
 
 /// The number of bytes of a message that are shown at first.
 pub(super) const MOST_SHOWN: usize = 40_000;
@@ -207,53 +198,50 @@ impl<'a> MessageSettings<'a> {
         read: &ReadMessage<'_>,
         results: &[Vec<&ReadMessage<'_>>],
     ) -> MessageBody {
-        let (pieces, hits, most) = self.draw_at_match(
-            read,
-            |settings, now| settings.pieces(read, results, now),
-            |drawn| drawn.1,
-        );
+        let (pieces, hits) =
+            self.draw_at_match(read, |settings, now| settings.pieces(read, results, now));
+        let most = pieces.iter().map(|(_, count)| *count).max().unwrap_or(0);
+        let pieces = pieces.into_iter().map(|(piece, _)| piece).collect();
         MessageBody { before: note_before(read), pieces, after: notes_after(read, hits, most) }
     }
 
-    /// Draws a message whose current match is the wanted one, or else the last one that is drawn. `hits` returns
-    /// the number of drawn matches.
+    /// Draws a message whose current match is the wanted one, or else the last one that is drawn. `draw` also
+    /// returns the number of drawn matches.
     fn draw_at_match<T>(
         &mut self,
         read: &ReadMessage<'_>,
-        draw: impl Fn(&mut Self, Option<usize>) -> T,
-        hits: impl Fn(&T) -> usize,
-    ) -> T {
+        draw: impl Fn(&mut Self, Option<usize>) -> (T, usize),
+    ) -> (T, usize) {
         if !read.of.is_current {
             return draw(self, None);
         }
         let earlier = read.hits_before(read.shown.start);
         let later = read.hits_before(read.shown.end);
         let wanted = self.hit.saturating_sub(earlier);
-        let mut html = draw(self, Some(wanted));
-        let now = wanted.min(hits(&html).saturating_sub(1));
-        if now < wanted && hits(&html) > 0 {
-            html = draw(self, Some(now));
+        let mut drawn = draw(self, Some(wanted));
+        let now = wanted.min(drawn.1.saturating_sub(1));
+        if now < wanted && drawn.1 > 0 {
+            drawn = draw(self, Some(now));
         }
         let number = earlier + now;
-        let is_last = now + 1 >= hits(&html);
+        let is_last = now + 1 >= drawn.1;
         let after = if is_last { later } else { number + 1 };
         let after = (!is_last || later < read.spans.len()).then_some(after);
         self.place = HitPlace { number, before: number.checked_sub(1), after };
-        html
+        drawn
     }
 
-    /// Returns the parts of a message, the number of its matches, and the most matches of a part.
+    /// Returns the parts of a message, each with the number of its matches, and the number of all matches.
     fn pieces(
         &mut self,
         read: &ReadMessage<'_>,
         results: &[Vec<&ReadMessage<'_>>],
         now: Option<usize>,
-    ) -> (Vec<MessagePiece>, usize, usize) {
+    ) -> (Vec<(MessagePiece, usize)>, usize) {
         let message = read.of;
         let mut marks = PartMarks { marker: self.marker_of(read), now };
         let mut results = results.iter();
         let mut hits = 0;
-        let mut most = 0;
         let mut pieces = Vec::new();
         let mut parts = read.parts.iter().peekable();
         while let Some(part) = parts.next() {
@@ -292,11 +280,10 @@ impl<'a> MessageSettings<'a> {
                 }
             };
             hits += count;
-            most = most.max(count);
             marks = marks.skipping(count);
-            pieces.push(piece);
+            pieces.push((piece, count));
         }
-        (pieces, hits, most)
+        (pieces, hits)
     }
 
     /// Returns what marks a message. Matches are marked only in messages that the search found.
@@ -357,11 +344,8 @@ impl<'a> MessageSettings<'a> {
         let message = read.of;
         let text = &read.text[read.shown.clone()];
         let marker = self.marker_of(read);
-        let (html, count) = self.draw_at_match(
-            read,
-            |_, now| result_html(text, PartMarks { marker, now }),
-            |drawn| drawn.1,
-        );
+        let (html, count) =
+            self.draw_at_match(read, |_, now| result_html(text, PartMarks { marker, now }));
         let html = html! {
             article.msg.result id=(format!("m{}", message.number)) aria-current=[message.is_current.then_some("true")]
                 aria-label=(format!("Message {}, the result", message.number)) {
@@ -526,8 +510,8 @@ fn telling_words(arguments: &str) -> String {
         return String::new();
     }
     if let Ok(serde_json::Value::Object(fields)) = serde_json::from_str(arguments) {
-        let told = TELLING.iter().find_map(|name| fields.get(*name)?.as_str());
-        return told.map_or_else(|| first_line(arguments), first_line);
+        let value = TELLING.iter().find_map(|name| fields.get(*name)?.as_str());
+        return value.map_or_else(|| first_line(arguments), first_line);
     }
     let mut at = 0;
     for line in arguments.split_inclusive('\n') {

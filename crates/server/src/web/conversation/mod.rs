@@ -19,19 +19,15 @@ use std::{collections::HashMap, fmt::Write as _, ops::Range, sync::Arc, time::Du
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-use crate::web::{
-    frame::{
-        Frame, Tab,
-        assets::STYLE,
-        labels::{hour, meta, role_name},
-        site::{Matches, Problem, Site},
-    },
-    search::{
-        excerpt::{FIRST_SPANS, few_words, marked, prose_around, readable, text_marks, whole},
-        find::marks,
-        page_query::{PageQuery, ShownParts, Way, fields},
-    },
+use crate::web::frame::chart::percent;
+use crate::web::frame::labels::{hour, meta, role_name};
+use crate::web::frame::site::{Matches, Problem, Site};
+use crate::web::frame::{Frame, Tab, assets::STYLE};
+use crate::web::search::excerpt::{
+    FIRST_SPANS, few_words, marked, prose_around, readable, text_marks, whole,
 };
+use crate::web::search::find::marks;
+use crate::web::search::page_query::{PageQuery, ShownParts, Way, fields};
 use branches::Path;
 use code::Highlighter;
 use files::MessageFiles;
@@ -39,21 +35,15 @@ use markdown::COPY_BUTTON;
 use message::{HitPlace, MOST_SHOWN, MessageSettings, ShownMessage, Versions, is_in_view};
 use related::RelatedSessions;
 use steps::MessageThread;
-use verbatim_answer::{
-    conversation::{DescribedConversation, conversation, file_name, named, title_line},
-    markdown::add_message,
-    marks::Marks,
+use verbatim_answer::conversation::{
+    DescribedConversation, conversation, file_name, named, title_line,
 };
-use verbatim_base::{
-    call::{Call, Stop},
-    model::Hit,
-};
-use verbatim_engine::{self as engine, Error, Flags, Session};
-use verbatim_text::{
-    address::id_in_path,
-    amount::{counted, grouped},
-    screen, snippet,
-};
+use verbatim_answer::{markdown::add_message, marks::Marks};
+use verbatim_base::call::{Call, Stop};
+use verbatim_base::model::Hit;
+use verbatim_engine::{self as engine, Error, Flag, Flags, Session};
+use verbatim_text::amount::{counted, grouped};
+use verbatim_text::{address::id_in_path, screen, snippet};
 
 /// The maximum number of messages on a page. A shorter conversation is shown completely.
 const MOST_MESSAGES: usize = 120;
@@ -74,7 +64,7 @@ pub(super) struct ConversationView {
     /// The id or its beginning, a title or a link.
     id: String,
     number: Option<u32>,
-    query: PageQuery,
+    pub(super) query: PageQuery,
     is_whole: bool,
 }
 
@@ -82,10 +72,6 @@ impl ConversationView {
     pub(super) fn new(id: String, number: Option<u32>, query: &str) -> ConversationView {
         let is_whole = fields(query).any(|(name, value)| name == "all" && value == "1");
         ConversationView { id, number, query: PageQuery::parse(query), is_whole }
-    }
-
-    pub(super) fn query(&self) -> &PageQuery {
-        &self.query
     }
 }
 
@@ -273,7 +259,7 @@ fn blocks_of_file(
     let hits: Vec<Hit<'_>> = turns.iter().map(|turn| session.message(*turn)).collect();
     let messages = turns.iter().zip(&hits).map(|(turn, hit)| ShownMessage {
         is_whole: true,
-        files: files.names_html(hit),
+        files: html! { @for line in files.name_lines(hit) { p.note { (line) } } },
         ..ShownMessage::new(session, *turn, hit, format!("#m{}", session.line(*turn)))
     });
     let messages: Vec<ShownMessage<'_>> = messages.collect();
@@ -368,10 +354,11 @@ fn open(
     let matches = match marker {
         Marks::None => Arc::default(),
         _ => {
-            let key = (session.about.source, session.about.id.clone());
             let find = view.query.find.clone();
             let query = PageQuery { find, view: parts, ..view.query.bare() }.to_query_string();
-            site.matches(key, query, || find_matches(&session, &card, parts, marker, &call.stop))?
+            site.matches(&session.about, query, || {
+                find_matches(&session, &card, parts, marker, &call.stop)
+            })?
         }
     };
     // The page of a search inside the conversation begins at the first match.
@@ -434,15 +421,6 @@ fn permalink(card: &DescribedConversation, query: &PageQuery, number: u32) -> St
     format!("{}/{number}{}#m{number}", card.address(), query.marks())
 }
 
-fn is_web_address(link: &str) -> bool {
-    link.starts_with("https://") || link.starts_with("http://")
-}
-
-/// Returns the share of the places of a conversation, for the overview strip.
-fn percent(places: usize, all: usize) -> String {
-    format!("{:.2}%", places as f64 / all.max(1) as f64 * 100.0)
-}
-
 fn match_button(link: Option<String>, rel: &str, keys: &str, label: Markup) -> Markup {
     html! {
         @match link {
@@ -457,11 +435,7 @@ impl OpenConversation {
         title_line(&self.session.about.title)
     }
 
-    fn link(&self, turn: usize) -> String {
-        address(&self.card, &self.query, self.session.line(turn))
-    }
-
-    fn link_to(&self, turn: usize, hit: usize) -> String {
+    fn link(&self, turn: usize, hit: usize) -> String {
         let query = PageQuery { hit, ..self.query.clone() };
         address(&self.card, &query, self.session.line(turn))
     }
@@ -581,19 +555,14 @@ impl OpenConversation {
     fn neighbours(&self, place: HitPlace) -> [Option<String>; 2] {
         let turns = &self.matches.turns;
         let Some(turn) = self.turn else {
-            return [None, turns.first().map(|first| self.link(*first))];
+            return [None, turns.first().map(|first| self.link(*first, 0))];
         };
         let earlier = turns[..turns.partition_point(|hit| *hit < turn)].last();
         let later = turns[turns.partition_point(|hit| *hit <= turn)..].first();
-        let before = match place.before {
-            Some(hit) => Some(self.link_to(turn, hit)),
-            None => earlier.map(|last| self.link_to(*last, usize::MAX)),
-        };
-        let after = match place.after {
-            Some(hit) => Some(self.link_to(turn, hit)),
-            None => later.map(|first| self.link(*first)),
-        };
-        [before, after]
+        let before =
+            place.before.map(|hit| (turn, hit)).or(earlier.map(|last| (*last, usize::MAX)));
+        let after = place.after.map(|hit| (turn, hit)).or(later.map(|first| (*first, 0)));
+        [before, after].map(|to| to.map(|(turn, hit)| self.link(turn, hit)))
     }
 
     fn match_count(&self, marker: &Marks, place: HitPlace) -> Markup {
@@ -701,7 +670,7 @@ impl OpenConversation {
                         @let hit = self.session.message(*turn);
                         @let (content, spans) = readable(marker, &hit.content);
                         li {
-                            a href=(self.link(*turn))
+                            a href=(self.link(*turn, 0))
                                 aria-current=[(self.turn == Some(*turn)).then_some("true")] {
                                 b { (self.session.line(*turn)) }
                                 " " span dir="auto" {
@@ -733,17 +702,17 @@ impl OpenConversation {
                     a.btn href=(format!("{address}.md")) data-copy="text" {
                         "Copy Markdown"
                     }
-                    @if let Some(link) = self.card.link().filter(|link| is_web_address(link)) {
+                    @if let Some(link) = self.card.link().filter(|link| ["https://", "http://"].iter().any(|it| link.starts_with(it))) {
                         " " a.btn href=(link) rel="noreferrer" { "Open original ↗" }
                     }
                     " " a.btn href=(address) data-copy="address" { "Copy link" }
-                    " " (flags::star_button(flags, &self.card, &way_back))
+                    " " (flags::button(flags, Flag::Starred, &self.card, &way_back))
                     details.resume {
                         summary { "Save, hide or forget" }
                         div.row {
                             a.btn href=(format!("{address}.html")) download=(format!("{}.html", file_name(&self.title()))) { "Save as HTML" }
                             " " a.btn href=(format!("{address}.md")) download=(format!("{}.md", file_name(&self.title()))) { "Save as Markdown" }
-                            " " (flags::hide_button(flags, &self.card, &way_back))
+                            " " (flags::button(flags, Flag::Hidden, &self.card, &way_back))
                             " " a.btn href=(format!("{}/forget", self.card.address())) { "Forget …" }
                         }
                     }
@@ -772,7 +741,7 @@ impl OpenConversation {
     }
 
     fn overview_strip(&self) -> Markup {
-        let all = self.path.turns().len();
+        let all = self.path.turns().len() as f64;
         let shown = self.visible_places();
         let step = self.matches.turns.len().div_ceil(MOST_TICKS).max(1);
         let ticks = self.matches.turns.iter().step_by(step);
@@ -781,15 +750,15 @@ impl OpenConversation {
         let is_bare = self.matches.turns.is_empty() && shown.len() == self.path.turns().len();
         html! {
             svg.strip.bare[is_bare] aria-hidden="true" focusable="false" {
-                rect.view y=(percent(shown.start, all)) width="100%" height=(percent(shown.len(), all)) {}
+                rect.view y=(percent(shown.start as f64, all)) width="100%" height=(percent(shown.len() as f64, all)) {}
                 @for (turn, place) in ticks {
-                    a href=(self.link(turn)) tabindex="-1" {
+                    a href=(self.link(turn, 0)) tabindex="-1" {
                         title { "Message " (self.session.line(turn)) }
-                        rect.t y=(percent(place, all)) width="100%" height="3" {}
+                        rect.t y=(percent(place as f64, all)) width="100%" height="3" {}
                     }
                 }
                 @if let Some(place) = self.place().filter(|_| self.rank().is_some()) {
-                    rect.t.here y=(percent(place, all)) width="100%" height="5" {}
+                    rect.t.here y=(percent(place as f64, all)) width="100%" height="5" {}
                 }
             }
         }

@@ -5,11 +5,10 @@ use std::cell::OnceCell;
 
 use maud::{Markup, html};
 
+use crate::tools::read::partition_point;
 use verbatim_answer::conversation::title_line;
-use verbatim_base::{
-    call::Call,
-    model::{Hit, Instant},
-};
+use verbatim_base::call::Call;
+use verbatim_base::model::{Hit, Instant};
 use verbatim_engine::{About, Engine, Error, ListOptions, Scope, Session, SourceKind};
 use verbatim_text::{address::page_path, amount::counted, parts::CALL, snippet};
 
@@ -169,14 +168,10 @@ fn is_soon_after(call: Option<Instant>, begun: Option<Instant>) -> bool {
 fn call_of(parent: &Session, agent: &Session) -> Option<usize> {
     let prompt = prompt_of(agent);
     // Messages are in the order of their times.
-    let mut low = 0;
-    let mut end = parent.turns();
-    while low < end {
-        let middle = low.midpoint(end);
-        let time = parent.message(middle).time.zip(agent.about.begun);
-        let is_later = time.is_some_and(|(time, begun)| time.seconds > begun.seconds + 1);
-        if is_later { end = middle } else { low = middle + 1 }
-    }
+    let end = partition_point(parent.turns(), |turn| {
+        let time = parent.message(turn).time.zip(agent.about.begun);
+        time.is_none_or(|(time, begun)| time.seconds <= begun.seconds + 1)
+    });
     (end.saturating_sub(MOST_LOOKED_AT)..end)
         .rev()
         .find(|turn| starts(parent.role(*turn), &parent.message(*turn).content, &prompt))

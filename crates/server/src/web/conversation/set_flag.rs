@@ -2,17 +2,13 @@
 
 use std::sync::Arc;
 
-use axum::{
-    extract::{Path, RawQuery, State},
-    response::{IntoResponse, Redirect, Response},
-};
+use axum::extract::{Path, RawQuery, State};
+use axum::response::{IntoResponse, Redirect, Response};
 
 use super::flags::{HIDE, STAR};
-use crate::web::{
-    conversation,
-    frame::site::{Problem, Site, SiteState, changed, refused},
-    search::page_query::{PageQuery, fields},
-};
+use crate::web::conversation;
+use crate::web::frame::site::{Problem, SiteState, changed, refused};
+use crate::web::search::page_query::{PageQuery, fields};
 use verbatim_base::call::Call;
 use verbatim_engine::{Error, Flag, Flags};
 use verbatim_text::address::id_in_path;
@@ -23,7 +19,7 @@ pub(crate) async fn set(
     RawQuery(query): RawQuery,
 ) -> Response {
     let query = query.unwrap_or_default();
-    let work = move |site: &Site| {
+    let done = changed(&site, move |site| {
         let wanted = fields(&query).find_map(|(name, value)| {
             let flag = match &*name {
                 STAR => Flag::Starred,
@@ -47,8 +43,8 @@ pub(crate) async fn set(
         let query = PageQuery::parse(&query);
         Ok(at
             .map_or(card.address() + &query.marks(), |at| conversation::address(&card, &query, at)))
-    };
-    match changed(&site, work).await {
+    });
+    match done.await {
         Ok(address) => Redirect::to(&address).into_response(),
         Err(problem) => refused(&problem),
     }

@@ -7,10 +7,8 @@ use std::collections::HashMap;
 use maud::{Markup, html};
 
 use super::message::{AgentStep, MessagePiece, MessageSettings, ReadMessage, ShownMessage};
-use crate::web::{
-    frame::labels::{hour, role_name},
-    search::page_query::ShownParts,
-};
+use crate::web::frame::labels::{hour, role_name};
+use crate::web::search::page_query::ShownParts;
 use verbatim_answer::clock::Clock;
 use verbatim_base::model::Instant;
 use verbatim_text::{amount::counted, parts::Part, snippet};
@@ -209,25 +207,23 @@ impl MessageSettings<'_> {
         let results = thread.results_of(place);
         group.add_times(message, &results);
         let body = self.body(read, &results);
-        let mut own = StepGroup::default();
+        group.is_chosen |= message.is_current;
+        let earlier = std::mem::take(&mut group.html);
         for piece in body.pieces {
             if let MessagePiece::Step(step) = piece {
-                own.add(step);
+                group.add(step);
             }
         }
+        let own = std::mem::replace(&mut group.html, earlier);
         let number = message.number;
         let role = role_name(message.role);
         group.html.push(html! {
             article.msg.part id=(format!("m{number}")) aria-label=(format!("Message {number}, {role}"))
                 aria-current=[message.is_current.then_some("true")] {
                 (self.number(read))
-                div { (body.before) @for step in own.html { (step) } (body.after) }
+                div { (body.before) @for step in own { (step) } (body.after) }
             }
         });
-        group.steps += own.steps;
-        group.tools.extend(own.tools);
-        group.hits += own.hits;
-        group.is_chosen |= own.is_chosen || message.is_current;
     }
 }
 
@@ -302,10 +298,8 @@ fn duration(seconds: i64) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::web::{
-        conversation::{code::Highlighter, message::HitPlace},
-        search::excerpt::text_marks,
-    };
+    use crate::web::conversation::{code::Highlighter, message::HitPlace};
+    use crate::web::search::excerpt::text_marks;
     use verbatim_answer::marks::Marks;
 
     const CALL: &str = "[tool: shell]\ncommand: rg \"TeamSheet\"\nworkdir: /src";

@@ -3,11 +3,9 @@
 
 use std::sync::LazyLock;
 
-use axum::{
-    extract::Path,
-    http::{StatusCode, header},
-    response::{IntoResponse, Response},
-};
+use axum::extract::Path;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
 
 use verbatim_text::hash::fnv1a;
 

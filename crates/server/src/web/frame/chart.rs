@@ -4,10 +4,8 @@ use std::collections::BTreeMap;
 
 use maud::{Markup, html};
 
-use verbatim_text::{
-    amount::grouped,
-    months::{self, month_number},
-};
+use verbatim_text::amount::grouped;
+use verbatim_text::months::{self, month_number};
 
 /// The minimum number of months in a chart. With fewer months, the columns would be too wide.
 const FEWEST: usize = 24;
@@ -46,7 +44,7 @@ pub(super) fn month_name(month: &str) -> String {
     }
 }
 
-fn percent(part: f64, whole: f64) -> String {
+pub(crate) fn percent(part: f64, whole: f64) -> String {
     format!("{:.2}%", part / whole.max(1.0) * 100.0)
 }
 
@@ -130,23 +128,6 @@ fn scale(most: f64) -> (f64, f64) {
     (step, (most / step - 1e-9).ceil() * step)
 }
 
-/// Draws lines at round numbers up to `top`, with the numbers at the left, and the years below.
-fn grid(step: f64, top: f64, months: &[&str], all: f64) -> Markup {
-    let lines = (0..=(top / step + 1e-9) as u64).map(|line| line as f64 * step);
-    html! {
-        @for line in lines {
-            @let y = FOOT - line / top * TALL;
-            line.axis x1="0" x2="100%" y1=(format!("{y:.1}")) y2=(format!("{y:.1}")) {}
-            text x="-8" y=(format!("{:.1}", y + 4.0)) text-anchor="end" {
-                (grouped(line as usize))
-            }
-        }
-        @for (at, year) in years(months) {
-            text x=(percent(at as f64, all)) y=(FOOT + 17.0) { (year) }
-        }
-    }
-}
-
 /// Draws the messages by month for the statistics; `address` is that of a search in a month.
 pub(super) fn columns(months: &[(String, u64)], address: &dyn Fn(&str) -> String) -> Markup {
     let most = months.iter().map(|(_, count)| *count).max().unwrap_or(0).max(1);
@@ -156,7 +137,15 @@ pub(super) fn columns(months: &[(String, u64)], address: &dyn Fn(&str) -> String
     let label = "Messages by month; the numbers are in the table below";
     html! {
         svg.chart height="204" role="group" aria-label=(label) {
-            (grid(step, top, &names, all))
+            // The lines are at round numbers.
+            @for line in (0..=(top / step + 1e-9) as u64).map(|line| line as f64 * step) {
+                @let y = FOOT - line / top * TALL;
+                line.axis x1="0" x2="100%" y1=(format!("{y:.1}")) y2=(format!("{y:.1}")) {}
+                text x="-8" y=(format!("{:.1}", y + 4.0)) text-anchor="end" { (grouped(line as usize)) }
+            }
+            @for (at, year) in years(&names) {
+                text x=(percent(at as f64, all)) y=(FOOT + 17.0) { (year) }
+            }
             @for (at, (name, count)) in months.iter().enumerate() {
                 @if *count > 0 {
                     @let height = (*count as f64 / top * TALL).max(1.0);

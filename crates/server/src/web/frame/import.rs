@@ -2,12 +2,8 @@
 
 use maud::{Markup, html};
 
-use super::{
-    Frame, Tab,
-    import_state::Stage,
-    site::{Problem, Site},
-    upload::MOST_UPLOAD_BYTES,
-};
+use super::site::{Problem, Site};
+use super::{Frame, Tab, import_state::Stage, upload::MOST_UPLOAD_BYTES};
 use crate::web::search::page_query::PageQuery;
 use verbatim_base::call::Call;
 use verbatim_text::amount::{bytes, counted};
@@ -35,27 +31,51 @@ pub(crate) fn page_on(site: &Site, tab: Tab, query: &PageQuery, messages: Option
                     @if tab == Tab::Search { "There is nothing to search yet. " }
                     "verbatim searches what you and your AI wrote, word for word. For ChatGPT and Claude.ai it needs the export that they mail to you."
                 }
-                (drop_zone())
+                form.drop.scripted #drop {
+                    h2 { "Drop an export here" }
+                    p #drop-what { "The zip from ChatGPT or Claude.ai, as it is, of up to " (bytes(MOST_UPLOAD_BYTES)) ". It never leaves this computer." }
+                    label.sr for="file" { "Export to import" }
+                    input #file type="file" name="export" accept=".zip,.json,.jsonl" required
+                        aria-describedby="drop-what";
+                    label.row { input #branches type="checkbox"; " Edited prompts and regenerated answers too" }
+                    p.note { "Otherwise only the versions that the service shows are imported." }
+                    button.btn.main { "Import" }
+                }
                 (progress(site))
-                (begin())
+                section aria-labelledby="where" {
+                    h2 #where { "Where to get an export" }
+                    div.two {
+                        div {
+                            h3.src.chatgpt { "ChatGPT" }
+                            ol.steps {
+                                li { "Open chatgpt.com, then your name, " b { "Settings" } ", " b { "Data controls" } "." }
+                                li { "Beside " b { "Export data" } ", choose " b { "Export" } " and confirm." }
+                                li { "A mail arrives within a day. Its link works for 24 hours." }
+                            }
+                        }
+                        div {
+                            h3.src.claude { "Claude.ai" }
+                            ol.steps {
+                                li { "Open claude.ai, then your name, " b { "Settings" } ", " b { "Privacy" } "." }
+                                li { "Choose " b { "Export data" } "." }
+                                li { "A mail arrives. Its link works for 24 hours." }
+                            }
+                        }
+                    }
+                    p.after {
+                        span.scripted { "Then drop the zip above as it is, or import it in a terminal:" }
+                        span.nojs { "Then import the zip as it is, in a terminal:" }
+                    }
+                    pre.command tabindex="0" role="group" aria-label="Command" { code { "verbatim import ~/Downloads" } }
+                    p.note { "This finds every export in the folder. The exports are only read, and nothing leaves this computer." }
+                }
+                section aria-labelledby="agents" {
+                    h2 #agents { "Transcripts of coding agents" }
+                    p { "There is nothing to import: the transcripts of Claude Code and Codex are searched as they are, and kept current." }
+                }
             }
         }
     })
-}
-
-fn drop_zone() -> Markup {
-    html! {
-        form.drop.scripted #drop {
-            h2 { "Drop an export here" }
-            p #drop-what { "The zip from ChatGPT or Claude.ai, as it is, of up to " (bytes(MOST_UPLOAD_BYTES)) ". It never leaves this computer." }
-            label.sr for="file" { "Export to import" }
-            input #file type="file" name="export" accept=".zip,.json,.jsonl" required
-                aria-describedby="drop-what";
-            label.row { input #branches type="checkbox"; " Edited prompts and regenerated answers too" }
-            p.note { "Otherwise only the versions that the service shows are imported." }
-            button.btn.main { "Import" }
-        }
-    }
 }
 
 pub(crate) fn progress(site: &Site) -> Markup {
@@ -108,42 +128,6 @@ fn bar(done: u64, total: u64) -> Markup {
             progress value=(done.min(total)) max=(total) aria-label="Progress of the import" {}
         } @else {
             progress aria-label="Progress of the import" {}
-        }
-    }
-}
-
-fn begin() -> Markup {
-    html! {
-        section aria-labelledby="where" {
-            h2 #where { "Where to get an export" }
-            div.two {
-                div {
-                    h3.src.chatgpt { "ChatGPT" }
-                    ol.steps {
-                        li { "Open chatgpt.com, then your name, " b { "Settings" } ", " b { "Data controls" } "." }
-                        li { "Beside " b { "Export data" } ", choose " b { "Export" } " and confirm." }
-                        li { "A mail arrives within a day. Its link works for 24 hours." }
-                    }
-                }
-                div {
-                    h3.src.claude { "Claude.ai" }
-                    ol.steps {
-                        li { "Open claude.ai, then your name, " b { "Settings" } ", " b { "Privacy" } "." }
-                        li { "Choose " b { "Export data" } "." }
-                        li { "A mail arrives. Its link works for 24 hours." }
-                    }
-                }
-            }
-            p.after {
-                span.scripted { "Then drop the zip above as it is, or import it in a terminal:" }
-                span.nojs { "Then import the zip as it is, in a terminal:" }
-            }
-            pre.command tabindex="0" role="group" aria-label="Command" { code { "verbatim import ~/Downloads" } }
-            p.note { "This finds every export in the folder. The exports are only read, and nothing leaves this computer." }
-        }
-        section aria-labelledby="agents" {
-            h2 #agents { "Transcripts of coding agents" }
-            p { "There is nothing to import: the transcripts of Claude Code and Codex are searched as they are, and kept current." }
         }
     }
 }

@@ -29,7 +29,6 @@ pub(super) enum Stage {
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Outcome {
-    /// What was stored.
     pub(super) stored: String,
     pub(super) is_whole: bool,
     pub(super) left_out: Vec<String>,

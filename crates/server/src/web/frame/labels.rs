@@ -21,7 +21,7 @@ pub(crate) fn meta(
 }
 
 /// Returns the name of a service, an agent or a source, with its colour.
-pub(super) fn service(name: &str) -> Markup {
+pub(crate) fn service(name: &str) -> Markup {
     let (class, label) = label_of(name);
     html! { span class=(format!("src {class}")) { (label) } }
 }
@@ -39,7 +39,6 @@ pub(crate) fn label_of(name: &str) -> (&str, &str) {
     }
 }
 
-/// Returns the display name of a role.
 pub(crate) fn role_name(role: &str) -> &str {
     match role {
         "user" => "You",

@@ -13,10 +13,8 @@ pub(super) mod upload;
 
 use maud::{DOCTYPE, Markup, html};
 
-use crate::web::search::{
-    chosen_filters::{chosen, date_fields},
-    page_query::{PageQuery, Way, fields},
-};
+use crate::web::search::chosen_filters::{chosen, date_fields};
+use crate::web::search::page_query::{PageQuery, Way, fields};
 use assets::{FAVICON, SCRIPT, STYLE};
 use verbatim_engine::ReadingKind;
 use verbatim_text::amount::grouped;

@@ -1,44 +1,28 @@
 //! The state that all pages share, and the code that runs their work.
 
-use std::{
-    ops::Deref,
-    sync::{Arc, LazyLock, Mutex, OnceLock},
-    time::{Duration, Instant},
-};
+use std::ops::Deref;
+use std::sync::{Arc, LazyLock, Mutex, OnceLock};
+use std::time::{Duration, Instant};
 
-use axum::{
-    body::Bytes,
-    http::{StatusCode, header},
-    response::{IntoResponse, Response},
-};
+use axum::body::Bytes;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
 use maud::{Markup, html};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::{import_state::Imports, labels::moment};
-use crate::{
-    http::busy,
-    tools::REQUEST_LOCK_WAIT,
-    web::{frame, search::page_query::PageQuery},
-};
-use verbatim_answer::{
-    clock::Clock,
-    conversation::title_line,
-    filters::{FilterError, Filters},
-    hint::Explained,
-};
-use verbatim_base::{
-    call::{Call, StopOnDrop},
-    lock::lock,
-    map_faults,
-};
+use crate::web::{frame, search::page_query::PageQuery};
+use crate::{http::busy, tools::REQUEST_LOCK_WAIT};
+use verbatim_answer::filters::{FilterError, Filters};
+use verbatim_answer::{clock::Clock, conversation::title_line, hint::Explained};
+use verbatim_base::call::{Call, StopOnDrop};
+use verbatim_base::{lock::lock, map_faults};
 use verbatim_engine::{
-    self as engine, ConversationIds, Engine, Facets, Flags, Heading, Note, Places, Resources,
-    Result, Scope, SourceKind,
+    self as engine, About, ConversationIds, Engine, Facets, Flags, Heading, Note, Places,
+    Resources, Result, Scope, SourceKind,
 };
-use verbatim_text::{
-    address::page_path,
-    amount::{counted, grouped},
-};
+use verbatim_text::address::page_path;
+use verbatim_text::amount::{counted, grouped};
 
 /// The time limit of making a page.
 const MOST_TIME: Duration = Duration::from_secs(30);
@@ -69,16 +53,16 @@ pub(crate) struct SiteState {
     places: Mutex<Option<KnownPlaces>>,
     /// The conversations that filters chose last, with the stamp of the state; the latest at the end.
     chosen: Mutex<Vec<((String, Filters), ChosenConversations)>>,
-    totals: Mutex<Option<KnownTotals>>,
+    /// The stamp of the state and the scope that were counted last, and the counts of all messages in it.
+    totals: Mutex<Option<(String, Scope, Arc<Facets>)>>,
     /// The matches in the conversations that were read last, the latest at the end.
     matches: Mutex<Vec<(MatchesKey, Arc<Matches>)>>,
     pub(super) imports: Imports,
-    /// The limits of indexing.
     pub(crate) resources: Resources,
 }
 
-/// The stamp of the state, the conversation with its source, and the query string of what is marked.
-type MatchesKey = (String, (SourceKind, String), String);
+/// The stamp of the state, the source and the id of the conversation, and the query string of what is marked.
+type MatchesKey = (String, SourceKind, String, String);
 
 /// The messages of a conversation that match, and the number of matches in each.
 #[derive(Default)]
@@ -94,13 +78,6 @@ pub(crate) struct ChosenConversations {
     pub(crate) conversations: Option<Arc<ConversationIds>>,
     /// Notes about names that nothing has.
     pub(crate) notes: Vec<Note>,
-}
-
-/// The counts of all messages in a scope.
-struct KnownTotals {
-    /// The stamp of the counted state, and the scope.
-    of: (String, Scope),
-    counts: Arc<Facets>,
 }
 
 /// The origin of every conversation.
@@ -175,7 +152,6 @@ impl Site {
         })
     }
 
-    /// Returns the sets of starred and hidden conversations.
     pub(crate) fn flags(&self) -> Result<Flags> {
         Flags::read(self.engine.config())
     }
@@ -204,29 +180,21 @@ impl Site {
             return Ok(ChosenConversations::default());
         }
         let key = (self.stamp().to_owned(), filters.clone());
-        if let Some((_, known)) = lock(&self.chosen).iter().find(|(known, _)| *known == key) {
-            return Ok(known.clone());
-        }
-        let (scope, notes) = filters.conversations(&self.engine, call)?;
-        let chosen = ChosenConversations { conversations: scope.only(), notes };
-        keep(&mut lock(&self.chosen), key, chosen.clone());
-        Ok(chosen)
+        cached(&self.chosen, key, || {
+            let (scope, notes) = filters.conversations(&self.engine, call)?;
+            Ok(ChosenConversations { conversations: scope.only(), notes })
+        })
     }
 
     /// Returns the matches in a conversation; `find` finds them if they are not cached.
     pub(crate) fn matches(
         &self,
-        conversation: (SourceKind, String),
+        about: &About,
         query: String,
         find: impl FnOnce() -> Result<Matches, Problem>,
     ) -> Result<Arc<Matches>, Problem> {
-        let key = (self.stamp().to_owned(), conversation, query);
-        if let Some((_, known)) = lock(&self.matches).iter().find(|(known, _)| *known == key) {
-            return Ok(Arc::clone(known));
-        }
-        let found = Arc::new(find()?);
-        keep(&mut lock(&self.matches), key, Arc::clone(&found));
-        Ok(found)
+        let key = (self.stamp().to_owned(), about.source, about.id.clone(), query);
+        cached(&self.matches, key, || find().map(Arc::new))
     }
 
     /// Returns the counts of all messages in a scope; `count` counts them if they are not cached.
@@ -235,14 +203,16 @@ impl Site {
         scope: &Scope,
         count: impl FnOnce() -> Result<Facets>,
     ) -> Result<Arc<Facets>> {
-        let of = (self.stamp().to_owned(), scope.clone());
+        let stamp = self.stamp();
         let mut known = lock(&self.totals);
-        if let Some(known) = known.as_ref().filter(|known| known.of == of) {
-            return Ok(Arc::clone(&known.counts));
+        if let Some((of, counted, counts)) = &*known
+            && (&**of, counted) == (stamp, scope)
+        {
+            return Ok(Arc::clone(counts));
         }
         // The lock is held during the count, so that other requests wait for the same counts.
         let counts = Arc::new(count()?);
-        *known = Some(KnownTotals { of, counts: Arc::clone(&counts) });
+        *known = Some((stamp.to_owned(), scope.clone(), Arc::clone(&counts)));
         Ok(counts)
     }
 }
@@ -278,12 +248,22 @@ impl From<engine::Error> for Problem {
     }
 }
 
-/// Adds a value to a cache. Drops the oldest one if there are too many.
-fn keep<K, V>(cache: &mut Vec<(K, V)>, key: K, value: V) {
+/// Returns a value of a cache; `make` makes it if it is not cached. Drops the oldest value if there are too many.
+fn cached<K: PartialEq, V: Clone>(
+    cache: &Mutex<Vec<(K, V)>>,
+    key: K,
+    make: impl FnOnce() -> Result<V, Problem>,
+) -> Result<V, Problem> {
+    if let Some((_, known)) = lock(cache).iter().find(|(known, _)| *known == key) {
+        return Ok(known.clone());
+    }
+    let value = make()?;
+    let mut cache = lock(cache);
     if cache.len() >= MOST_KEPT {
         cache.remove(0);
     }
-    cache.push((key, value));
+    cache.push((key, value.clone()));
+    Ok(value)
 }
 
 impl From<FilterError> for Problem {
@@ -359,6 +339,10 @@ pub(crate) fn sentence(message: &str) -> String {
     format!("{first}{}{end}", rest.as_str())
 }
 
+fn is_torn<T>(done: &Result<T, Problem>) -> bool {
+    matches!(done, Err(Problem::Engine(error)) if error.is_of_index())
+}
+
 /// Runs work off the async threads. The work stops when the client disconnects, and runs again if
 /// an index changed during the work.
 pub(crate) async fn run<T: Send + 'static>(
@@ -368,14 +352,12 @@ pub(crate) async fn run<T: Send + 'static>(
     let call = Call::default().within(MOST_TIME).waiting_for_locks(REQUEST_LOCK_WAIT);
     let _guard = StopOnDrop(call.stop.clone());
     let site = Arc::clone(site);
-    let attempts = move || {
-        let is_torn = |done: &Result<T, Problem>| matches!(done, Err(Problem::Engine(error)) if error.is_of_index());
+    let done = tokio::task::spawn_blocking(move || {
         let sources = site.engine.all_sources();
         let done = sources.attempt(&call, is_torn, |call| work(&Site::of(&site), call));
         done.unwrap_or_else(|panic| Err(Problem::Panicked(panic)))
-    };
-    let done = tokio::task::spawn_blocking(attempts).await;
-    done.unwrap_or_else(|error| Err(Problem::Panicked(error.to_string())))
+    });
+    done.await.unwrap_or_else(|error| Err(Problem::Panicked(error.to_string())))
 }
 
 /// Returns whether a text is the id of a conversation.
@@ -459,7 +441,6 @@ pub(crate) async fn text(
     }
 }
 
-/// Answers with an error page.
 pub(crate) fn refused(problem: &Problem) -> Response {
     refused_for(problem, &PageQuery::default())
 }

@@ -4,26 +4,18 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use maud::{Markup, html};
 
-use super::{
-    Frame, Tab,
-    chart::{DAYS, HOURS, as_table, bar, columns, count_at, heat, month_name, months},
-    labels::{moment, role_name, service},
-    site::{Problem, Site},
-};
-use crate::web::search::{
-    chosen_filters::chosen,
-    facets::everything,
-    page_query::{NO_PROJECT, PageQuery, ShownParts, Way},
-    scope::{choice, scope},
-};
+use super::chart::{DAYS, HOURS, as_table, bar, columns, count_at, heat, month_name, months};
+use super::labels::{moment, role_name, service};
+use super::site::{Problem, Site};
+use super::{Frame, Tab};
+use crate::web::search::page_query::{NO_PROJECT, PageQuery, ShownParts, Way};
+use crate::web::search::scope::{choice, scope};
+use crate::web::search::{chosen_filters::chosen, facets::everything};
 use verbatim_answer::conversation::title_line;
 use verbatim_base::{call::Call, model::Instant};
 use verbatim_engine::{self as engine, About, Engine, Error, Facets, Scope};
-use verbatim_text::{
-    address::page_path,
-    amount::{counted, grouped},
-    snippet,
-};
+use verbatim_text::amount::{counted, grouped};
+use verbatim_text::{address::page_path, snippet};
 
 /// The maximum number of rows of a table; the last row may be the sum of all others.
 const MOST_ROWS: usize = 12;

@@ -2,16 +2,11 @@
 
 use maud::{Markup, html};
 
-use super::{
-    Frame, Tab,
-    labels::label_of,
-    site::{Problem, Site},
-};
+use super::site::{Problem, Site};
+use super::{Frame, Tab, labels::label_of};
 use crate::web::search::page_query::PageQuery;
-use verbatim_answer::{
-    hint::Remedy,
-    state::{self, Fact},
-};
+use verbatim_answer::hint::Remedy;
+use verbatim_answer::state::{self, Fact};
 use verbatim_base::call::Call;
 use verbatim_engine::{self as engine, Verdict};
 use verbatim_text::amount::{counted, grouped};

@@ -1,33 +1,23 @@
 //! Receives an export that was dropped on the page, and imports it.
 
-use std::{
-    fs::{self, File},
-    future::poll_fn,
-    io::{self, Write},
-    path::{Path, PathBuf},
-    pin::Pin,
-    sync::Arc,
-};
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::{future::poll_fn, pin::Pin, sync::Arc};
 
-use axum::{
-    body::{Body, HttpBody},
-    extract::{RawQuery, State},
-    http::{HeaderMap, StatusCode, header},
-    response::{IntoResponse, Response},
-};
+use axum::body::{Body, HttpBody};
+use axum::extract::{RawQuery, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
 use tempfile::TempDir;
 
-use super::{
-    import_state::{Outcome, Stage},
-    site::SiteState,
-};
+use super::import_state::{Outcome, Stage};
+use super::site::SiteState;
 use crate::web::search::page_query::fields;
 use verbatim_answer::import_report::{Remedies, left_out, stored, unindexed, vectors_left};
 use verbatim_base::{call::Call, private};
-use verbatim_engine::{
-    Branches, ImportOptions, ImportStep, IndexStep, SourceKind, StoreAddress,
-    import::{ImportProgress, may_write},
-};
+use verbatim_engine::import::{ImportProgress, may_write};
+use verbatim_engine::{Branches, ImportOptions, ImportStep, IndexStep, SourceKind, StoreAddress};
 use verbatim_text::amount::bytes;
 
 /// The maximum size of a received file in bytes. Exports with many pictures have some gigabytes.
@@ -190,9 +180,8 @@ fn import(site: &SiteState, path: &Path, branches: Branches) -> Result<Outcome, 
             target
         ));
     }
-    match &target {
-        StoreAddress::Database(path) => prepare(path)?,
-        StoreAddress::Cluster(_) => {}
+    if let StoreAddress::Database(path) = &target {
+        prepare(path)?;
     }
     site.imports.set(Stage::Reading(ImportProgress::default()));
     let options = ImportOptions { branches, resources: site.resources, on_wait: None };

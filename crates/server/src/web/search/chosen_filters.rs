@@ -3,10 +3,8 @@
 use maud::{Markup, html};
 
 use super::page_query::{NO_PROJECT, PageQuery};
-use crate::web::frame::{
-    chart::hour_name,
-    labels::{label_of, role_name},
-};
+use crate::web::frame::chart::hour_name;
+use crate::web::frame::labels::{label_of, role_name};
 
 /// Returns the names of the chosen filters, without the dates.
 pub(super) fn chosen_names(query: &PageQuery) -> impl Iterator<Item = String> {

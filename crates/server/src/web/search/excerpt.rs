@@ -7,11 +7,9 @@ use maud::{Markup, html};
 use crate::web::conversation::prose;
 use verbatim_answer::marks::Marks;
 use verbatim_base::model::{Matching, Request};
-use verbatim_text::{
-    excerpt::{self, Piece, Room, columns},
-    parts::{ANSWER, FENCES, RESULT, THINKING, called_by},
-    screen,
-};
+use verbatim_text::excerpt::{self, Piece, Room, columns};
+use verbatim_text::parts::{ANSWER, FENCES, RESULT, THINKING, called_by};
+use verbatim_text::screen;
 
 /// The columns of an excerpt. On a phone, its first two lines hold the match.
 const MESSAGE: Room = Room { all: 288, before: 48, is_filled: false, is_one_line: true };

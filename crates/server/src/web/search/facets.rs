@@ -5,24 +5,17 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use maud::{Markup, html};
 
-use super::{
-    chosen_filters::chosen_names,
-    find::question,
-    page_query::{NO_PROJECT, PageQuery, Way},
-    scope::{choice, scope},
-};
-use crate::web::frame::{
-    chart::{Month, histogram, months},
-    labels::{label_of, role_name},
-    site::{Problem, Site},
-};
+use super::page_query::{NO_PROJECT, PageQuery, Way};
+use super::scope::{choice, scope};
+use super::{chosen_filters::chosen_names, find::question};
+use crate::web::frame::chart::{Month, histogram, months};
+use crate::web::frame::labels::{role_name, service};
+use crate::web::frame::site::{Problem, Site};
 use verbatim_answer::filters::WITHIN;
 use verbatim_base::call::Call;
 use verbatim_engine::{ChosenIds, Error, Facets, Flags, Match, Place, Places, Scope, count_of};
-use verbatim_text::{
-    amount::{counted, grouped},
-    hash::fnv1a,
-};
+use verbatim_text::amount::{counted, grouped};
+use verbatim_text::hash::fnv1a;
 
 /// The time limit of counting. If counting takes longer, the counts are lower bounds.
 const MOST_COUNTING: Duration = Duration::from_millis(2_500);
@@ -419,10 +412,7 @@ impl Facet<'_> {
 
     fn label(&self, name: &str) -> Markup {
         match self.name {
-            "service" => {
-                let (class, label) = label_of(name);
-                html! { span class=(format!("src {class}")) { (label) } }
-            }
+            "service" => service(name),
             "role" => html! { span { (role_name(name)) } },
             _ if name == NO_PROJECT => html! { span { "No project" } },
             _ => html! { span dir="auto" title=(name) { (name) } },

@@ -1,36 +1,22 @@
 //! Finds messages, and groups them by conversation.
 
-use std::{
-    hash::{DefaultHasher, Hash, Hasher},
-    ops::ControlFlow,
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::{Duration, Instant as Clockwork},
-};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant as Clockwork};
 
-use super::{
-    excerpt::{Excerpt, FIRST_SPANS, readable, whole},
-    page_query::{PageQuery, Way},
-    scope,
-};
+use super::excerpt::{Excerpt, FIRST_SPANS, readable, whole};
+use super::page_query::{PageQuery, Way};
+use super::scope;
 use crate::web::frame::site::{Problem, Site};
-use verbatim_answer::{
-    asked::Asked,
-    conversation::{DescribedConversation, UNTITLED, conversations},
-    exact::{ExactSearch, GroupedConversation, Grouping},
-    marks::Marks,
-    ranked::RankedMessages,
-    words::Words,
-};
-use verbatim_base::{
-    call::Call,
-    lock::lock,
-    model::{Hit, Instant},
-};
+use verbatim_answer::conversation::{DescribedConversation, UNTITLED, conversations};
+use verbatim_answer::exact::{ExactSearch, GroupedConversation, Grouping};
+use verbatim_answer::{asked::Asked, marks::Marks, ranked::RankedMessages, words::Words};
+use verbatim_base::model::{Hit, Instant};
+use verbatim_base::{call::Call, lock::lock};
 use verbatim_engine::{
-    ConversationIds, ConversationKey, Facets, FallbackReason, Flags, Match, Mode, Note,
+    ConversationIds, ConversationKey, Facets, FallbackReason, Flags, Make, Match, Mode, Note,
     QueryReading, Question, ReadingKind, Render, Scope, SearchPlan, SourceKind,
 };
 use verbatim_text::{excerpt::Piece, snippet};
@@ -234,9 +220,9 @@ struct ShownHit {
     same: Vec<Hit<'static>>,
 }
 
-/// Keeps a hit, if its conversation is on the page and has not enough messages. Returns the conversation if the
-/// texts of its next hits are not needed.
-fn keep(
+/// Adds a hit to those that are shown, if its conversation is on the page and has not enough messages. Returns
+/// the conversation if the texts of its next hits are not needed.
+fn add_hit(
     grouping: &mut Grouping<ShownHit>,
     found: StreamedHit,
     first_shown: usize,
@@ -262,6 +248,16 @@ fn keep(
     (!is_shown || has_enough(kept)).then_some(&conversation.key)
 }
 
+/// Returns whether the text of a hit is needed: the page is not full, and the conversation is not in `done`.
+fn is_needed(
+    is_full: &AtomicBool,
+    done: &Mutex<ConversationIds>,
+    kind: SourceKind,
+    id: &str,
+) -> bool {
+    !is_full.load(Ordering::Relaxed) && !lock(done).get(&kind).is_some_and(|ids| ids.contains(id))
+}
+
 fn has_enough(kept: &[ShownHit]) -> bool {
     kept.len() == MOST_LINES || kept.iter().map(|it| 1 + it.same.len()).sum::<usize>() == MOST_READ
 }
@@ -281,20 +277,15 @@ fn exact(
     let is_full = AtomicBool::new(false);
     // Conversations that have enough messages to show. Their further hits are only counted.
     let done: Mutex<ConversationIds> = Mutex::default();
-    let reads = |kind, id: &str| {
-        let done = lock(&done);
-        !is_full.load(Ordering::Relaxed) && !done.get(&kind).is_some_and(|ids| ids.contains(id))
-    };
     let clock = site.clock();
-    let make = |kind, hit: Hit<'_>| {
-        if query
-            .hour
-            .is_some_and(|hour| hit.time.map(|time| clock.hour_of_week(time)) != Some(hour))
+    let make: Make<'_, StreamedHit> = &|kind, hit: Hit<'_>| {
+        if let Some(hour) = query.hour
+            && hit.time.map(|time| clock.hour_of_week(time)) != Some(hour)
         {
             return None;
         }
         let is_in_text = !search.is_title_only(&hit);
-        let is_shown = reads(kind, &hit.conversation_id);
+        let is_shown = is_needed(&is_full, &done, kind, &hit.conversation_id);
         let title = if is_shown { title_of(&hit.title, marker) } else { Vec::new() };
         let text = (is_shown && is_in_text).then(|| {
             // An excerpt needs only the text around the first match.
@@ -312,8 +303,9 @@ fn exact(
     let mut grouping: Grouping<ShownHit> = Grouping::default();
     let mut until = None;
     let mut is_cut = false;
-    let mut show = |found: StreamedHit| {
-        if let Some((kind, id)) = keep(&mut grouping, found, first_shown) {
+    let render = Render { make, reads: &|kind, id| is_needed(&is_full, &done, kind, id) };
+    let searched = search.each(None, render, &mut |found: StreamedHit| {
+        if let Some((kind, id)) = add_hit(&mut grouping, found, first_shown) {
             let mut done = lock(&done);
             done.entry(*kind).or_default().insert(id.clone());
         }
@@ -328,9 +320,7 @@ fn exact(
         }
         is_cut = true;
         ControlFlow::Break(())
-    };
-    let render = Render { make: &make, reads: &reads };
-    let searched = search.each(None, render, &mut show)?;
+    })?;
     let took = begun.elapsed();
     let is_without_index = searched.plans.iter().any(|plan| match plan {
         SearchPlan::ByLike { why: FallbackReason::NoIndex | FallbackReason::Stale, took } => {

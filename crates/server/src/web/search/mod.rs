@@ -9,14 +9,10 @@ pub(super) mod scope;
 
 use maud::{Markup, html};
 
-use crate::web::{
-    conversation::{self, flags},
-    frame::{
-        Frame, Tab, import,
-        labels::{meta, role_name},
-        site::{Problem, Site, sentence},
-    },
-};
+use crate::web::conversation::{self, flags};
+use crate::web::frame::labels::{meta, role_name};
+use crate::web::frame::site::{Problem, Site, sentence};
+use crate::web::frame::{Frame, Tab, import};
 use chosen_filters::date_fields;
 use excerpt::marked;
 use find::{FoundGroup, FoundLine, GROUPS, OtherReading, SearchResults, WordsInAnyOrder, find};
@@ -24,11 +20,8 @@ use page_query::{PageQuery, Way};
 use verbatim_answer::{conversation::DescribedConversation, readings};
 use verbatim_base::call::Call;
 use verbatim_engine::{Note, QueryReading, ReadingKind};
-use verbatim_text::{
-    amount::{counted, grouped},
-    hash::fnv1a,
-    snippet,
-};
+use verbatim_text::amount::{counted, grouped};
+use verbatim_text::{hash::fnv1a, snippet};
 
 /// The number of messages of a conversation that are visible; the others are in a collapsed list.
 const OPEN_LINES: usize = 3;
@@ -339,7 +332,10 @@ fn nothing_found(query: &PageQuery, results: &SearchResults, messages: Option<u6
             p { "No conversation is within these filters. " a href="/" { "Remove them" } "." }
         };
     }
-    let other = if query.way == Way::Exact { Way::Meaning } else { Way::Exact };
+    let (other, label, note) = match query.way {
+        Way::Exact => (Way::Meaning, "By meaning", "other words for the same thing"),
+        Way::Meaning => (Way::Exact, "Exactly this text", "letter by letter"),
+    };
     let looked = match (messages, query.has_filters()) {
         (_, true) => "the messages within the filters".to_owned(),
         (Some(count), false) => format!("{} messages and their titles", grouped(count as usize)),
@@ -370,17 +366,9 @@ fn nothing_found(query: &PageQuery, results: &SearchResults, messages: Option<u6
                 }
                 li {
                     a href=(PageQuery { page: 0, way: other, ..query.clone() }.address()) {
-                        @match other {
-                            Way::Meaning => "By meaning",
-                            Way::Exact => "Exactly this text",
-                        }
+                        (label)
                     }
-                    " " span.note {
-                        @match other {
-                            Way::Meaning => "other words for the same thing",
-                            Way::Exact => "letter by letter",
-                        }
-                    }
+                    " " span.note { (note) }
                 }
                 li { a href="/status" { "What is searched" } " " span.note { "sources, and how current they are" } }
             }

@@ -1,10 +1,8 @@
 //! The request of a page, parsed from its address: the text, the filters and the view.
 
-use verbatim_answer::{
-    asked::{Asked, LetterCase, TextMatching},
-    filters::{Filters, SINCE, UNTIL},
-    readings,
-};
+use verbatim_answer::asked::{Asked, LetterCase, TextMatching};
+use verbatim_answer::filters::{Filters, SINCE, UNTIL};
+use verbatim_answer::readings;
 use verbatim_engine::{self as engine, Mode, ReadingKind};
 use verbatim_text::address::encoded;
 
@@ -111,6 +109,14 @@ pub(crate) struct PageQuery {
 
 pub(crate) fn fields(query: &str) -> impl Iterator<Item = (String, String)> {
     form_urlencoded::parse(query.as_bytes()).into_owned()
+}
+
+/// Adds a field to a query string, unless its value is empty.
+fn add(query: &mut String, name: &str, value: &str) {
+    if !value.is_empty() {
+        let sign = if query.is_empty() { "" } else { "&" };
+        query.extend([sign, name, "=", &encoded(value)]);
+    }
 }
 
 impl PageQuery {
@@ -233,35 +239,30 @@ impl PageQuery {
     }
 
     pub(crate) fn to_query_string(&self) -> String {
-        let mut fields = Vec::new();
-        let mut add = |name: &str, value: &str| {
-            if !value.is_empty() {
-                fields.push(format!("{name}={}", encoded(value)));
-            }
-        };
-        add("q", &self.q);
-        add("mode", if self.way == Way::Meaning { self.way.name() } else { "" });
-        add("match", self.reads().map_or("", |(name, _)| name));
-        add("case", if self.is_case_sensitive { "1" } else { "" });
-        add("word", if self.is_word { "1" } else { "" });
-        add("sort", if self.is_oldest { "oldest" } else { "" });
+        let mut out = String::new();
+        add(&mut out, "q", &self.q);
+        add(&mut out, "mode", if self.way == Way::Meaning { self.way.name() } else { "" });
+        add(&mut out, "match", self.reads().map_or("", |(name, _)| name));
+        add(&mut out, "case", if self.is_case_sensitive { "1" } else { "" });
+        add(&mut out, "word", if self.is_word { "1" } else { "" });
+        add(&mut out, "sort", if self.is_oldest { "oldest" } else { "" });
         for (name, value) in self.filters.given() {
-            add(DATES.iter().find(|it| it.0 == name).map_or(name, |it| it.1), value);
+            add(&mut out, DATES.iter().find(|it| it.0 == name).map_or(name, |it| it.1), value);
         }
-        add("hour", &self.hour.map_or(String::new(), |hour| hour.to_string()));
-        add("starred", if self.starred { "1" } else { "" });
-        add("hidden", if self.hidden { "1" } else { "" });
-        add("find", &self.find);
-        add("view", self.view.name());
+        add(&mut out, "hour", &self.hour.map_or(String::new(), |hour| hour.to_string()));
+        add(&mut out, "starred", if self.starred { "1" } else { "" });
+        add(&mut out, "hidden", if self.hidden { "1" } else { "" });
+        add(&mut out, "find", &self.find);
+        add(&mut out, "view", self.view.name());
         match self.hit {
             0 => {}
-            usize::MAX => add("hit", "last"),
-            hit => add("hit", &(hit + 1).to_string()),
+            usize::MAX => add(&mut out, "hit", "last"),
+            hit => add(&mut out, "hit", &(hit + 1).to_string()),
         }
         if self.page > 0 {
-            add("page", &(self.page + 1).to_string());
+            add(&mut out, "page", &(self.page + 1).to_string());
         }
-        fields.join("&")
+        out
     }
 
     pub(crate) fn address(&self) -> String {
