@@ -179,10 +179,8 @@ mod test_export;
 
 #[cfg(not(doctest))]
 pub use cli::run_program;
-pub use verbatim_base::{
-    call::Call,
-    model::{Hit, Instant, Matching, Origin, Request},
-};
+pub use verbatim_base::call::Call;
+pub use verbatim_base::model::{Hit, Instant, Matching, Origin, Request};
 pub use verbatim_engine::{
     About, ArchiveProgress, ArchiveReport, Branches, Changes, Config, ConversationMatch, Counts,
     DatabaseError, EmbedError, Encoded, Engine, Enriched, Error, ExportError, FallbackReason,

@@ -1,22 +1,17 @@
 //! Many clients at the same time.
 
-use std::{
-    path::Path,
-    sync::atomic::{AtomicU64, Ordering},
-    thread,
-    time::{Duration, Instant},
-};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 
-use crate::{
-    Ours,
-    classes::{Class, Literal},
-    corpus::random::Random,
-    measure::percentile,
-    print,
-    race::Racer,
-};
+use crate::classes::{Class, Literal};
+use crate::corpus::random::Random;
+use crate::measure::percentile;
+use crate::race::Racer;
+use crate::{Ours, print};
 
 /// Asks with several clients for some seconds. Each client has its own connections to one of two engines.
 /// Every answer must equal the answer without load.

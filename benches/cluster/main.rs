@@ -24,33 +24,27 @@ mod race;
 mod sqlite;
 mod wildcard;
 
-use std::{
-    fs,
-    io::{self, Write},
-    ops::ControlFlow,
-    path::{Path, PathBuf},
-    time::Instant,
-};
+use std::fs;
+use std::io::{self, Write};
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 use clap::Parser;
 use rusqlite::{Connection, OpenFlags};
 use serde_json::Value;
-use verbatim_base::{
-    call::Call,
-    model::{Hit, Request},
-};
+use verbatim_base::call::Call;
+use verbatim_base::model::{Hit, Request};
 use verbatim_engine::{Config, Engine, SearchPlan};
 use verbatim_search::Branches;
 
-use self::{
-    classes::{Class, Literal},
-    haystack::Source,
-    measure::{median, percentile},
-    race::{Racer, describe},
-    sqlite::{Baseline, Sqlite},
-    wildcard::Wildcard,
-};
+use self::classes::{Class, Literal};
+use self::haystack::Source;
+use self::measure::{median, percentile};
+use self::race::{Racer, describe};
+use self::sqlite::{Baseline, Sqlite};
+use self::wildcard::Wildcard;
 
 /// The name of the index that is measured.
 const INDEX: &str = "verbatim-bench";

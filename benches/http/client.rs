@@ -1,10 +1,8 @@
 //! The clients: one over HTTP with a connection that stays open, one over standard input and output.
 
-use std::{
-    io::{BufRead, BufReader, Read, Write},
-    net::{SocketAddr, TcpStream},
-    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
-};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};

@@ -11,25 +11,20 @@ mod client;
 mod corpus;
 mod seen;
 
-use std::{
-    env, fs,
-    io::Write,
-    net::SocketAddr,
-    path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
-    thread,
-    time::{Duration, Instant},
-};
+use std::io::Write;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use std::{env, fs, thread};
 
 use anyhow::{Context, Result, ensure};
 use clap::Parser;
 use rusqlite::{Connection, OpenFlags};
 use serde_json::json;
 
-use self::{
-    client::{HttpClient, StdioClient},
-    seen::SeenRow,
-};
+use self::client::{HttpClient, StdioClient};
+use self::seen::SeenRow;
 
 /// Measure the server over HTTP
 #[derive(Debug, Parser)]

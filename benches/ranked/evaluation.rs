@@ -1,12 +1,10 @@
 //! Measures the ranking on questions with known answers, in every mode.
 
-use std::{
-    collections::HashMap,
-    io::{self, Write},
-    path::{Path, PathBuf},
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::collections::HashMap;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
@@ -16,14 +14,10 @@ use verbatim_engine::{
     Scope, SourceKind, StoreAddress,
 };
 
-use crate::{
-    engine::{MODES, index},
-    quality::{
-        corpus::{Corpus, EvalQuery, EvalSet},
-        figures::{Figures, QuestionFigures},
-        lines, published,
-    },
-};
+use crate::engine::{MODES, index};
+use crate::quality::corpus::{Corpus, EvalQuery, EvalSet};
+use crate::quality::figures::{Figures, QuestionFigures};
+use crate::quality::{lines, published};
 
 const MEMORY: usize = 512 << 20;
 

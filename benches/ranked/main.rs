@@ -17,12 +17,10 @@ mod questions;
 mod report;
 mod sqlite;
 
-use std::{
-    borrow::Cow,
-    fs,
-    io::{self, Write as _},
-    path::PathBuf,
-};
+use std::borrow::Cow;
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use clap::Parser;
@@ -31,11 +29,9 @@ use verbatim_base::call::Call;
 use verbatim_embed::{Model, Texts};
 use verbatim_index::{VectorBuilder, VectorOptions};
 
-use crate::{
-    engine::{MODES, Ours, bytes_of},
-    measure::cpu_micros,
-    sqlite::{Sqlite, Table},
-};
+use crate::engine::{MODES, Ours, bytes_of};
+use crate::measure::cpu_micros;
+use crate::sqlite::{Sqlite, Table};
 
 /// The number of results that SQLite returns: as many as the engine fuses from words and vectors.
 const K: usize = 200;

@@ -2,10 +2,8 @@
 
 use std::fmt::Write;
 
-use crate::{
-    race::Heat,
-    report::{OURS, Results, SIDES, thousands, time},
-};
+use crate::race::Heat;
+use crate::report::{OURS, Results, SIDES, thousands, time};
 
 const WIDTH: f64 = 860.0;
 /// Where bars begin, after the classes' names.

@@ -7,10 +7,8 @@ use serde::{Deserialize, Serialize};
 use verbatim_base::model::{Matching, Request};
 use verbatim_text::date;
 
-use crate::{
-    corpus::random::Random,
-    haystack::{Haystack, Source},
-};
+use crate::corpus::random::Random;
+use crate::haystack::{Haystack, Source};
 
 /// The number of literals of a class, if there are enough.
 const LITERALS: usize = 24;

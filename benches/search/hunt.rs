@@ -6,14 +6,12 @@ use std::time::Instant;
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    classes::{self, Literal, Mode},
-    corpus::random::Random,
-    haystack::Source,
-    measure::{cpu_micros, median, percentile},
-    modes::Scan,
-    race::{Racer, describe},
-};
+use crate::classes::{self, Literal, Mode};
+use crate::corpus::random::Random;
+use crate::haystack::Source;
+use crate::measure::{cpu_micros, median, percentile};
+use crate::modes::Scan;
+use crate::race::{Racer, describe};
 
 /// How many of the slowest patterns run again, and how often: the machine may have been slow by chance.
 const SUSPECTS: usize = 30;

@@ -18,28 +18,24 @@ mod report;
 mod sqlite;
 mod stage;
 
-use std::{
-    fs,
-    io::{self, Write},
-    path::{Path, PathBuf},
-    rc::Rc,
-    time::Instant,
-};
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 use clap::{Parser, Subcommand};
 
-use crate::{
-    classes::{Class, Literal},
-    haystack::Source,
-    measure::{anonymous, cost},
-    modes::{MODE_SIDES, Ripgrep, Scan},
-    ours::Ours,
-    race::{Heat, Racer, heat},
-    report::{Corpus, Growth, LIKE, Machine, OURS, Results, SIDES},
-    sqlite::{Baseline, Sqlite},
-    stage::Stage,
-};
+use crate::classes::{Class, Literal};
+use crate::haystack::Source;
+use crate::measure::{anonymous, cost};
+use crate::modes::{MODE_SIDES, Ripgrep, Scan};
+use crate::ours::Ours;
+use crate::race::{Heat, Racer, heat};
+use crate::report::{Corpus, Growth, LIKE, Machine, OURS, Results, SIDES};
+use crate::sqlite::{Baseline, Sqlite};
+use crate::stage::Stage;
 use verbatim_base::model::Request;
 
 /// How many times as many messages the growth is measured over.

@@ -1,11 +1,8 @@
 //! Clocks, memory and the figures made of them.
 
-use std::{
-    fs,
-    sync::atomic::{AtomicBool, Ordering},
-    thread,
-    time::{Duration, Instant},
-};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+use std::{fs, thread};
 
 use anyhow::Result;
 use cpu_time::ProcessTime;

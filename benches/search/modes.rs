@@ -1,12 +1,9 @@
 //! The modes beyond LIKE: the text itself, by case, without accents, as words, and regular expressions,
 //! beside a scan of all rows in memory and ripgrep's engine over one file of all texts.
 
-use std::{
-    io,
-    rc::Rc,
-    sync::atomic::{AtomicUsize, Ordering},
-    thread,
-};
+use std::rc::Rc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::{io, thread};
 
 use anyhow::Result;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
@@ -15,11 +12,9 @@ use regex::RegexBuilder;
 use verbatim_base::model::{Hit, Matching, Request};
 use verbatim_text::loose::loose;
 
-use crate::{
-    classes::{self, Class, Literal, Mode},
-    haystack::Source,
-    race::Racer,
-};
+use crate::classes::{self, Class, Literal, Mode};
+use crate::haystack::Source;
+use crate::race::Racer;
 
 /// The sides, in the order in which figures are kept.
 pub(crate) const MODE_SIDES: [&str; 3] = ["scan", "ripgrep", "Verbatim"];

@@ -3,10 +3,8 @@
 use std::{ops::ControlFlow, path::Path};
 
 use anyhow::{Result, bail};
-use verbatim_base::{
-    call::Call,
-    model::{Hit, Request},
-};
+use verbatim_base::call::Call;
+use verbatim_base::model::{Hit, Request};
 use verbatim_engine::{Config, Engine, Reindex, SearchPlan};
 use verbatim_index::Resources;
 

@@ -4,10 +4,8 @@ use anyhow::Result;
 use serde::{Deserialize, Serialize};
 use verbatim_base::model::{Hit, Request};
 
-use crate::{
-    classes::{Class, Literal, Mode},
-    measure::{cpu_micros, median, percentile},
-};
+use crate::classes::{Class, Literal, Mode};
+use crate::measure::{cpu_micros, median, percentile};
 
 /// The number of turns of each side with a literal.
 const TURNS: usize = 3;

@@ -5,16 +5,13 @@ use std::{env, fmt::Write, fs, path::Path, process::Command};
 use anyhow::Result;
 use rusqlite::Connection;
 
-use crate::{
-    classes,
-    haystack::Source,
-    measure::Cost,
-    ours::Ours,
-    race::{Racer, heat},
-    report::{self, Machine},
-    say,
-    stage::{self, Stage},
-};
+use crate::haystack::Source;
+use crate::measure::Cost;
+use crate::ours::Ours;
+use crate::race::{Racer, heat};
+use crate::report::{self, Machine};
+use crate::stage::{self, Stage};
+use crate::{classes, say};
 
 /// The share of new messages, and of changed messages, as a divisor.
 const ONE_IN: usize = 200;

@@ -4,15 +4,13 @@ use std::{fmt::Write, fs, thread};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    classes::TYPING,
-    haystack::Source,
-    hunt::Hunt,
-    measure::Cost,
-    modes::{MODE_SIDES, OURS_IN_MODES, WORDS},
-    race::{Figures, Heat},
-    stage::Built,
-};
+use crate::classes::TYPING;
+use crate::haystack::Source;
+use crate::hunt::Hunt;
+use crate::measure::Cost;
+use crate::modes::{MODE_SIDES, OURS_IN_MODES, WORDS};
+use crate::race::{Figures, Heat};
+use crate::stage::Built;
 
 /// The sides, in the order in which figures are kept.
 pub(crate) const SIDES: [&str; 5] =

@@ -1,26 +1,21 @@
 //! The databases and indexes of a run, in the work folder: generated, copied, built in child processes, kept.
 
-use std::{
-    env, fs,
-    io::{BufRead, BufReader},
-    path::{Path, PathBuf},
-    process::{Command, Stdio},
-    time::{Instant, UNIX_EPOCH},
-};
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Instant, UNIX_EPOCH};
+use std::{env, fs};
 
 use anyhow::{Context, Result, bail};
 use rusqlite::{Connection, OpenFlags};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use crate::{
-    classes::Literal,
-    corpus,
-    measure::{Cost, median},
-    ours::Ours,
-    race::Racer,
-    say,
-    sqlite::Baseline,
-};
+use crate::classes::Literal;
+use crate::measure::{Cost, median};
+use crate::ours::Ours;
+use crate::race::Racer;
+use crate::sqlite::Baseline;
+use crate::{corpus, say};
 
 /// The number of process starts that measure the time to the first answer.
 const STARTS: usize = 9;

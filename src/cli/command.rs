@@ -2,14 +2,10 @@
 
 use std::{io::Write, sync::Arc};
 
-use super::{
-    clients::ParseServe,
-    error::Result,
-    settings::{
-        engine_config::{ConfigError, PlaceArgs},
-        environment::Environment,
-    },
-};
+use super::clients::ParseServe;
+use super::error::Result;
+use super::settings::engine_config::{ConfigError, PlaceArgs};
+use super::settings::environment::Environment;
 use verbatim_engine::{Config, Engine};
 
 pub(super) trait CommandArgs {

@@ -11,36 +11,28 @@ mod settings;
 mod terminal;
 mod tips;
 
-use std::{
-    env,
-    ffi::OsString,
-    io::{self, BufWriter, Write},
-    process::ExitCode,
-    sync::Arc,
-};
+use std::env;
+use std::ffi::OsString;
+use std::io::{self, BufWriter, Write};
+use std::process::ExitCode;
+use std::sync::Arc;
 
 use anstream::AutoStream;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, error::ErrorKind};
 
-use self::{
-    command::{CommandArgs, Facts, Invocation, OutputForm, Reads, Terminal},
-    commands::{
-        completions, connect, demo, doctor, export, forget, import, indexing, interactive, list,
-        open, reindex, search, serve, show, stats, status, transcripts, watch, web,
-    },
-    error::refuse_torn,
-    settings::engine_config::{self, PlaceArgs},
-    terminal::{
-        output::{FOUND, TROUBLE, TerminalWriter, complain, write_usage},
-        pager::Paged,
-        waiting::{EndsWaiting, Waiting},
-        wrap::{Wrapped, shortened},
-    },
+use self::command::{CommandArgs, Facts, Invocation, OutputForm, Reads, Terminal};
+use self::commands::{
+    completions, connect, demo, doctor, export, forget, import, indexing, interactive, list, open,
+    reindex, search, serve, show, stats, status, transcripts, watch, web,
 };
-pub use self::{
-    error::{Error, Result},
-    settings::environment::Environment,
-};
+use self::error::refuse_torn;
+pub use self::error::{Error, Result};
+use self::settings::engine_config::{self, PlaceArgs};
+pub use self::settings::environment::Environment;
+use self::terminal::output::{FOUND, TROUBLE, TerminalWriter, complain, write_usage};
+use self::terminal::pager::Paged;
+use self::terminal::waiting::{EndsWaiting, Waiting};
+use self::terminal::wrap::{Wrapped, shortened};
 use verbatim_base::map_faults;
 use verbatim_engine::{self as engine, Engine};
 

@@ -2,10 +2,8 @@
 
 use std::{ffi::OsString, path::Path};
 
-use clap::{
-    Command,
-    error::{ContextKind, ContextValue, ErrorKind},
-};
+use clap::Command;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use verbatim_text::shell::quoted;
 

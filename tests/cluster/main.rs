@@ -45,10 +45,8 @@ mod upkeep;
 mod writers;
 
 use std::path::Path;
-use std::sync::{
-    Arc,
-    atomic::{AtomicU32, Ordering},
-};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use verbatim_base::call::Call;
 use verbatim_base::model::{Instant, Request};

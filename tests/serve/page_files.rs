@@ -5,11 +5,8 @@ use std::{fs, path::Path, process::Command};
 use base64::{Engine, prelude::BASE64_STANDARD};
 use serde_json::{Value, json};
 
-use crate::{
-    browser::{self, Browser, Site},
-    exports::chat_with_files,
-    exports::zip_of,
-};
+use crate::browser::{self, Browser, Site};
+use crate::exports::{chat_with_files, zip_of};
 
 /// A red picture of 8 by 6 pixels.
 const PNG: &[u8] =

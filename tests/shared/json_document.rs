@@ -5,10 +5,8 @@ use std::fs;
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde_json::Value;
 
-use super::{
-    doctor, forget, list, open, search::conversations::JsonMatchingConversation, show, stats,
-    status,
-};
+use super::search::conversations::JsonMatchingConversation;
+use super::{doctor, forget, list, open, show, stats, status};
 use crate::golden::golden;
 use verbatim_answer::json_lines::{JsonFound, JsonMatch};
 use verbatim_engine::Count;

@@ -7,11 +7,9 @@ use tempfile::TempDir;
 use verbatim_text::date;
 
 use crate::corpus::folder;
-use crate::quality::{
-    corpus::{EvalSet, time},
-    figures::{Figures, QuestionFigures},
-    lines, locomo, published,
-};
+use crate::quality::corpus::{EvalSet, time};
+use crate::quality::figures::{Figures, QuestionFigures};
+use crate::quality::{lines, locomo, published};
 
 const MESSAGES: &str = r#"
 {"id": 1, "conversation": "x", "speaker": "Ann", "text": "I saw a heron", "time": "1:56 pm on 8 May, 2023"}

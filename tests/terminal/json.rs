@@ -1,22 +1,18 @@
 //! `--json`: the output of the program has the shapes in docs/json.md.
 
-use std::{
-    cell::RefCell,
-    collections::{BTreeMap, BTreeSet},
-    fs,
-    process::Command,
-    time::{Duration, SystemTime, UNIX_EPOCH},
-};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::process::Command;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::Value;
 use verbatim_search::cli;
 
-use crate::{
-    corpus::database,
-    exports::zip_of,
-    scene::{CHAT, Scene},
-    terminal::output,
-};
+use crate::corpus::database;
+use crate::exports::zip_of;
+use crate::scene::{CHAT, Scene};
+use crate::terminal::output;
 
 /// Commands without `--json`: they print no data for programs, or what other programs read as it is.
 const WITHOUT: [&str; 10] = [

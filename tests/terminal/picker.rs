@@ -1,10 +1,8 @@
 //! The picker on a terminal.
 
 use std::num::NonZero;
-use std::sync::{
-    Arc,
-    mpsc::{Receiver, channel},
-};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use pty_process::blocking::Command;

@@ -1,10 +1,8 @@
 //! `verbatim status` and `verbatim doctor` on sound and on damaged databases.
 
-use std::{
-    fs,
-    path::Path,
-    process::{Command, Output, Stdio},
-};
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
 
 use serde_json::{Value, json};
 

@@ -44,17 +44,17 @@ const HABITS: [Habit; 3] = [
     Habit {
         what: "a closure with a name, which is a function",
         pattern: r"\blet\s+(?:mut\s+)?\w+(?:\s*:[^=;]+)?\s*=\s*(?:move\s*)?\|",
-        most: 900,
+        most: 60,
     },
     Habit {
         what: "two bindings in one",
         pattern: r"\blet\s*\([^)]*,[^)]*\)\s*=\s*(?:Default::default\(\)|\()",
-        most: 330,
+        most: 5,
     },
     Habit {
         what: "a match on true and false, which is an if",
         pattern: r"\bmatch\s+[^{}]{1,80}\{\s*true\s*=>",
-        most: 140,
+        most: 0,
     },
 ];
 

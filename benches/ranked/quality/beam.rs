@@ -4,20 +4,16 @@
 //! `probing_questions/probing_questions.json`, lists of questions by their kind. `source_chat_ids` of a
 //! question are the numbers of the messages that answer, in lists or objects.
 
-use std::{
-    collections::{BTreeMap, HashSet},
-    fs,
-    path::{Path, PathBuf},
-};
+use std::collections::{BTreeMap, HashSet};
+use std::fs;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
 
-use super::{
-    corpus::{self, EvalMessage, EvalQuery, EvalSet},
-    read_text, wrong_form,
-};
+use super::corpus::{self, EvalMessage, EvalQuery, EvalSet};
+use super::{read_text, wrong_form};
 
 const CHAT: &str = "chat.json";
 

@@ -1,9 +1,7 @@
 //! The messages and questions of an evaluation.
 
-use std::{
-    collections::{HashMap, HashSet},
-    path::Path,
-};
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
 
 use anyhow::Result;
 use serde_json::Value;

@@ -1,10 +1,8 @@
 //! Verbatim's own form of an evaluation: messages and questions as lines of JSON.
 
-use std::{
-    fs::File,
-    io::{BufRead, BufReader},
-    path::Path,
-};
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
 
 use anyhow::{Context, Result, anyhow, bail};
 use serde_json::{Map, Value};

@@ -11,10 +11,8 @@ use anyhow::Result;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::{
-    corpus::{self, EvalMessage, EvalQuery, EvalSet},
-    read_text, wrong_form,
-};
+use super::corpus::{self, EvalMessage, EvalQuery, EvalSet};
+use super::{read_text, wrong_form};
 
 const FORM: &str = "LoCoMo";
 

@@ -10,10 +10,8 @@ use anyhow::{Context, Result};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{
-    corpus::{self, EvalMessage, EvalQuery, EvalSet},
-    wrong_form,
-};
+use super::corpus::{self, EvalMessage, EvalQuery, EvalSet};
+use super::wrong_form;
 
 const FORM: &str = "LongMemEval";
 

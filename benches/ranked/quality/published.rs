@@ -1,10 +1,8 @@
 //! Reads the questions and messages of a published set, whose form is recognised by its contents.
 
-use std::{
-    fs::{self, File},
-    io::{self, Read},
-    path::{Path, PathBuf},
-};
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
 

@@ -2,10 +2,8 @@
 
 use std::fmt::Write;
 
-use super::{
-    prose::{Prose, capitalized},
-    random::Random,
-};
+use super::prose::{Prose, capitalized};
+use super::random::Random;
 
 /// Templates of one language. In them `~f` stands for a function in snake case, `~c` for one in
 /// camel case, `~T` for a type, `~v` for a variable, `~s` for a few words, `~n` for a number, `~h`

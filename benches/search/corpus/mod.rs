@@ -9,19 +9,15 @@ mod prose;
 pub(crate) mod random;
 mod scripts;
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+use std::fs;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use rusqlite::{Connection, params};
 
-use self::{
-    prose::Prose,
-    random::Random,
-    scripts::{Script, Scripts},
-};
+use self::prose::Prose;
+use self::random::Random;
+use self::scripts::{Script, Scripts};
 
 /// The version of the generator: databases of another version are not used again.
 const GENERATOR: u32 = 2;

@@ -3,14 +3,10 @@
 
 use std::ops::Range;
 
-use super::{
-    exact::ExactSearch,
-    filters::{Filters, names},
-};
-use verbatim_base::{
-    call::Call,
-    model::{Matching, Request},
-};
+use super::exact::ExactSearch;
+use super::filters::{Filters, names};
+use verbatim_base::call::Call;
+use verbatim_base::model::{Matching, Request};
 use verbatim_engine::{self as engine, Engine, Mode, Question, Scope, trimmed};
 use verbatim_text::{expression::literals, snippet::echo};
 

@@ -6,11 +6,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::resume::ResumeCommand;
-use verbatim_base::{
-    call::Call,
-    map_faults::FaultWatch,
-    model::{Hit, Instant, Origin, Provenance},
-};
+use verbatim_base::call::Call;
+use verbatim_base::map_faults::FaultWatch;
+use verbatim_base::model::{Hit, Instant, Origin, Provenance};
 use verbatim_engine::{
     About, ConversationKey, Described, Description, Engine, Error, Result, SourceKind,
 };

@@ -2,14 +2,10 @@
 
 use std::{collections::HashMap, ops::ControlFlow};
 
-use super::{
-    marks::Marks,
-    nothing::{has_nearest, sentence},
-};
-use verbatim_base::{
-    call::Call,
-    model::{Hit, Instant, Request},
-};
+use super::marks::Marks;
+use super::nothing::{has_nearest, sentence};
+use verbatim_base::call::Call;
+use verbatim_base::model::{Hit, Instant, Request};
 use verbatim_engine::{
     ConversationKey, Count, Engine, Make, Note, QueryReading, Render, Result, Scope, Searched,
 };

@@ -1,15 +1,11 @@
 //! Reports what an import stored, what it left out, with one line for each kind, and what is not indexed.
 
 use super::clock::Clock;
-pub use verbatim_engine::{
-    AttachmentCounts, MAX_ALL, MAX_FILE,
-    import::{OTHER_BRANCHES, Report},
-};
+pub use verbatim_engine::import::{OTHER_BRANCHES, Report};
+pub use verbatim_engine::{AttachmentCounts, MAX_ALL, MAX_FILE};
 use verbatim_engine::{Error, Skipped, VectorsLeft};
-use verbatim_text::{
-    amount::{bytes, counted, duration, grouped},
-    snippet,
-};
+use verbatim_text::amount::{bytes, counted, duration, grouped};
+use verbatim_text::snippet;
 
 /// The longest title of a conversation in a line, in characters.
 const LONGEST_TITLE: usize = 60;

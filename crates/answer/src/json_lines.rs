@@ -1,19 +1,15 @@
 //! Messages as lines of JSON, for programs: what `verbatim search --json` and `/search` answer.
 
-use std::{
-    io::{self, Write},
-    ops::{ControlFlow, Range},
-};
+use std::io::{self, Write};
+use std::ops::{ControlFlow, Range};
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{
-    clock::Clock,
-    conversation::{ConversationJson, conversations},
-    exact::ExactSearch,
-    ranked::RankedMessages,
-};
+use super::clock::Clock;
+use super::conversation::{ConversationJson, conversations};
+use super::exact::ExactSearch;
+use super::ranked::RankedMessages;
 use verbatim_base::{call::Call, model::Hit};
 use verbatim_engine::{self as engine, ConversationKey, Engine, Make, Match, Note, Session};
 

@@ -1,10 +1,8 @@
 //! What to say if an exact search finds nothing, and the other readings of its texts.
 
 use super::words::quoted;
-use verbatim_base::{
-    call::Call,
-    model::{Matching, Request},
-};
+use verbatim_base::call::Call;
+use verbatim_base::model::{Matching, Request};
 use verbatim_engine::{Engine, QueryReading, Scope};
 
 /// Returns the sentence that no message matches a request, within its filters. If other readings find its

@@ -1,11 +1,9 @@
 //! The best messages or conversations for a question, with what is to be said about them.
 
 use super::{marks::Marks, words::Words};
-use verbatim_base::{
-    call::Call,
-    map_faults::FaultWatch,
-    model::{Matching, Request},
-};
+use verbatim_base::call::Call;
+use verbatim_base::map_faults::FaultWatch;
+use verbatim_base::model::{Matching, Request};
 use verbatim_engine::{
     ConversationMatch, Engine, Error, Match, Mode, Note, Question, Ranking, Result,
 };

@@ -1,20 +1,16 @@
 //! The state of each source and of the home in sentences: `verbatim status` and the page show all of them, and
 //! `verbatim doctor` those with a verdict.
 
-use std::{
-    fmt,
-    time::{SystemTime, UNIX_EPOCH},
-};
+use std::fmt;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::hint::{Remedy, remedy};
 use verbatim_engine::{
     Config, Error, FallbackReason, Finding, IndexNeed, SourceKind, SourceStatus, Status,
     StoreAddress, Verdict,
 };
-use verbatim_text::{
-    amount::{bytes, counted},
-    shell::quoted,
-};
+use verbatim_text::amount::{bytes, counted};
+use verbatim_text::shell::quoted;
 
 /// What a source holds. If it cannot be read, the text is the error, which begins with the path.
 const HOLDS: &str = "holds";

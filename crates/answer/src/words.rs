@@ -6,13 +6,11 @@ use unicode_segmentation::UnicodeSegmentation;
 
 use verbatim_base::call::Call;
 use verbatim_engine::{Engine, Error, Mode, Note, Question};
-use verbatim_text::{
-    literal::LiteralPattern,
-    matcher::Matchers,
-    query::{PhraseSearch, Query},
-    snippet,
-    words::Tokenizer,
-};
+use verbatim_text::literal::LiteralPattern;
+use verbatim_text::matcher::Matchers;
+use verbatim_text::query::{PhraseSearch, Query};
+use verbatim_text::snippet;
+use verbatim_text::words::Tokenizer;
 
 /// The maximum number of marked spans in a text, if the question's text was found inside other words.
 const MOST_SPANS: usize = 100;

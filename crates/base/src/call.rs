@@ -1,15 +1,10 @@
 //! One call of the program: what ends its work, how long it waits for other programs, and which indexes
 //! it reads.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicU64, Ordering},
-        mpsc,
-    },
-    thread,
-    time::{Duration, Instant},
-};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
 
 /// The time between two checks whether waiting work should end.
 const POLL: Duration = Duration::from_millis(20);

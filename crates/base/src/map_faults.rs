@@ -7,20 +7,14 @@
 
 #![allow(unsafe_code)]
 
-use std::{
-    any::Any,
-    cell::{Cell, RefCell},
-    fs::File,
-    io,
-    ops::Deref,
-    panic::{self, AssertUnwindSafe, catch_unwind},
-    ptr,
-    sync::{
-        Mutex, Once,
-        atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering},
-    },
-    thread,
-};
+use std::any::Any;
+use std::cell::{Cell, RefCell};
+use std::fs::File;
+use std::ops::Deref;
+use std::panic::{self, AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, Once};
+use std::{io, ptr, thread};
 
 use memmap2::Mmap;
 
@@ -185,13 +179,9 @@ pub fn survive() {
 
 #[cfg(unix)]
 mod unix {
-    use std::{
-        mem, ptr,
-        sync::{
-            OnceLock,
-            atomic::{AtomicUsize, Ordering},
-        },
-    };
+    use std::sync::OnceLock;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::{mem, ptr};
 
     use super::{COUNT, is_registered};
 

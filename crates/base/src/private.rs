@@ -6,15 +6,13 @@
 //!
 //! On Windows a new file has the rights of its folder, and the user's own folders are private there.
 
+use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, TryLockError};
+use std::io::{self, Write};
 #[cfg(unix)]
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::{
-    fs::{self, DirBuilder, File, Metadata, OpenOptions, TryLockError},
-    io::{self, Write},
-    path::Path,
-    thread,
-    time::Duration,
-};
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
 
 use tempfile::{TempDir, TempPath};
 

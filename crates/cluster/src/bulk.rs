@@ -1,19 +1,15 @@
 //! Sends documents in batches, several at a time.
 
-use std::{
-    collections::{HashMap, VecDeque},
-    fmt::Write,
-    sync::Arc,
-    thread::{self, JoinHandle},
-};
+use std::collections::{HashMap, VecDeque};
+use std::fmt::Write;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{
-    client::{Client, HttpRequest, full, is_full, shown},
-    error::Result,
-};
+use super::client::{Client, HttpRequest, full, is_full, shown};
+use super::error::Result;
 use verbatim_base::call::Stop;
 
 const BATCH_BYTES: usize = 4 << 20;

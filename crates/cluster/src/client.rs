@@ -6,25 +6,19 @@
 //!
 //! Invariant: a password or key is only in the header of requests, and never in an error.
 
-use std::{
-    fmt, fs,
-    path::PathBuf,
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
-    time::{Duration, Instant},
-};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+use std::{fmt, fs};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
 use ureq::tls::{PemItem, RootCerts, TlsConfig, parse_pem};
 
-use super::{
-    address::Address,
-    error::{Error, Result},
-};
+use super::address::Address;
+use super::error::{Error, Result};
 use verbatim_base::call::Stop;
 
 const QUESTION_TIMEOUT: Duration = Duration::from_secs(60);

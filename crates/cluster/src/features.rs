@@ -7,16 +7,12 @@
 use base64::{Engine, engine::general_purpose::STANDARD};
 
 use super::document::{ConversationDocument, MessageDocument};
-use verbatim_base::{
-    call::Stop,
-    model::{StoredConversation, StoredMessage},
-};
+use verbatim_base::call::Stop;
+use verbatim_base::model::{StoredConversation, StoredMessage};
 use verbatim_embed::Model;
 use verbatim_index::{pack, speaker};
-use verbatim_text::{
-    summary::{self, Summary, term_hashes},
-    words::Tokenizer,
-};
+use verbatim_text::summary::{self, Summary, term_hashes};
+use verbatim_text::words::Tokenizer;
 
 /// The levels above which a component gets a word, in standard deviations of all components, and the amount
 /// that the word adds to the estimate of the component. The estimate is the mean of a normal distribution

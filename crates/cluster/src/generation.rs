@@ -5,12 +5,10 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{
-    client::{Client, HttpRequest},
-    error::{Error, Result},
-    features::model as vector_model,
-    layout::{FORMAT, META, copied_settings, finished_settings, new_index},
-};
+use super::client::{Client, HttpRequest};
+use super::error::{Error, Result};
+use super::features::model as vector_model;
+use super::layout::{FORMAT, META, copied_settings, finished_settings, new_index};
 use verbatim_base::call::Stop;
 
 const DIGITS: usize = 6;

@@ -7,23 +7,19 @@ use std::collections::{HashMap, HashSet};
 
 use serde::Deserialize;
 
-use super::{
-    bulk::{Bulk, line},
-    client::{Client, HttpRequest, shown},
-    document::{
-        self, ConversationDigest, ConversationDocument, MessageDocument, MessageTally, occurrence,
-    },
-    error::{Error, Result},
-    features::FeatureMaker,
-    generation::{self, Generation},
-    gram_code::GramSet,
-    layout::FORMAT,
-    view::{self, ClusterConversation, MOST_CONVERSATIONS, Shards},
+use super::bulk::{Bulk, line};
+use super::client::{Client, HttpRequest, shown};
+use super::document::{
+    self, ConversationDigest, ConversationDocument, MessageDocument, MessageTally, occurrence,
 };
-use verbatim_base::{
-    call::Stop,
-    model::{Instant, StoredConversation, StoredMessage},
-};
+use super::error::{Error, Result};
+use super::features::FeatureMaker;
+use super::generation::{self, Generation};
+use super::gram_code::GramSet;
+use super::layout::FORMAT;
+use super::view::{self, ClusterConversation, MOST_CONVERSATIONS, Shards};
+use verbatim_base::call::Stop;
+use verbatim_base::model::{Instant, StoredConversation, StoredMessage};
 
 /// The maximum size of one document in bytes. Clusters accept requests of up to 100 MB.
 const LONGEST_DOCUMENT: usize = 95 << 20;

@@ -4,17 +4,13 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::{
-    document::{self, MESSAGE},
-    gram_code::{LONG_GRAM, PAIR, TRIPLE, code, codes_around, is_shared},
-};
+use super::document::{self, MESSAGE};
+use super::gram_code::{LONG_GRAM, PAIR, TRIPLE, code, codes_around, is_shared};
 use verbatim_base::model::{Instant, Matching, Request};
-use verbatim_text::{
-    fold::fold,
-    matcher::{Matchers, texts},
-    pattern::Pattern,
-    run_query::RunQuery,
-};
+use verbatim_text::fold::fold;
+use verbatim_text::matcher::{Matchers, texts};
+use verbatim_text::pattern::Pattern;
+use verbatim_text::run_query::RunQuery;
 
 const MOST_GRAMS: usize = 64;
 

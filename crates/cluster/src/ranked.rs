@@ -1,29 +1,23 @@
 //! Ranked search in an index: the frequencies of terms, and the messages and conversations nearest to a
 //! question. The cluster only proposes them; the caller computes the final scores.
 
-use std::{
-    cmp::Reverse,
-    collections::{HashMap, HashSet},
-    ops::ControlFlow,
-};
+use std::cmp::Reverse;
+use std::collections::{HashMap, HashSet};
+use std::ops::ControlFlow;
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{
-    client::{Client, HttpRequest},
-    document::{self, CONVERSATION, MESSAGE, MessageDocument, MessageOrder},
-    error::{Error, Result},
-    features::{hash_word, vector_words},
-    generation,
-    query::role_and_time,
-    view::{Shards, Taken, View},
-};
-use verbatim_base::{
-    call::Stop,
-    model::{Hit, Instant, Request},
-};
+use super::client::{Client, HttpRequest};
+use super::document::{self, CONVERSATION, MESSAGE, MessageDocument, MessageOrder};
+use super::error::{Error, Result};
+use super::features::{hash_word, vector_words};
+use super::generation;
+use super::query::role_and_time;
+use super::view::{Shards, Taken, View};
+use verbatim_base::call::Stop;
+use verbatim_base::model::{Hit, Instant, Request};
 use verbatim_index::{PackedQuery, rounded_length};
 use verbatim_text::{matcher::Matchers, summary::SUMMARY_WEIGHT};
 

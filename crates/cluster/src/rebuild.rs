@@ -4,14 +4,11 @@ use std::{collections::HashSet, time::Duration};
 
 use serde_json::{Value, json};
 
-use super::{
-    client::{Client, HttpRequest},
-    document,
-    error::{Error, Result},
-    generation,
-    import::Importer,
-    view::{self, ClusterConversation},
-};
+use super::client::{Client, HttpRequest};
+use super::error::{Error, Result};
+use super::import::Importer;
+use super::view::{self, ClusterConversation};
+use super::{document, generation};
 use verbatim_base::call::Stop;
 
 /// The maximum number of requests to remove deleted documents. Shards keep deleted documents for a while, for

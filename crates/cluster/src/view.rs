@@ -1,26 +1,22 @@
 //! One state of an index. It keeps the conversations in memory, and searches and reads the messages.
 
-use std::{
-    cmp::Reverse,
-    collections::{BinaryHeap, HashMap},
-    ops::ControlFlow,
-    time::{Duration, Instant as Clock},
-};
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+use std::ops::ControlFlow;
+use std::time::{Duration, Instant as Clock};
 
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{
-    client::{Client, HttpRequest},
-    document::{self, CONVERSATION, ConversationDocument, MESSAGE, MessageDocument, Tallied},
-    error::{Error, Result},
-    layout::ORDER,
-    query,
+use super::client::{Client, HttpRequest};
+use super::document::{
+    self, CONVERSATION, ConversationDocument, MESSAGE, MessageDocument, Tallied,
 };
-use verbatim_base::{
-    call::Stop,
-    model::{Hit, Instant, Request, StoredConversation, StoredMessage},
-};
+use super::error::{Error, Result};
+use super::layout::ORDER;
+use super::query;
+use verbatim_base::call::Stop;
+use verbatim_base::model::{Hit, Instant, Request, StoredConversation, StoredMessage};
 use verbatim_text::matcher::{Matcher, Matchers};
 
 /// The maximum number of messages in a page. The first page has about as many messages as are wanted.

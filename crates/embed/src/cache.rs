@@ -8,14 +8,12 @@
 //!
 //! Work that was interrupted continues after the last whole record, and all segments share the cache.
 
-use std::{
-    collections::{HashMap, HashSet},
-    fs::{self, File, TryLockError},
-    io::{self, BufReader, Read, Seek, SeekFrom, Write},
-    path::{Path, PathBuf},
-    thread,
-    time::Duration,
-};
+use std::collections::{HashMap, HashSet};
+use std::fs::{self, File, TryLockError};
+use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
 
 use super::{Error, Result, Texts};
 use verbatim_base::{call::Stop, private};

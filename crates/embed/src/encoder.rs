@@ -2,10 +2,8 @@
 
 use std::{borrow::Cow, fmt, ops::Range, path::Path, thread};
 
-use super::{
-    Error, Model, Result, Texts,
-    cache::{self, Cache, CachedRow},
-};
+use super::cache::{self, Cache, CachedRow};
+use super::{Error, Model, Result, Texts};
 use verbatim_base::{call::Stop, int8::quantise};
 
 /// Number of texts that a thread encodes before it checks again whether to stop.

@@ -2,10 +2,8 @@
 
 use std::sync::Arc;
 
-use super::{
-    Error, Provider, Result, SentenceEncoder, builtin,
-    remote::{Purpose, RemoteModel},
-};
+use super::remote::{Purpose, RemoteModel};
+use super::{Error, Provider, Result, SentenceEncoder, builtin};
 use verbatim_base::call::Stop;
 
 /// Turns texts into vectors.

@@ -10,11 +10,9 @@
 use std::sync::LazyLock;
 
 pub(super) use super::builtin::MOST_READ;
-use super::{
-    dense::{Dense, Rounded},
-    safetensors::Tensors,
-    sentencepiece::{PieceId, SPACE, SentencePiece, UNKNOWN},
-};
+use super::dense::{Dense, Rounded};
+use super::safetensors::Tensors;
+use super::sentencepiece::{PieceId, SPACE, SentencePiece, UNKNOWN};
 
 const PIECES: &[u8] = include_bytes!("../../../assets/multilingual/pieces.trie");
 const CHARSMAP: &[u8] = include_bytes!("../../../assets/multilingual/charsmap.bin");

@@ -2,18 +2,14 @@
 //!
 //! Invariant: a key is in the request's header and nowhere else, errors included.
 
-use std::{
-    sync::{Mutex, OnceLock},
-    time::{Duration, Instant},
-};
+use std::sync::{Mutex, OnceLock};
+use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use super::{
-    Error, MOST_DIMENSIONS, Result,
-    provider::Remote,
-    transport::{RequestFailure, Transport},
-};
+use super::provider::Remote;
+use super::transport::{RequestFailure, Transport};
+use super::{Error, MOST_DIMENSIONS, Result};
 use verbatim_base::{call::Stop, lock::lock};
 
 pub use super::transport::{parse, said};

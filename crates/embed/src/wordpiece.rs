@@ -9,10 +9,8 @@
 
 use std::{borrow::Cow, fmt, iter};
 
-use serde::{
-    Deserialize, Deserializer,
-    de::{Error, MapAccess, Visitor},
-};
+use serde::de::{Error, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use unicode_categories::UnicodeCategories;
 use unicode_normalization::{UnicodeNormalization, char::decompose_canonical};
 

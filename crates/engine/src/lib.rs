@@ -47,40 +47,30 @@ mod search;
 mod source;
 mod upkeep;
 
-use std::{
-    ops::{ControlFlow, Range},
-    path::PathBuf,
-    sync::Arc,
-};
+use std::ops::{ControlFlow, Range};
+use std::path::PathBuf;
+use std::sync::Arc;
 
-use verbatim_base::{
-    call::{Call, Stop},
-    model::{Hit, Instant, Request},
-};
+use verbatim_base::call::{Call, Stop};
+use verbatim_base::model::{Hit, Instant, Request};
 
 use source::Sources;
 
 pub use config::{Config, StoreAddress};
-pub use conversation::{
-    describe::{ConversationKey, Described},
-    forget::{ForgetProgress, Forgettable, Forgetter},
-    lookup::{ConversationHeading, Lookup, address_of, id_at},
-};
+pub use conversation::describe::{ConversationKey, Described};
+pub use conversation::forget::{ForgetProgress, Forgettable, Forgetter};
+pub use conversation::lookup::{ConversationHeading, Lookup, address_of, id_at};
 pub use error::{Error, Result};
 pub use import::import_and_index::{ImportOptions, ImportOutcome, ImportStep};
 pub use memory::{database::Memory, recall::Recalled, threads::Recorded};
 pub use rank::Ranker;
 pub use rank::{ConversationMatch, Fields, Match, Mode, Question, Ranking};
-pub use report::{
-    doctor::examine,
-    statistics::counted_by,
-    status::{embedded, indexed, status},
-};
-pub use report::{
-    finding::{Finding, Verdict},
-    statistics::Tally,
-    status::{MeaningStatus, SourceStatus, Status},
-};
+pub use report::doctor::examine;
+pub use report::finding::{Finding, Verdict};
+pub use report::statistics::Tally;
+pub use report::statistics::counted_by;
+pub use report::status::{MeaningStatus, SourceStatus, Status};
+pub use report::status::{embedded, indexed, status};
 pub use source::LiveReader;
 pub use source::{
     About, Counts, FallbackReason, ListedPage, Listing, Messages, Reader, Scope, SearchPlan,
@@ -88,51 +78,39 @@ pub use source::{
     request::trimmed,
     sink::{Rendered, Show, Sink},
 };
-pub use upkeep::{
-    IndexNeed,
-    encode::{Encoded, MAX_IN_PASSING},
-    enrich::{EnrichProgress, EnrichStage},
-    index_all::{Completing, IndexReport, IndexStep, Indexed, VectorsLeft},
-};
-pub use upkeep::{
-    Upkeep,
-    enrich::Enriched,
-    events::UpkeepEvent,
-    home::{TOKEN_FILE, prepare_home},
-    maintainer::Maintainer,
-    refresh::{Progress, Reindex, Reindexed},
-    transcripts::{ArchiveProgress, ArchiveReport},
-};
+pub use upkeep::IndexNeed;
+pub use upkeep::Upkeep;
+pub use upkeep::encode::{Encoded, MAX_IN_PASSING};
+pub use upkeep::enrich::Enriched;
+pub use upkeep::enrich::{EnrichProgress, EnrichStage};
+pub use upkeep::events::UpkeepEvent;
+pub use upkeep::home::{TOKEN_FILE, prepare_home};
+pub use upkeep::index_all::{Completing, IndexReport, IndexStep, Indexed, VectorsLeft};
+pub use upkeep::maintainer::Maintainer;
+pub use upkeep::refresh::{Progress, Reindex, Reindexed};
+pub use upkeep::transcripts::{ArchiveProgress, ArchiveReport};
 
 pub use attachments::{Attachment, AttachmentCounts, MAX_ALL, MAX_FILE};
 pub use decisions::flags::{Flag, Flags, count as count_of, in_both};
 pub use decisions::{Decisions, exclusions::Exclusions};
 pub use filters::Narrowing;
-pub use search::{
-    count::Count,
-    exact::{Make, Render, Searched},
-    facets::{Choice, Facets},
-    readings::{QueryReading, ReadingKind},
-};
+pub use search::count::Count;
+pub use search::exact::{Make, Render, Searched};
+pub use search::facets::{Choice, Facets};
+pub use search::readings::{QueryReading, ReadingKind};
 pub use source::{
     AttachmentFiles, ChosenIds, ConversationIds, Description, IndexState, ListOptions, Note, Place,
     Places, summary::SAVED,
 };
 // What the interface of this crate names, from the crates below.
-pub use verbatim_chats::{
-    db::{
-        Error as DatabaseError, Heading,
-        threads::{Error as ThreadError, Save, Start, Thread},
-        transcripts::Error as TranscriptStoreError,
-        writer::{Changes, Error as WriterError, Writer},
-    },
-    import::{
-        Branches, Error as ExportError, ImportTally, Skipped,
-        beside::{COWORK_FOLDER, is_of_cowork},
-        compressed::stem as file_stem,
-    },
-    workspace::{self, Error as WorkspaceError},
-};
+pub use verbatim_chats::db::threads::{Error as ThreadError, Save, Start, Thread};
+pub use verbatim_chats::db::transcripts::Error as TranscriptStoreError;
+pub use verbatim_chats::db::writer::{Changes, Error as WriterError, Writer};
+pub use verbatim_chats::db::{Error as DatabaseError, Heading};
+pub use verbatim_chats::import::beside::{COWORK_FOLDER, is_of_cowork};
+pub use verbatim_chats::import::compressed::stem as file_stem;
+pub use verbatim_chats::import::{Branches, Error as ExportError, ImportTally, Skipped};
+pub use verbatim_chats::workspace::{self, Error as WorkspaceError};
 pub use verbatim_embed::{Error as EmbedError, Key, Provider, Remote, Unknown as UnknownProvider};
 pub use verbatim_index::{Error as IndexError, Resources, Size, Trace, WeightedTerm};
 

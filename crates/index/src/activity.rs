@@ -9,12 +9,9 @@
 //! No decision depends on these files. Only the lock decides who writes. The system releases the lock when
 //! the process dies; the file `activity` is then out of date.
 
-use std::{
-    fs,
-    path::Path,
-    process,
-    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
-};
+use std::path::Path;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::{fs, process};
 
 use serde::{Deserialize, Serialize};
 

@@ -1,28 +1,22 @@
 //! Aggregates the messages that match by their text into values of the caller, with several threads: for
 //! counts, which need neither the texts of the messages nor their order.
 
-use std::{
-    borrow::Cow,
-    ops::Range,
-    sync::atomic::{AtomicUsize, Ordering},
-    thread,
-};
+use std::borrow::Cow;
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 
-use super::{
-    Result, Snapshot,
-    plan::{GramQuery, Plan, QueryGrams},
-    postings::{DocBits, List, StopCheck},
-    segment::Segment,
-    snapshot::SegmentReader,
-    store::DocStore,
-    trace::Trace,
-    verify::Verifier,
-};
-use verbatim_base::{
-    call::Stop,
-    map_faults,
-    model::{Instant, Request},
-};
+use super::plan::{GramQuery, Plan, QueryGrams};
+use super::postings::{DocBits, List, StopCheck};
+use super::segment::Segment;
+use super::snapshot::SegmentReader;
+use super::store::DocStore;
+use super::trace::Trace;
+use super::verify::Verifier;
+use super::{Result, Snapshot};
+use verbatim_base::call::Stop;
+use verbatim_base::map_faults;
+use verbatim_base::model::{Instant, Request};
 use verbatim_text::{grams::CommonRun, lossy};
 
 /// The minimum number of messages per thread. A thread for fewer would not pay off.

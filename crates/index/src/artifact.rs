@@ -14,24 +14,20 @@
 //!
 //! Invariant: an artifact that opens without an error has the bytes that its writer wrote.
 
-use std::{
-    fs::{self, File},
-    io::{self, BufWriter, Read, Seek, Write},
-    path::{Path, PathBuf},
-    thread,
-    time::Duration,
-};
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Read, Seek, Write};
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use tempfile::{NamedTempFile, TempDir};
 
 use super::{Error, Result};
-use verbatim_base::{
-    call::Stop,
-    failpoint,
-    map_faults::Mapped,
-    private::{self, FileLock},
-};
+use verbatim_base::call::Stop;
+use verbatim_base::failpoint;
+use verbatim_base::map_faults::Mapped;
+use verbatim_base::private::{self, FileLock};
 
 const MANIFEST: &str = "manifest";
 

@@ -1,21 +1,16 @@
 //! Builds a segment: the document store, the posting lists, the manifest.
 
-use std::{
-    io,
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use super::{
-    Result, Snapshot,
-    artifact::write_file,
-    invert::{Inverter, Resources},
-    postings::{DocBits, PostingsWriter},
-    segment::{COLUMNS, COMMON, GRAMS, PLAIN, ROWS, SIGNATURES, SegmentManifest, Size},
-    signature::SignatureWriter,
-    store::{ConversationTitle, DocStoreWriter, Document},
-    write_error, write_error_unless_stopped,
-};
+use super::artifact::write_file;
+use super::invert::{Inverter, Resources};
+use super::postings::{DocBits, PostingsWriter};
+use super::segment::{COLUMNS, COMMON, GRAMS, PLAIN, ROWS, SIGNATURES, SegmentManifest, Size};
+use super::signature::SignatureWriter;
+use super::store::{ConversationTitle, DocStoreWriter, Document};
+use super::{Result, Snapshot, write_error, write_error_unless_stopped};
 use verbatim_base::{call::Stop, failpoint, private};
 use verbatim_text::{fold::fold, grams::CommonGrams, like::is_regular};
 

@@ -2,12 +2,10 @@
 
 use std::{collections::BTreeSet, fs, path::PathBuf};
 
-use super::{
-    Result,
-    directory::{CommitId, IndexDir, is_ours},
-    segment::SegmentManifest,
-    snapshot::SnapshotManifest,
-};
+use super::Result;
+use super::directory::{CommitId, IndexDir, is_ours};
+use super::segment::SegmentManifest;
+use super::snapshot::SnapshotManifest;
 use verbatim_base::call::Stop;
 
 impl IndexDir {

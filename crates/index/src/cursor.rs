@@ -1,14 +1,12 @@
 //! Finds the matching messages of one segment, in result order.
 
-use super::{
-    Result,
-    plan::{GramQuery, Plan, QueryGrams},
-    postings::{DocBits, StopCheck},
-    scan::Scan,
-    snapshot::SegmentReader,
-    trace::Trace,
-    verify::Verifier,
-};
+use super::Result;
+use super::plan::{GramQuery, Plan, QueryGrams};
+use super::postings::{DocBits, StopCheck};
+use super::scan::Scan;
+use super::snapshot::SegmentReader;
+use super::trace::Trace;
+use super::verify::Verifier;
 use verbatim_base::model::Hit;
 use verbatim_text::lossy;
 

@@ -8,26 +8,18 @@
 //!     segment-7/, segment-9/
 //! ```
 
-use std::{
-    collections::BTreeSet,
-    fs, io,
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::{fs, io};
 
-use super::{
-    Result, Snapshot,
-    activity::{Activity, Begun, Last},
-    artifact,
-    segment::SEGMENT,
-    snapshot::{SnapshotBuilder, SnapshotManifest},
-    vectors::{self, KEPT, KeptVectors},
-    write_error,
-};
-use verbatim_base::{
-    failpoint,
-    private::{self, FileLock},
-};
+use super::activity::{Activity, Begun, Last};
+use super::segment::SEGMENT;
+use super::snapshot::{SnapshotBuilder, SnapshotManifest};
+use super::vectors::{self, KEPT, KeptVectors};
+use super::{Result, Snapshot, artifact, write_error};
+use verbatim_base::failpoint;
+use verbatim_base::private::{self, FileLock};
 use verbatim_text::hash::fnv1a;
 
 const CURRENT: &str = "current";

@@ -5,11 +5,9 @@
 
 use std::{borrow::Cow, cmp::Ordering, collections::BTreeSet, iter, ops::Range, path::Path};
 
-use super::{
-    Document, Snapshot,
-    snapshot::SegmentReader,
-    store::{DocStore, DocumentBuffer, lossy_text},
-};
+use super::snapshot::SegmentReader;
+use super::store::{DocStore, DocumentBuffer, lossy_text};
+use super::{Document, Snapshot};
 use verbatim_base::model::{Hit, Instant};
 use verbatim_text::lossy;
 

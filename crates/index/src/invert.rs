@@ -12,25 +12,20 @@
 //! text that is longer than a job is cut into slices, so a document may be in several runs. A bucket that
 //! turns out too large, because the sample differed from the texts, is merged piece by piece.
 
-use std::{
-    cmp::Reverse,
-    collections::{BinaryHeap, binary_heap::PeekMut},
-    fs::File,
-    io::{self, Write},
-    ops::Range,
-    path::Path,
-    sync::{Arc, Condvar, Mutex, mpsc},
-    thread,
-};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
+use std::fs::File;
+use std::io::{self, Write};
+use std::ops::Range;
+use std::path::Path;
+use std::sync::{Arc, Condvar, Mutex, mpsc};
+use std::thread;
 
-use super::{
-    pairs::{PairGroups, RecentPairs},
-    varint::take_varint,
-};
-use verbatim_text::{
-    grams::{CommonGrams, Gram, GramTokenizer, LONGEST},
-    loose, up_to,
-};
+use super::pairs::{PairGroups, RecentPairs};
+use super::varint::take_varint;
+use verbatim_text::grams::{CommonGrams, Gram, GramTokenizer, LONGEST};
+use verbatim_text::{loose, up_to};
 
 /// The texts of consecutive documents, to cut into grams.
 #[derive(Debug, Default)]

@@ -15,11 +15,10 @@ use std::{io, ops::Deref};
 
 use serde::{Deserialize, Serialize};
 
-use super::{
-    Result, Snapshot,
-    artifact::{FileRecord, OpenFile, Unfinished, damaged, read_manifest, unreadable, write_file},
-    write_error,
+use super::artifact::{
+    FileRecord, OpenFile, Unfinished, damaged, read_manifest, unreadable, write_file,
 };
+use super::{Result, Snapshot, write_error};
 use verbatim_base::map_faults::Mapped;
 
 const DATA: &str = "data";

@@ -81,10 +81,8 @@ mod vectors;
 mod verify;
 mod wildcards;
 
-use std::{
-    io,
-    path::{Path, PathBuf},
-};
+use std::io;
+use std::path::{Path, PathBuf};
 
 use verbatim_base::call::Stop;
 use verbatim_text::expression::ExpressionError;

@@ -3,27 +3,21 @@
 //! tantivy's indexing writer spends most of its time in its hash map of terms. So `super::invert` makes the
 //! lists, and tantivy's serializer writes them. The result is an ordinary tantivy index.
 
-use std::{
-    fs::{self, File},
-    io::{self, Read, Seek, SeekFrom},
-    path::Path,
-};
+use std::fs::{self, File};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::Path;
 
 use serde::Deserialize;
-use tantivy::{
-    Index, IndexSettings, SegmentReader, TantivyDocument,
-    directory::{Directory, MmapDirectory, OwnedBytes},
-    index::SegmentComponent,
-    postings::InvertedIndexSerializer,
-    schema::{Field, IndexRecordOption, Schema, TextFieldIndexing, TextOptions},
-    store::Compressor,
-};
+use tantivy::directory::{Directory, MmapDirectory, OwnedBytes};
+use tantivy::index::SegmentComponent;
+use tantivy::postings::InvertedIndexSerializer;
+use tantivy::schema::{Field, IndexRecordOption, Schema, TextFieldIndexing, TextOptions};
+use tantivy::store::Compressor;
+use tantivy::{Index, IndexSettings, SegmentReader, TantivyDocument};
 
 use super::artifact::checksum;
-use verbatim_base::{
-    call::Stop,
-    map_faults::{self, Registration},
-};
+use verbatim_base::call::Stop;
+use verbatim_base::map_faults::{self, Registration};
 
 const MAPPED: [SegmentComponent; 6] = [
     SegmentComponent::Terms,

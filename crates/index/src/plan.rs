@@ -4,25 +4,21 @@ use std::{cell::Cell, iter::Peekable, ops::Range};
 
 use tantivy::postings::TermInfo;
 
-use super::{
-    Result,
-    postings::{Conjunction, DocBits, DocTree, END, List, StopCheck},
-    role::role_key,
-    signature::SignatureQuery,
-    snapshot::SegmentReader,
-    store::DocStore,
-    trace::Trace,
-};
+use super::Result;
+use super::postings::{Conjunction, DocBits, DocTree, END, List, StopCheck};
+use super::role::role_key;
+use super::signature::SignatureQuery;
+use super::snapshot::SegmentReader;
+use super::store::DocStore;
+use super::trace::Trace;
 use verbatim_base::model::Request;
-use verbatim_text::{
-    expression::ExpressionError,
-    grams::{
-        CommonGrams, CommonRun, Gram, WildcardGap, capital_grams, only_capital_gram, only_gram,
-        query_grams, wildcard_gaps, word_grams,
-    },
-    matcher::{Matcher, Matchers},
-    run_query::RunQuery,
+use verbatim_text::expression::ExpressionError;
+use verbatim_text::grams::{
+    CommonGrams, CommonRun, Gram, WildcardGap, capital_grams, only_capital_gram, only_gram,
+    query_grams, wildcard_gaps, word_grams,
 };
+use verbatim_text::matcher::{Matcher, Matchers};
+use verbatim_text::run_query::RunQuery;
 
 /// The maximum number of lists that are intersected. A further list costs more time than it saves.
 const MAX_LISTS: usize = 10;

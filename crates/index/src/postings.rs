@@ -4,27 +4,22 @@
 //! frequencies. [`super::invert`] makes the lists of grams. The lists of titles hold conversations and not
 //! messages.
 
-use std::{
-    cmp::Reverse,
-    collections::{BinaryHeap, binary_heap::PeekMut},
-    io,
-    ops::Range,
-    path::Path,
-    sync::Arc,
-};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
+use std::io;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
 
 use fixedbitset::FixedBitSet;
-use tantivy::{
-    DocSet, InvertedIndexReader, TERMINATED,
-    postings::{FieldSerializer, InvertedIndexSerializer, SegmentPostings, TermInfo},
-    schema::{Field, IndexRecordOption},
-};
+use tantivy::postings::{FieldSerializer, InvertedIndexSerializer, SegmentPostings, TermInfo};
+use tantivy::schema::{Field, IndexRecordOption};
+use tantivy::{DocSet, InvertedIndexReader, TERMINATED};
 
-use super::{
-    invert::Inverter,
-    lists::{self, ListMaps},
-    store::{DocStore, DocStoreWriter, Members},
-};
+use super::invert::Inverter;
+use super::lists::{self, ListMaps};
+use super::store::{DocStore, DocStoreWriter, Members};
 use verbatim_base::call::Stop;
 use verbatim_text::grams::Gram;
 

@@ -3,19 +3,15 @@
 //! A scan is only for queries that the posting lists cannot narrow. The first batches are small, so that a
 //! search with early hits reads little.
 
-use std::{
-    collections::VecDeque,
-    sync::atomic::{AtomicUsize, Ordering},
-    thread,
-};
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 
-use super::{
-    plan::{Candidate, GramQuery, Plan},
-    postings::StopCheck,
-    segment::Segment,
-    trace::Trace,
-    verify::Verifier,
-};
+use super::plan::{Candidate, GramQuery, Plan};
+use super::postings::StopCheck;
+use super::segment::Segment;
+use super::trace::Trace;
+use super::verify::Verifier;
 use verbatim_base::{call::Stop, map_faults};
 
 /// The number of messages in the first batch and in the largest batch. One thread verifies the first. All

@@ -1,9 +1,7 @@
 //! A document with its score, and the documents with the best scores.
 
-use std::{
-    cmp::{Ordering, Reverse},
-    collections::BinaryHeap,
-};
+use std::cmp::{Ordering, Reverse};
+use std::collections::BinaryHeap;
 
 /// A doc id and the score of its message for a query, ordered by score. If scores are equal, the lower doc id
 /// is better.

@@ -1,24 +1,18 @@
 //! Exact search in a snapshot: the matches of its segments, merged in result order.
 
-use std::{
-    borrow::Cow,
-    collections::HashSet,
-    ops::ControlFlow,
-    time::{Duration, Instant},
-};
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::ops::ControlFlow;
+use std::time::{Duration, Instant};
 
-use super::{
-    Error, Result, Snapshot,
-    cursor::Cursor,
-    plan::GramQuery,
-    postings::{DocBits, StopCheck},
-    store::DocStore,
-    trace::Trace,
-};
-use verbatim_base::{
-    call::Stop,
-    model::{Hit, Request},
-};
+use super::cursor::Cursor;
+use super::plan::GramQuery;
+use super::postings::{DocBits, StopCheck};
+use super::store::DocStore;
+use super::trace::Trace;
+use super::{Error, Result, Snapshot};
+use verbatim_base::call::Stop;
+use verbatim_base::model::{Hit, Request};
 use verbatim_text::lossy;
 
 /// One in this many rows is timed.

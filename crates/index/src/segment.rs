@@ -12,21 +12,18 @@
 //!
 //! Invariant: a segment that opens without an error has the bytes that its build wrote.
 
-use std::{
-    io,
-    path::{Path, PathBuf},
-};
+use std::io;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::{
-    Result,
-    artifact::{self, FileRecord, OpenFile, WrittenFile, damaged, read_manifest, unreadable},
-    lists,
-    postings::{DocBits, Postings},
-    signature::Signatures,
-    store::{DocStore, RowLayout},
+use super::artifact::{
+    self, FileRecord, OpenFile, WrittenFile, damaged, read_manifest, unreadable,
 };
+use super::postings::{DocBits, Postings};
+use super::signature::Signatures;
+use super::store::{DocStore, RowLayout};
+use super::{Result, lists};
 
 /// The format version of segments and snapshots. An index of another version is built again.
 pub(super) const FORMAT: u32 = 10;

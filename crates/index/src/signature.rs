@@ -20,15 +20,11 @@
 //!
 //! Invariant: [`Signature::next_piece`] finds every piece in which a run begins.
 
-use std::{
-    io::{self, Write},
-    path::Path,
-};
+use std::io::{self, Write};
+use std::path::Path;
 
-use super::{
-    artifact::{ArtifactFile, WrittenFile},
-    store::LONG,
-};
+use super::artifact::{ArtifactFile, WrittenFile};
+use super::store::LONG;
 use verbatim_base::map_faults::Mapped;
 use verbatim_text::{fold::fold, matcher::Matcher, pattern::Pattern, run_query::RunQuery};
 

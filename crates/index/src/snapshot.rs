@@ -7,20 +7,16 @@
 //!
 //! Invariant: a snapshot that opens without an error has the bytes that its build wrote.
 
-use std::{
-    io,
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{
-    Result,
-    artifact::{FileRecord, damaged, read_manifest, write_file, write_manifest},
-    postings::DocBits,
-    segment::{FORMAT, SEGMENT, Segment, Size},
-};
+use super::Result;
+use super::artifact::{FileRecord, damaged, read_manifest, write_file, write_manifest};
+use super::postings::DocBits;
+use super::segment::{FORMAT, SEGMENT, Segment, Size};
 use verbatim_base::failpoint;
 use verbatim_text::grams::CommonGrams;
 

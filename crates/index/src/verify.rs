@@ -1,12 +1,10 @@
 //! Verification: decides whether candidates match, by their texts and titles.
 
-use super::{
-    plan::{Candidate, GramQuery},
-    postings::DocBits,
-    segment::Segment,
-    signature::{Signature, SignatureQuery},
-    store::DocStore,
-};
+use super::plan::{Candidate, GramQuery};
+use super::postings::DocBits;
+use super::segment::Segment;
+use super::signature::{Signature, SignatureQuery};
+use super::store::DocStore;
 use verbatim_text::matcher::{Matcher, Matchers};
 
 const CACHED_TITLES: usize = 64;

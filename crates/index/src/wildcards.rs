@@ -8,11 +8,9 @@
 
 use tantivy::postings::TermInfo;
 
-use super::{
-    Result,
-    postings::{DocBits, List},
-    segment::Segment,
-};
+use super::Result;
+use super::postings::{DocBits, List};
+use super::segment::Segment;
 use verbatim_text::grams::{CommonGrams, Gram, WildcardGap};
 
 /// The maximum number of terms read to find non-ASCII characters. A script has fewer. Takes about 2 ms.

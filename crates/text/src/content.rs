@@ -2,10 +2,8 @@
 
 use std::{borrow::Cow, fmt};
 
-use serde::{
-    Deserialize, Deserializer,
-    de::{IgnoredAny, MapAccess, Visitor},
-};
+use serde::de::{IgnoredAny, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 
 /// Returns the text in the JSON of ChatGPT's `parts`; `None` if `stored` is not such JSON.
 ///

@@ -3,23 +3,17 @@
 //! Parsing takes at most about 12 MB, and compiling up to three times the size of the compiled program.
 //! Expressions are compiled one at a time, so many take little more. Matching takes linear time.
 
-use std::{
-    convert::Infallible,
-    ops::Range,
-    sync::{Mutex, OnceLock},
-};
+use std::convert::Infallible;
+use std::ops::Range;
+use std::sync::{Mutex, OnceLock};
 
-use regex_syntax::{
-    ParserBuilder,
-    ast::{self, AssertionKind, Ast, ClassSetItem},
-    hir::{Hir, HirKind},
-};
+use regex_syntax::ParserBuilder;
+use regex_syntax::ast::{self, AssertionKind, Ast, ClassSetItem};
+use regex_syntax::hir::{Hir, HirKind};
 
-use super::{
-    feasible::class_ranges,
-    run_query::{RunQuery, gaps_of_expression},
-    snippet,
-};
+use super::feasible::class_ranges;
+use super::run_query::{RunQuery, gaps_of_expression};
+use super::snippet;
 
 use verbatim_base::lock::lock;
 

@@ -24,18 +24,14 @@
 //! Invariant: if a pattern matches a text, the text has all grams that [`query_grams`] returns for the
 //! pattern. The same holds for the loose forms of the pattern and the text.
 
-use std::{
-    collections::{HashMap, HashSet},
-    fmt,
-    hash::{BuildHasherDefault, Hasher},
-    ops::Range,
-};
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::ops::Range;
 
-use super::{
-    fold::fold,
-    pattern::Pattern,
-    word_break::{self, Class},
-};
+use super::fold::fold;
+use super::pattern::Pattern;
+use super::word_break::{self, Class};
 
 /// The maximum number of characters in a gram. Only ASCII grams can be longer than three.
 pub const LONGEST: usize = 8;

@@ -14,10 +14,8 @@ pub const MOST_PATTERN_BYTES: usize = 50_000;
 
 use memchr::memchr;
 
-use super::{
-    finder::{Literal, frequency, lowered},
-    pattern::Pattern,
-};
+use super::finder::{Literal, frequency, lowered};
+use super::pattern::Pattern;
 
 /// A matcher for `LIKE '%' || text || '%'`: finds the text anywhere in another text.
 #[derive(Debug)]

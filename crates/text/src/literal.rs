@@ -9,17 +9,13 @@
 //!
 //! Invariant: [`LiteralPattern::matches`] is true exactly if [`LiteralPattern::first_spans`] returns spans.
 
-use std::{
-    collections::BTreeMap,
-    ops::{ControlFlow, Range},
-};
+use std::collections::BTreeMap;
+use std::ops::{ControlFlow, Range};
 
 use memchr::memmem::Finder;
 
-use super::{
-    finder::{ByteProbe, Literal, find_probed},
-    fold::{cases, fold},
-};
+use super::finder::{ByteProbe, Literal, find_probed};
+use super::fold::{cases, fold};
 
 /// A matcher for a text without wildcards.
 #[derive(Debug)]

@@ -6,10 +6,8 @@
 //! Invariant: [`LoosePattern`] finds a needle if the text's folded loose form contains the needle's. The text
 //! and its [`windows`] have every run of up to eight characters of the folded loose form.
 
-use std::{
-    collections::VecDeque,
-    ops::{ControlFlow, Range},
-};
+use std::collections::VecDeque;
+use std::ops::{ControlFlow, Range};
 
 use unicode_normalization::char::{compose, decompose_compatible, is_combining_mark};
 

@@ -2,15 +2,13 @@
 
 use std::ops::Range;
 
-use super::{
-    expression::{ExpressionError, MAX_PROGRAM_BYTES, RegexPattern},
-    like::{LikePattern, is_regular},
-    literal::LiteralPattern,
-    loose::{LoosePattern, loose},
-    pattern::Pattern,
-    run_query::RunQuery,
-    whole_word::WordPattern,
-};
+use super::expression::{ExpressionError, MAX_PROGRAM_BYTES, RegexPattern};
+use super::like::{LikePattern, is_regular};
+use super::literal::LiteralPattern;
+use super::loose::{LoosePattern, loose};
+use super::pattern::Pattern;
+use super::run_query::RunQuery;
+use super::whole_word::WordPattern;
 use verbatim_base::model::{Matching, Request, StoredMessage};
 
 /// The matcher of one text of a request.

@@ -2,10 +2,8 @@
 
 use std::cmp::Reverse;
 
-use super::{
-    fold::fold,
-    normal::{is_stop_word, is_unspaced, normal},
-};
+use super::fold::fold;
+use super::normal::{is_stop_word, is_unspaced, normal};
 use verbatim_base::model::{Matching, Request};
 
 const QUOTES: [char; 3] = ['"', '\u{201C}', '\u{201D}'];

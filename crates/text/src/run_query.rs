@@ -12,12 +12,10 @@ use std::{collections::BTreeSet, fmt};
 
 use regex_syntax::hir::{Class, Hir, HirKind, Repetition};
 
-use super::{
-    feasible::{class_ranges, may_match},
-    fold::fold,
-    grams::{CommonGrams, Gram, LONGEST, capital_grams, query_grams, word_grams},
-    pattern::Pattern,
-};
+use super::feasible::{class_ranges, may_match};
+use super::fold::fold;
+use super::grams::{CommonGrams, Gram, LONGEST, capital_grams, query_grams, word_grams};
+use super::pattern::Pattern;
 
 const MAX_TEXTS: usize = 64;
 

@@ -11,10 +11,8 @@ use std::borrow::Cow;
 
 use memchr::{memchr_iter, memchr3};
 
-use self::{
-    control::{Control, ESCAPE, FIRST_OF_C1, control, is_introducer},
-    line::TerminalScreen,
-};
+use self::control::{Control, ESCAPE, FIRST_OF_C1, control, is_introducer};
+use self::line::TerminalScreen;
 
 /// Returns the output of a program as a terminal shows it, line by line.
 ///

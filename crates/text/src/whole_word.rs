@@ -1,17 +1,13 @@
 //! Finds a text only where it begins and ends at word boundaries, as defined in Unicode's UAX #29.
 
-use std::{
-    collections::VecDeque,
-    ops::{ControlFlow, Range},
-};
+use std::collections::VecDeque;
+use std::ops::{ControlFlow, Range};
 
 use unicode_segmentation::{UWordBoundIndices, UnicodeSegmentation};
 
-use super::{
-    literal::LiteralPattern,
-    loose::LoosePattern,
-    word_break::{Class, is_boundary_at},
-};
+use super::literal::LiteralPattern;
+use super::loose::LoosePattern;
+use super::word_break::{Class, is_boundary_at};
 
 /// A matcher for a literal text as whole words.
 #[derive(Debug)]

@@ -1,15 +1,11 @@
 //! Reads the configuration file of a client, and changes one entry in it. Comments and other entries stay.
 
-use std::{
-    fs, io,
-    io::Write,
-    path::{Path, PathBuf},
-};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
 
-use jsonc_parser::{
-    ParseOptions,
-    cst::{CstInputValue, CstRootNode},
-};
+use jsonc_parser::ParseOptions;
+use jsonc_parser::cst::{CstInputValue, CstRootNode};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use toml_edit::{DocumentMut, InlineTable, Item, RawString, Table, ser::ValueSerializer};

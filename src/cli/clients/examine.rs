@@ -1,9 +1,7 @@
 //! The check of client configurations for `verbatim doctor`.
 
-use std::{
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -11,11 +9,9 @@ use super::{
     AiClient, BY_ADDRESS, Fault, OFF, SERVER, Server, Syntax, can_start, can_start_from_desktop,
     is_named_verbatim, known_clients, probe, project_clients, servers,
 };
-use crate::cli::settings::{
-    engine_config::PlaceArgs,
-    environment::Environment,
-    settings_file::{DB, HOME, Setting},
-};
+use crate::cli::settings::engine_config::PlaceArgs;
+use crate::cli::settings::environment::Environment;
+use crate::cli::settings::settings_file::{DB, HOME, Setting};
 use verbatim_base::{call::Call, model::Instant};
 use verbatim_engine::{Config, Engine, Finding, Scope, SourceKind, StoreAddress};
 

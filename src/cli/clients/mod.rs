@@ -4,20 +4,16 @@ pub mod config_file;
 mod examine;
 mod probe;
 
-use std::{
-    env, iter,
-    ops::Deref,
-    path::{Path, PathBuf},
-};
+use std::ops::Deref;
+use std::path::{Path, PathBuf};
+use std::{env, iter};
 
 use serde_json::{Map, Value, json};
 
 use self::config_file::Syntax;
-pub(super) use self::{
-    config_file::{ConfigFile, Entry, EntryPlace, Fault},
-    examine::{ParseServe, examine},
-    probe::probe,
-};
+pub(super) use self::config_file::{ConfigFile, Entry, EntryPlace, Fault};
+pub(super) use self::examine::{ParseServe, examine};
+pub(super) use self::probe::probe;
 use super::settings::{engine_config::agent_folder, environment::Environment};
 
 pub(super) const SERVER: &str = "verbatim";

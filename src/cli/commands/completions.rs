@@ -1,23 +1,17 @@
 //! The command `verbatim completions`.
 
-use std::{
-    collections::HashSet,
-    ffi::{OsStr, OsString},
-    sync::OnceLock,
-    time::Duration,
-};
+use std::collections::HashSet;
+use std::ffi::{OsStr, OsString};
+use std::sync::OnceLock;
+use std::time::Duration;
 
 use clap_complete::{CompleteEnv, CompletionCandidate, env::Shells};
 
-use crate::cli::{
-    command::{CommandArgs, Facts, Invocation},
-    error::{Error, Result},
-    settings::{
-        engine_config,
-        environment::{COMPLETED_SHELL, Environment},
-    },
-    terminal::output::FOUND,
-};
+use crate::cli::command::{CommandArgs, Facts, Invocation};
+use crate::cli::error::{Error, Result};
+use crate::cli::settings::engine_config;
+use crate::cli::settings::environment::{COMPLETED_SHELL, Environment};
+use crate::cli::terminal::output::FOUND;
 use verbatim_base::call::Call;
 use verbatim_engine::Engine;
 use verbatim_text::shell::quoted;

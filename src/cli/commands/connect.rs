@@ -7,21 +7,15 @@ use std::io::{self, Write};
 use clap::builder::PossibleValuesParser;
 
 use self::error::{Error, MCP_PATH};
-use crate::cli::{
-    clients::{
-        AiClient, BY_ADDRESS, ConfigFile, EntryPlace, Fault, OFF, PROFILE, SERVER, Server, TABLE,
-        TOKEN_VARIABLE, known_clients, probe,
-    },
-    command::{CommandArgs, Facts, Invocation, OutputForm, Terminal},
-    settings::{
-        engine_config::{agents_folders, default_home},
-        environment::Environment,
-    },
-    terminal::{
-        output::{FOUND, NOTHING, confirm, harmless},
-        wrap::wrapped,
-    },
+use crate::cli::clients::{
+    AiClient, BY_ADDRESS, ConfigFile, EntryPlace, Fault, OFF, PROFILE, SERVER, Server, TABLE,
+    TOKEN_VARIABLE, known_clients, probe,
 };
+use crate::cli::command::{CommandArgs, Facts, Invocation, OutputForm, Terminal};
+use crate::cli::settings::engine_config::{agents_folders, default_home};
+use crate::cli::settings::environment::Environment;
+use crate::cli::terminal::output::{FOUND, NOTHING, confirm, harmless};
+use crate::cli::terminal::wrap::wrapped;
 use verbatim_engine::{Config, StoreAddress};
 
 const DEFAULT_URL: &str = "http://127.0.0.1:8377/mcp";

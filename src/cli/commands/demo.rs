@@ -1,15 +1,13 @@
 //! `verbatim demo`: shows the program on sample chats.
 
-use super::{
-    import::{error::Error as ImportError, write_report},
-    indexing, search,
-};
-use crate::cli::{
-    command::{CommandArgs, Facts, Invocation, Terminal},
-    error::Result,
-    settings::engine_config,
-    terminal::{output::FOUND, wrap::wrapped},
-};
+use super::import::error::Error as ImportError;
+use super::import::write_report;
+use super::{indexing, search};
+use crate::cli::command::{CommandArgs, Facts, Invocation, Terminal};
+use crate::cli::error::Result;
+use crate::cli::settings::engine_config;
+use crate::cli::terminal::output::FOUND;
+use crate::cli::terminal::wrap::wrapped;
 use verbatim_base::{call::Call, private};
 use verbatim_engine::{Branches, Config, Engine, ImportOptions};
 

@@ -6,17 +6,13 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
 
-use crate::cli::{
-    clients,
-    command::{CommandArgs, Facts, Invocation, OutputForm, Reads, Terminal},
-    error::Result,
-    settings::engine_config,
-    terminal::{
-        output::{FOUND, NOTHING, harmless},
-        waiting,
-        wrap::shortened,
-    },
-};
+use crate::cli::clients;
+use crate::cli::command::{CommandArgs, Facts, Invocation, OutputForm, Reads, Terminal};
+use crate::cli::error::Result;
+use crate::cli::settings::engine_config;
+use crate::cli::terminal::output::{FOUND, NOTHING, harmless};
+use crate::cli::terminal::waiting;
+use crate::cli::terminal::wrap::shortened;
 use verbatim_answer::state;
 use verbatim_base::call::Call;
 use verbatim_engine::{self as engine, Finding, Verdict};

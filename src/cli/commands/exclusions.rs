@@ -1,19 +1,13 @@
 //! Keeps a running server up to date with the exclusions in the configuration file.
 
-use std::{
-    fs::{self, Metadata},
-    path::PathBuf,
-    sync::Mutex,
-    time::{Duration, SystemTime},
-};
+use std::fs::{self, Metadata};
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::time::{Duration, SystemTime};
 
-use crate::cli::{
-    settings::{
-        environment::Environment,
-        settings_file::{EXCLUDE, Error, SettingsFile},
-    },
-    terminal::output::complain,
-};
+use crate::cli::settings::environment::Environment;
+use crate::cli::settings::settings_file::{EXCLUDE, Error, SettingsFile};
+use crate::cli::terminal::output::complain;
 use verbatim_base::lock::lock;
 use verbatim_engine::Engine;
 

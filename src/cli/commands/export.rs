@@ -1,37 +1,27 @@
 //! `verbatim export`: conversations as Markdown files.
 
-use std::{
-    collections::{BTreeMap, HashMap, HashSet},
-    ffi::OsStr,
-    fmt::Write as _,
-    fs,
-    io::{self, BufRead, BufReader, Read, Seek},
-    path::{Path, PathBuf},
-};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ffi::OsStr;
+use std::fmt::Write as _;
+use std::fs;
+use std::io::{self, BufRead, BufReader, Read, Seek};
+use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 use unicode_normalization::UnicodeNormalization;
 
 use super::{filters::FilterArgs, show};
-use crate::cli::{
-    command::{CommandArgs, Facts, Invocation, OutputForm, Reads, Terminal},
-    error::{Error, Result},
-    terminal::{
-        notes,
-        output::{FOUND, NOTHING, complain, counted, grouped},
-        progress::Step,
-    },
-};
-use verbatim_answer::{
-    clock::Clock,
-    conversation::{file_name, provenance},
-    markdown::add_message,
-};
-use verbatim_base::{
-    call::Call,
-    model::Provenance,
-    private::{self, FileLock},
-};
+use crate::cli::command::{CommandArgs, Facts, Invocation, OutputForm, Reads, Terminal};
+use crate::cli::error::{Error, Result};
+use crate::cli::terminal::notes;
+use crate::cli::terminal::output::{FOUND, NOTHING, complain, counted, grouped};
+use crate::cli::terminal::progress::Step;
+use verbatim_answer::clock::Clock;
+use verbatim_answer::conversation::{file_name, provenance};
+use verbatim_answer::markdown::add_message;
+use verbatim_base::call::Call;
+use verbatim_base::model::Provenance;
+use verbatim_base::private::{self, FileLock};
 use verbatim_engine::{About, Attachment, AttachmentFiles, ListOptions, Session};
 use verbatim_text::{date, snippet};
 

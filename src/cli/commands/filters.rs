@@ -1,20 +1,15 @@
 //! The filters that several commands take, as flags. `verbatim_answer::filters` says what they mean.
 
-use clap::{
-    Arg, ArgAction, ArgMatches, Command, FromArgMatches, builder::NonEmptyStringValueParser,
-};
+use clap::builder::NonEmptyStringValueParser;
+use clap::{Arg, ArgAction, ArgMatches, Command, FromArgMatches};
 use clap_complete::{ArgValueCandidates, CompletionCandidate};
 
 use crate::cli::error::{Result, usage};
-use verbatim_answer::{
-    clock::Clock,
-    filters::{self, FilterError, SINCE, UNTIL, WITHIN},
-};
+use verbatim_answer::clock::Clock;
+use verbatim_answer::filters::{self, FilterError, SINCE, UNTIL, WITHIN};
 use verbatim_base::call::Call;
-use verbatim_engine::{
-    Engine, Note, Scope,
-    filters::{ALL, NameFilter},
-};
+use verbatim_engine::filters::{ALL, NameFilter};
+use verbatim_engine::{Engine, Note, Scope};
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct FilterArgs {

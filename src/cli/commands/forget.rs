@@ -7,18 +7,14 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{completions::conversations, indexing, transcripts};
-use crate::cli::{
-    command::{CommandArgs, Facts, Invocation, OutputForm, Reads, Terminal},
-    error::{Error, Result},
-    settings::environment::Environment,
-    terminal::{
-        interrupt,
-        output::{
-            FOUND, NOTHING, complain, confirm_deletion, counted, grouped, harmless, json_line,
-        },
-        progress::Step,
-    },
+use crate::cli::command::{CommandArgs, Facts, Invocation, OutputForm, Reads, Terminal};
+use crate::cli::error::{Error, Result};
+use crate::cli::settings::environment::Environment;
+use crate::cli::terminal::interrupt;
+use crate::cli::terminal::output::{
+    FOUND, NOTHING, complain, confirm_deletion, counted, grouped, harmless, json_line,
 };
+use crate::cli::terminal::progress::Step;
 use verbatim_answer::conversation::{conversation, named};
 use verbatim_base::{call::Call, model::Instant};
 use verbatim_engine::{

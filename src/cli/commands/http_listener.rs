@@ -1,18 +1,14 @@
 //! Code for `serve --http` and `web`: the address of the server, and the check of its clients.
 
-use std::{
-    io,
-    net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, ToSocketAddrs},
-    path::{Path, PathBuf},
-};
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, ToSocketAddrs};
+use std::path::{Path, PathBuf};
 
 use axum::Router;
 
-use crate::cli::{
-    error::{Error, Result, usage},
-    settings::environment::Environment,
-    terminal::output::complain,
-};
+use crate::cli::error::{Error, Result, usage};
+use crate::cli::settings::environment::Environment;
+use crate::cli::terminal::output::complain;
 use verbatim_engine::Config;
 use verbatim_server::http::{self, HttpServer, Sockets, token::AccessToken};
 

@@ -4,39 +4,29 @@ mod background;
 pub(crate) mod error;
 mod exports;
 
-use std::{
-    cell::RefCell,
-    io::{self, Write},
-    ops::ControlFlow,
-    path::{Path, PathBuf},
-    time::{Duration, Instant},
-};
+use std::cell::RefCell;
+use std::io::{self, Write};
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use clap::Args;
 use unicode_width::UnicodeWidthStr;
 
 use self::{error::Error, exports::FoundChoice};
 use super::indexing::{self, IndexLines};
-use crate::cli::{
-    command::{CommandArgs, Facts, Invocation, Terminal},
-    settings::{
-        engine_config::{self, PlaceArgs},
-        environment::Environment,
-    },
-    terminal::{
-        interrupt,
-        output::{FOUND, complain, counted, grouped, harmless},
-        progress::{Step, bytes, duration},
-        wrap::wrapped,
-    },
-};
+use crate::cli::command::{CommandArgs, Facts, Invocation, Terminal};
+use crate::cli::settings::engine_config::{self, PlaceArgs};
+use crate::cli::settings::environment::Environment;
+use crate::cli::terminal::interrupt;
+use crate::cli::terminal::output::{FOUND, complain, counted, grouped, harmless};
+use crate::cli::terminal::progress::{Step, bytes, duration};
+use crate::cli::terminal::wrap::wrapped;
 use verbatim_answer::import_report::{
     Remedies, left_out, left_out_in_brief, stored, unindexed, vectors_left,
 };
-use verbatim_base::{
-    call::Call,
-    model::{Hit, Matching, Request},
-};
+use verbatim_base::call::Call;
+use verbatim_base::model::{Hit, Matching, Request};
 use verbatim_engine::{
     Branches, Config, Engine, ImportOptions, ImportOutcome, ImportStep, ListOptions, Make, Scope,
     SourceKind, StoreAddress, VectorsLeft,

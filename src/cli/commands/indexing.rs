@@ -1,18 +1,14 @@
 //! Indexing with progress lines, and its report.
 
-use std::{
-    cell::RefCell,
-    io::{self, Write},
-    thread,
-};
+use std::cell::RefCell;
+use std::io::{self, Write};
+use std::thread;
 
-use crate::cli::{
-    settings::{environment::Environment, settings_file, values::parse_size},
-    terminal::{
-        output::{complain, grouped},
-        progress::{Step, bytes, duration},
-    },
-};
+use crate::cli::settings::environment::Environment;
+use crate::cli::settings::settings_file;
+use crate::cli::settings::values::parse_size;
+use crate::cli::terminal::output::{complain, grouped};
+use crate::cli::terminal::progress::{Step, bytes, duration};
 use verbatim_base::call::Call;
 use verbatim_engine::{
     ArchiveReport, Completing, Encoded, Engine, EnrichProgress, EnrichStage, Enriched,

@@ -5,8 +5,11 @@ use std::cell::Cell;
 
 #[cfg(feature = "picker")]
 use super::show;
+use crate::cli::command::{CommandArgs, Facts, Invocation, Reads};
 #[cfg(not(feature = "picker"))]
 use crate::cli::error::Error;
+use crate::cli::error::Result;
+use crate::cli::terminal::output::TROUBLE;
 #[cfg(feature = "picker")]
 use crate::cli::{
     command::Terminal,
@@ -17,11 +20,6 @@ use crate::cli::{
         output::{FOUND, NOTHING, TerminalWriter, complain},
         pager::{FoundPlace, Landing, Paged, PagedAtFound},
     },
-};
-use crate::cli::{
-    command::{CommandArgs, Facts, Invocation, Reads},
-    error::Result,
-    terminal::output::TROUBLE,
 };
 #[cfg(feature = "picker")]
 use verbatim_engine::Engine;

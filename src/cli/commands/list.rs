@@ -7,21 +7,15 @@ use serde::Serialize;
 use unicode_width::UnicodeWidthStr;
 
 use super::filters::FilterArgs;
-use crate::cli::{
-    command::{CommandArgs, Facts, Invocation, OutputForm, Reads, Terminal},
-    error::Result,
-    settings::values,
-    terminal::{
-        hit_lines::place,
-        layout::{LineLayout, ListEntry},
-        notes,
-        output::{FOUND, NOTHING, complain, grouped, harmless, json_line},
-    },
-};
-use verbatim_answer::{
-    clock::Clock,
-    conversation::{ConversationJson, DescribedConversation, listed, title_line},
-};
+use crate::cli::command::{CommandArgs, Facts, Invocation, OutputForm, Reads, Terminal};
+use crate::cli::error::Result;
+use crate::cli::settings::values;
+use crate::cli::terminal::hit_lines::place;
+use crate::cli::terminal::layout::{LineLayout, ListEntry};
+use crate::cli::terminal::notes;
+use crate::cli::terminal::output::{FOUND, NOTHING, complain, grouped, harmless, json_line};
+use verbatim_answer::clock::Clock;
+use verbatim_answer::conversation::{ConversationJson, DescribedConversation, listed, title_line};
 use verbatim_base::call::Call;
 use verbatim_engine::{About, Engine, ListOptions, Scope};
 

@@ -1,30 +1,24 @@
 //! `verbatim open` and `verbatim resume`: return to a conversation's page on its site, or to its session.
 
-use std::{
-    io::{self, Write},
-    path::Path,
-    process::Command,
-};
+use std::io::{self, Write};
+use std::path::Path;
+use std::process::Command;
 
 use clap_complete::ArgValueCompleter;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::completions;
-use crate::cli::{
-    command::{CommandArgs, Facts, Invocation, OutputForm, Reads, Terminal},
-    error::{Error, Result},
-    terminal::{
-        hit_lines::place,
-        output::{FOUND, NOTHING, TROUBLE, complain, harmless, json_line},
-        waiting,
-    },
+use crate::cli::command::{CommandArgs, Facts, Invocation, OutputForm, Reads, Terminal};
+use crate::cli::error::{Error, Result};
+use crate::cli::terminal::hit_lines::place;
+use crate::cli::terminal::output::{FOUND, NOTHING, TROUBLE, complain, harmless, json_line};
+use crate::cli::terminal::waiting;
+use verbatim_answer::clock::Clock;
+use verbatim_answer::conversation::{
+    ConversationJson, DescribedConversation, conversation, target,
 };
-use verbatim_answer::{
-    clock::Clock,
-    conversation::{ConversationJson, DescribedConversation, conversation, target},
-    resume::ResumeCommand,
-};
+use verbatim_answer::resume::ResumeCommand;
 use verbatim_base::call::Call;
 use verbatim_engine::{About, Engine};
 

@@ -1,19 +1,13 @@
 //! The command `verbatim reindex`.
 
-use std::{
-    cell::RefCell,
-    io::{self, Write},
-};
+use std::cell::RefCell;
+use std::io::{self, Write};
 
 use super::indexing::{self, IndexLines};
-use crate::cli::{
-    command::{CommandArgs, Facts, Invocation, Terminal},
-    error::Result,
-    terminal::{
-        interrupt,
-        output::{FOUND, complain},
-    },
-};
+use crate::cli::command::{CommandArgs, Facts, Invocation, Terminal};
+use crate::cli::error::Result;
+use crate::cli::terminal::interrupt;
+use crate::cli::terminal::output::{FOUND, complain};
 use verbatim_engine::{IndexStep, Reindex};
 
 /// Build the indexes that make searches fast

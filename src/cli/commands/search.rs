@@ -4,45 +4,32 @@ pub(super) mod conversations;
 mod patterns;
 mod ranked;
 
-use std::{
-    io::{self, Write},
-    ops::ControlFlow,
-    sync::atomic::{AtomicBool, Ordering},
-    time::Duration,
-};
+use std::io::{self, Write};
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use clap::{ColorChoice, ValueEnum, error::ErrorKind};
 use clap_complete::ArgValueCompleter;
 
-use self::{
-    conversations::ListForm,
-    patterns::{Patterns, hint},
-};
-use super::{
-    completions::conversations,
-    filters::{self, FilterArgs},
-};
-use crate::cli::{
-    command::{CommandArgs, Facts, Invocation, OutputForm, Reads, Terminal},
-    error::{Error, Result},
-    settings::{engine_config::passed_over_note, values},
-    terminal::{
-        hit_groups::HitGroups,
-        hit_lines::{HitLine, HitMarks, Page},
-        layout::{LineLayout, Piece},
-        notes,
-        output::{FOUND, NOTHING, complain, counted, grouped},
-    },
-};
-use verbatim_answer::{
-    asked::{Asked, AskedError, MOST_RANKED},
-    exact::{ExactSearch, Grouping, NothingFound},
-    json_lines::{Context, JsonLines, WrittenLines, json_line},
-};
-use verbatim_base::{
-    call::Call,
-    model::{Hit, Request},
-};
+use self::conversations::ListForm;
+use self::patterns::{Patterns, hint};
+use super::completions::conversations;
+use super::filters::{self, FilterArgs};
+use crate::cli::command::{CommandArgs, Facts, Invocation, OutputForm, Reads, Terminal};
+use crate::cli::error::{Error, Result};
+use crate::cli::settings::engine_config::passed_over_note;
+use crate::cli::settings::values;
+use crate::cli::terminal::hit_groups::HitGroups;
+use crate::cli::terminal::hit_lines::{HitLine, HitMarks, Page};
+use crate::cli::terminal::layout::{LineLayout, Piece};
+use crate::cli::terminal::notes;
+use crate::cli::terminal::output::{FOUND, NOTHING, complain, counted, grouped};
+use verbatim_answer::asked::{Asked, AskedError, MOST_RANKED};
+use verbatim_answer::exact::{ExactSearch, Grouping, NothingFound};
+use verbatim_answer::json_lines::{Context, JsonLines, WrittenLines, json_line};
+use verbatim_base::call::Call;
+use verbatim_base::model::{Hit, Request};
 use verbatim_engine::{Count, Engine, Make, Mode, Scope, SearchPlan, Searched, StoreAddress};
 
 /// The maximum number of highlighted matches in a message.

@@ -2,29 +2,19 @@
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
-use super::{
-    exclusions,
-    http_listener::{ADDRESS, Admission, ListenAt},
-    indexing,
-    watch::{event_text, interrupted},
-};
-use crate::cli::{
-    command::{CommandArgs, Facts, Invocation, Terminal},
-    error::{Error, Result},
-    settings::{
-        self, engine_config,
-        environment::{Environment, is_off},
-        settings_file,
-    },
-    terminal::output::{FOUND, complain},
-};
+use super::http_listener::{ADDRESS, Admission, ListenAt};
+use super::watch::{event_text, interrupted};
+use super::{exclusions, indexing};
+use crate::cli::command::{CommandArgs, Facts, Invocation, Terminal};
+use crate::cli::error::{Error, Result};
+use crate::cli::settings::environment::{Environment, is_off};
+use crate::cli::settings::{self, engine_config, settings_file};
+use crate::cli::terminal::output::{FOUND, complain};
 use verbatim_engine::{Config, Engine, UpkeepEvent};
-use verbatim_server::{
-    http::{HttpServer, search::searches_of},
-    mcp,
-    tools::{self, Offer, Options},
-    watch,
-};
+use verbatim_server::http::HttpServer;
+use verbatim_server::http::search::searches_of;
+use verbatim_server::tools::{self, Offer, Options};
+use verbatim_server::{mcp, watch};
 
 /// The message for a person who starts the server by hand in a terminal.
 const BY_HAND: &str = "serving AI clients on standard input; clients start this command \

@@ -1,42 +1,35 @@
 //! The command `verbatim show`.
 
-use std::{
-    cell::Cell,
-    cmp::Ordering,
-    io::{self, Write},
-    ops::{Range, RangeInclusive},
-};
+use std::cell::Cell;
+use std::cmp::Ordering;
+use std::io::{self, Write};
+use std::ops::{Range, RangeInclusive};
 
 use clap_complete::ArgValueCompleter;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::completions::conversations;
-use crate::cli::{
-    command::{CommandArgs, Facts, Invocation, OutputForm, Reads, Terminal},
-    error::{Result, usage},
-    terminal::{
-        hit_lines::place,
-        layout::{DIM, LineLayout, TITLE},
-        markdown::{self, CodeHighlighter, MOST_RENDERED},
-        notes,
-        output::{FOUND, JsonHit, NOTHING, complain, counted, harmless, json_line},
-        pager::{FoundPlace, Landing},
-        progress,
-        wrap::wrapped,
-    },
+use crate::cli::command::{CommandArgs, Facts, Invocation, OutputForm, Reads, Terminal};
+use crate::cli::error::{Result, usage};
+use crate::cli::terminal::hit_lines::place;
+use crate::cli::terminal::layout::{DIM, LineLayout, TITLE};
+use crate::cli::terminal::markdown::{self, CodeHighlighter, MOST_RENDERED};
+use crate::cli::terminal::output::{
+    FOUND, JsonHit, NOTHING, complain, counted, harmless, json_line,
 };
+use crate::cli::terminal::pager::{FoundPlace, Landing};
+use crate::cli::terminal::wrap::wrapped;
+use crate::cli::terminal::{notes, progress};
 use verbatim_answer::{
     clock::Clock,
     conversation::{ConversationJson, DescribedConversation, UNTITLED, conversation, target},
 };
 use verbatim_base::{call::Call, model::Hit};
 use verbatim_engine::{self as engine, Attachment, AttachmentFiles, Engine, Session, SourceKind};
-use verbatim_text::{
-    literal::LiteralPattern,
-    parts::{Part, parts},
-    snippet, up_to,
-};
+use verbatim_text::literal::LiteralPattern;
+use verbatim_text::parts::{Part, parts};
+use verbatim_text::{snippet, up_to};
 
 /// Print one conversation
 ///

@@ -1,9 +1,7 @@
 //! The command `verbatim stats`.
 
-use std::{
-    collections::BTreeMap,
-    io::{self, Write},
-};
+use std::collections::BTreeMap;
+use std::io::{self, Write};
 
 use anstyle::AnsiColor;
 use schemars::JsonSchema;
@@ -11,16 +9,14 @@ use serde::Serialize;
 use unicode_width::UnicodeWidthStr;
 
 use super::filters::FilterArgs;
-use crate::cli::{
-    command::{CommandArgs, Facts, Invocation, OutputForm, Reads, Terminal},
-    error::Result,
-    terminal::{
-        layout::{LineLayout, Piece, fitted},
-        notes,
-        output::{FOUND, NOTHING, complain, counted, grouped, harmless, json_line},
-        wrap::wrapped,
-    },
+use crate::cli::command::{CommandArgs, Facts, Invocation, OutputForm, Reads, Terminal};
+use crate::cli::error::Result;
+use crate::cli::terminal::layout::{LineLayout, Piece, fitted};
+use crate::cli::terminal::notes;
+use crate::cli::terminal::output::{
+    FOUND, NOTHING, complain, counted, grouped, harmless, json_line,
 };
+use crate::cli::terminal::wrap::wrapped;
 use verbatim_answer::clock::Clock;
 use verbatim_base::{call::Call, model::Instant};
 use verbatim_engine::{Engine, Scope, Tally};

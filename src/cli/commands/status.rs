@@ -6,15 +6,11 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::http_listener::token_of;
-use crate::cli::{
-    command::{CommandArgs, Facts, Invocation, OutputForm, Reads, Terminal},
-    error::Result,
-    settings::{
-        engine_config::{self, PlaceArgs},
-        settings_report::{self, JsonSettings, SettingsReport},
-    },
-    terminal::output::{FOUND, harmless},
-};
+use crate::cli::command::{CommandArgs, Facts, Invocation, OutputForm, Reads, Terminal};
+use crate::cli::error::Result;
+use crate::cli::settings::engine_config::{self, PlaceArgs};
+use crate::cli::settings::settings_report::{self, JsonSettings, SettingsReport};
+use crate::cli::terminal::output::{FOUND, harmless};
 use verbatim_answer::state::{self, Fact};
 use verbatim_base::call::Call;
 use verbatim_engine::{self as engine, Engine, Status};

@@ -1,13 +1,10 @@
 //! Copies new transcripts of coding agents into the transcript store before a command reads them.
 
 use super::indexing::IndexLines;
-use crate::cli::{
-    settings::{engine_config, environment::Environment},
-    terminal::{
-        output::{complain, counted},
-        progress::bytes,
-    },
-};
+use crate::cli::settings::engine_config;
+use crate::cli::settings::environment::Environment;
+use crate::cli::terminal::output::{complain, counted};
+use crate::cli::terminal::progress::bytes;
 use verbatim_base::call::Call;
 use verbatim_engine::{ArchiveReport, Engine, IndexStep};
 

@@ -1,22 +1,16 @@
 //! The command `verbatim watch`.
 
-use std::{
-    io::{self, Write},
-    sync::{Arc, mpsc},
-    thread,
-    time::Duration,
-};
+use std::io::{self, Write};
+use std::sync::{Arc, mpsc};
+use std::thread;
+use std::time::Duration;
 
 use chrono::Local;
 
-use crate::cli::{
-    command::{CommandArgs, Facts, Invocation, Terminal},
-    error::{Error, Result},
-    terminal::{
-        echo,
-        output::{FOUND, complain, counted, harmless},
-    },
-};
+use crate::cli::command::{CommandArgs, Facts, Invocation, Terminal};
+use crate::cli::error::{Error, Result};
+use crate::cli::terminal::echo;
+use crate::cli::terminal::output::{FOUND, complain, counted, harmless};
 use verbatim_engine::{Engine, SourceKind, StoreAddress, UpkeepEvent};
 use verbatim_server::watch;
 

@@ -1,16 +1,11 @@
 //! The command `verbatim web`.
 
-use super::{
-    exclusions,
-    http_listener::{ADDRESS, ListenAt, token_of},
-    serve,
-};
-use crate::cli::{
-    command::{CommandArgs, Facts, Invocation, Terminal},
-    error::Result,
-    settings::environment::Environment,
-    terminal::output::{FOUND, complain},
-};
+use super::http_listener::{ADDRESS, ListenAt, token_of};
+use super::{exclusions, serve};
+use crate::cli::command::{CommandArgs, Facts, Invocation, Terminal};
+use crate::cli::error::Result;
+use crate::cli::settings::environment::Environment;
+use crate::cli::terminal::output::{FOUND, complain};
 use verbatim_engine::Config;
 use verbatim_server::http::search::searches_of;
 

@@ -3,10 +3,8 @@
 use std::sync::Arc;
 
 use crate::cli::settings::environment::Environment;
-use verbatim_answer::{
-    asked::{Asked, TypedFilter, typed_filters},
-    filters::FilterError,
-};
+use verbatim_answer::asked::{Asked, TypedFilter, typed_filters};
+use verbatim_answer::filters::FilterError;
 use verbatim_base::call::Call;
 use verbatim_engine::{Engine, Mode, Scope};
 

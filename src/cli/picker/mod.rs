@@ -10,28 +10,22 @@ mod search;
 mod state;
 mod view;
 
-use std::{
-    io::{self, Write},
-    sync::{Arc, mpsc},
-    time::{Duration, Instant},
-};
+use std::io::{self, Write};
+use std::sync::{Arc, mpsc};
+use std::time::{Duration, Instant};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use crossterm::event;
 
-use self::{
-    asked::{PickerContext, TypedText},
-    screen::{Screen, restore},
-    search::{PickerAnswer, PickerTarget, Worker},
-    state::{Action, Picker},
-    view::PickerView,
-};
-use super::{
-    commands::open,
-    error::{Error, Result},
-    settings::environment::Environment,
-    terminal::output::harmless,
-};
+use self::asked::{PickerContext, TypedText};
+use self::screen::{Screen, restore};
+use self::search::{PickerAnswer, PickerTarget, Worker};
+use self::state::{Action, Picker};
+use self::view::PickerView;
+use super::commands::open;
+use super::error::{Error, Result};
+use super::settings::environment::Environment;
+use super::terminal::output::harmless;
 use verbatim_answer::conversation::conversation;
 pub(super) use verbatim_answer::marks::Marks;
 use verbatim_base::call::Call;

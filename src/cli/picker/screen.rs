@@ -1,24 +1,17 @@
 //! The full screen of the terminal. The normal screen is restored at the end, also after a panic.
 
-use std::{
-    io::{self, BufWriter, Stdout, Write},
-    panic,
-    sync::{
-        Once,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
-};
+use std::io::{self, BufWriter, Stdout, Write};
+use std::panic;
+use std::sync::Once;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
-use crossterm::{
-    cursor::Show,
-    event::{self, DisableBracketedPaste, EnableBracketedPaste},
-    execute, queue,
-    terminal::{
-        Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode,
-        enable_raw_mode,
-    },
+use crossterm::cursor::Show;
+use crossterm::event::{self, DisableBracketedPaste, EnableBracketedPaste};
+use crossterm::terminal::{
+    Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
 };
+use crossterm::{execute, queue};
 use ratatui_core::terminal::{Frame, Terminal};
 use ratatui_crossterm::CrosstermBackend;
 use unicode_width::UnicodeWidthStr;
@@ -153,18 +146,12 @@ pub(super) fn restore() {
 
 #[cfg(unix)]
 mod signals {
-    use std::{
-        io,
-        sync::{
-            Arc,
-            atomic::{AtomicBool, AtomicUsize, Ordering},
-        },
-    };
+    use std::io;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-    use signal_hook::{
-        consts::{SIGINT, SIGTERM},
-        flag, low_level,
-    };
+    use signal_hook::consts::{SIGINT, SIGTERM};
+    use signal_hook::{flag, low_level};
 
     /// The signals that end the program. They take effect after the screen is restored.
     pub(super) struct Signals {

@@ -1,45 +1,32 @@
 //! The searches of the picker: finds messages, and reads the messages around a message.
 
-use std::{
-    io,
-    ops::ControlFlow,
-    sync::{Arc, mpsc},
-    thread,
-};
+use std::ops::ControlFlow;
+use std::sync::{Arc, mpsc};
+use std::{io, thread};
 
 use super::asked::{PickerContext, TypedSearch, TypedText};
-use crate::cli::{
-    error::Result,
-    terminal::{
-        hit_lines::{HitLine, HitMarks, Page, facts},
-        layout::{self, LineLayout},
-        output::{harmless, role},
-    },
-};
-use verbatim_answer::{
-    conversation::{MessageKey, UNTITLED, conversations, listed, title_line},
-    exact::{ExactSearch, Grouping, NothingFound},
-    json_lines::Context,
-    marks::Marks,
-    notes::{Audience, line},
-    nothing::{no_answer, sentence},
-    ranked::RankedMessages,
-    readings::described,
-    words::quoted,
-};
-use verbatim_base::{
-    call::Call,
-    map_faults,
-    model::{Hit, Request},
-};
+use crate::cli::error::Result;
+use crate::cli::terminal::hit_lines::{HitLine, HitMarks, Page, facts};
+use crate::cli::terminal::layout::{self, LineLayout};
+use crate::cli::terminal::output::{harmless, role};
+use verbatim_answer::conversation::{MessageKey, UNTITLED, conversations, listed, title_line};
+use verbatim_answer::exact::{ExactSearch, Grouping, NothingFound};
+use verbatim_answer::json_lines::Context;
+use verbatim_answer::marks::Marks;
+use verbatim_answer::notes::{Audience, line};
+use verbatim_answer::nothing::{no_answer, sentence};
+use verbatim_answer::ranked::RankedMessages;
+use verbatim_answer::readings::described;
+use verbatim_answer::words::quoted;
+use verbatim_base::call::Call;
+use verbatim_base::map_faults;
+use verbatim_base::model::{Hit, Request};
 use verbatim_engine::{
     ConversationKey as Key, Count, Engine, ListOptions, Make, Messages, Mode, Note, Scope,
     StoreAddress,
 };
-use verbatim_text::{
-    excerpt::{self, Piece, Room, characters},
-    snippet,
-};
+use verbatim_text::excerpt::{self, Piece, Room, characters};
+use verbatim_text::snippet;
 
 /// The maximum number of messages, and of conversations, in the results of an exact search.
 const MOST_SHOWN: usize = 200;

@@ -3,10 +3,8 @@
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use tui_input::{Input, InputRequest, backend::crossterm::to_input_request};
 
-use super::{
-    asked::TypedText,
-    search::{PickerTarget, Preview, Results},
-};
+use super::asked::TypedText;
+use super::search::{PickerTarget, Preview, Results};
 use crate::cli::terminal::output::harmless;
 use verbatim_engine::Count;
 

@@ -1,22 +1,16 @@
 //! Draws the picker: the typed text, the list, and the preview below it.
 
-use ratatui_core::{
-    layout::{Constraint, Layout, Position, Rect},
-    style::{Color, Modifier, Style},
-    terminal::Frame,
-    text::{Line, Span, Text},
-};
+use ratatui_core::layout::{Constraint, Layout, Position, Rect};
+use ratatui_core::style::{Color, Modifier, Style};
+use ratatui_core::terminal::Frame;
+use ratatui_core::text::{Line, Span, Text};
 use ratatui_widgets::paragraph::{Paragraph, Wrap};
 use unicode_width::UnicodeWidthStr;
 
-use super::{
-    search::{FoundConversation, FoundMessage, PreviewMessage},
-    state::Picker,
-};
-use crate::cli::terminal::{
-    layout::{LEAST_TITLE, LineLayout, around_match, fitted, width},
-    output::{counted, grouped},
-};
+use super::search::{FoundConversation, FoundMessage, PreviewMessage};
+use super::state::Picker;
+use crate::cli::terminal::layout::{LEAST_TITLE, LineLayout, around_match, fitted, width};
+use crate::cli::terminal::output::{counted, grouped};
 use verbatim_engine::{Count, filters::ALL};
 use verbatim_text::excerpt::Piece;
 
@@ -322,13 +316,9 @@ mod tests {
     use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
     use ratatui_core::{backend::TestBackend, terminal::Terminal};
 
-    use super::{
-        super::{
-            asked::PickerContext,
-            search::{self, PickerAnswer},
-        },
-        *,
-    };
+    use super::super::asked::PickerContext;
+    use super::super::search::{self, PickerAnswer};
+    use super::*;
     use crate::{cli::settings::environment::Environment, test_export::TestExport};
     use verbatim_base::call::Call;
     use verbatim_engine::Engine;

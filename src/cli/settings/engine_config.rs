@@ -1,17 +1,12 @@
 //! The engine's configuration and the paths of the data, from flags, the environment and defaults.
 
-use std::{
-    ffi::OsString,
-    path::{Path, PathBuf},
-};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 
-use super::{
-    SetBy, SettingValue,
-    environment::{Environment, is_off},
-    resolve,
-    settings_file::{self, Setting},
-    values::parse_share,
-};
+use super::environment::{Environment, is_off};
+use super::settings_file::{self, Setting};
+use super::values::parse_share;
+use super::{SetBy, SettingValue, resolve};
 use crate::cli::terminal::output::harmless;
 use verbatim_base::private;
 use verbatim_engine::{COWORK_FOLDER, Config, Key, Provider, StoreAddress, UnknownProvider};

@@ -1,13 +1,10 @@
 //! The environment of the program.
 
-use std::{
-    collections::BTreeMap,
-    env,
-    ffi::{OsStr, OsString},
-    fmt, fs,
-    io::{self, IsTerminal},
-    path::{Path, PathBuf},
-};
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::io::{self, IsTerminal};
+use std::path::{Path, PathBuf};
+use std::{env, fmt, fs};
 
 use anstream::{AutoStream, ColorChoice};
 

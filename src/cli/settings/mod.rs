@@ -9,10 +9,8 @@ pub(super) mod values;
 
 use std::{env, ffi::OsString, fmt, path::PathBuf};
 
-use self::{
-    environment::Environment,
-    settings_file::{Error, FILE_VARIABLE, Setting, SettingKind, SettingsFile},
-};
+use self::environment::Environment;
+use self::settings_file::{Error, FILE_VARIABLE, Setting, SettingKind, SettingsFile};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum SetBy {

@@ -1,10 +1,8 @@
 //! The settings, and the configuration file that sets them.
 
-use std::{
-    ffi::{OsStr, OsString},
-    fmt, fs, io,
-    path::{Path, PathBuf},
-};
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::{fmt, fs, io};
 
 use toml_edit::{Document, Item, Value};
 

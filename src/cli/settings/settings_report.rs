@@ -1,21 +1,16 @@
 //! What `verbatim status` says of the settings: the value of each, and what set it.
 
-use std::{
-    io::{self, Write},
-    path::Path,
-    thread::available_parallelism,
-};
+use std::io::{self, Write};
+use std::path::Path;
+use std::thread::available_parallelism;
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{
-    SetBy, SettingValue,
-    engine_config::{self, PlaceArgs},
-    environment::Environment,
-    resolve,
-    settings_file::{self, Setting},
-};
+use super::engine_config::{self, PlaceArgs};
+use super::environment::Environment;
+use super::settings_file::{self, Setting};
+use super::{SetBy, SettingValue, resolve};
 use crate::cli::terminal::output::harmless;
 use verbatim_engine::Engine;
 

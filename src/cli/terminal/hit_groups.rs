@@ -1,18 +1,14 @@
 //! Groups found messages by conversation.
 
-use std::{
-    collections::HashMap,
-    io::{BufRead, BufReader, BufWriter, Seek, SeekFrom, Write},
-};
+use std::collections::HashMap;
+use std::io::{BufRead, BufReader, BufWriter, Seek, SeekFrom, Write};
 
 use serde::{Deserialize, Serialize};
 use tempfile::SpooledTempFile;
 
-use super::{
-    hit_lines::{HitLine, HitMarks, Page, facts},
-    layout::{DIM, Piece, excerpt},
-    output::{counted, grouped, harmless},
-};
+use super::hit_lines::{HitLine, HitMarks, Page, facts};
+use super::layout::{DIM, Piece, excerpt};
+use super::output::{counted, grouped, harmless};
 use crate::cli::error::Result;
 use verbatim_answer::conversation::{DescribedConversation, MessageKey, conversations};
 use verbatim_base::{call::Call, model::Instant};

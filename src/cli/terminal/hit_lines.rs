@@ -2,16 +2,12 @@
 
 use std::ops::Range;
 
-use super::{
-    layout::{LineLayout, Piece, beginning, excerpt},
-    output::{harmless, role},
-};
-use verbatim_answer::{
-    clock::Clock,
-    conversation::{DescribedConversation, MessageKey, UNTITLED},
-    json_lines::Context,
-    marks::Marks,
-};
+use super::layout::{LineLayout, Piece, beginning, excerpt};
+use super::output::{harmless, role};
+use verbatim_answer::clock::Clock;
+use verbatim_answer::conversation::{DescribedConversation, MessageKey, UNTITLED};
+use verbatim_answer::json_lines::Context;
+use verbatim_answer::marks::Marks;
 use verbatim_base::model::{Hit, Instant};
 use verbatim_engine::{ConversationKey as Key, Engine, SourceKind};
 use verbatim_text::snippet;

@@ -1,9 +1,7 @@
 //! Formats conversations and messages for a terminal: headings, and lines that are cut around a match.
 
-use std::{
-    io::{self, Write},
-    ops::Range,
-};
+use std::io::{self, Write};
+use std::ops::Range;
 
 use anstyle::{AnsiColor, Style};
 use clap::ColorChoice;
@@ -143,11 +141,7 @@ impl LineLayout {
 
     /// Writes a line of a list: an id, facts, a title, and a place at the right edge. On a narrow terminal
     /// the facts and the place are on the next line.
-    pub(crate) fn entry(
-        self,
-        out: &mut dyn Write,
-        entry: &ListEntry<'_>,
-    ) -> io::Result<()> {
+    pub(crate) fn entry(self, out: &mut dyn Write, entry: &ListEntry<'_>) -> io::Result<()> {
         let ListEntry { id, link, gap, time, count, title, place } = *entry;
         let shown_id = self.linked(id, link);
         let facts = format!("{:gap$}  {}  {count:>COUNT$}  ", "", padded(time, TIME));

@@ -9,10 +9,8 @@ use verbatim_base::model::Hit;
 use verbatim_text::terminal::is_deceptive;
 
 pub(crate) use verbatim_answer::json_lines::{JsonHit, json_line};
-pub(crate) use verbatim_text::{
-    amount::{counted, grouped},
-    terminal::harmless,
-};
+pub(crate) use verbatim_text::amount::{counted, grouped};
+pub(crate) use verbatim_text::terminal::harmless;
 
 /// The exit code if something was found or done.
 pub(crate) const FOUND: u8 = 0;

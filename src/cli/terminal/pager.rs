@@ -1,15 +1,13 @@
 //! A pager for long answers on a terminal, as in git.
 
-use std::{
-    cell::Cell,
-    env,
-    ffi::{OsStr, OsString},
-    io::{self, BufWriter, Write},
-    ops::Range,
-    path::PathBuf,
-    process::{Child, ChildStdin, Command, Stdio},
-    time::{Duration, Instant},
-};
+use std::cell::Cell;
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::io::{self, BufWriter, Write};
+use std::ops::Range;
+use std::path::PathBuf;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::time::{Duration, Instant};
 
 #[cfg(unix)]
 use std::sync::Arc;

@@ -1,10 +1,8 @@
 //! Progress on standard error: one line for each step.
 
-use std::{
-    cell::Cell,
-    io::{self, Write},
-    time::{Duration, Instant},
-};
+use std::cell::Cell;
+use std::io::{self, Write};
+use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use unicode_width::UnicodeWidthStr;

@@ -2,15 +2,11 @@
 //!
 //! Every other output first removes the line: text on standard output, messages and progress bars.
 
-use std::{
-    io::{self, Write},
-    sync::{
-        Mutex,
-        atomic::{AtomicBool, Ordering},
-    },
-    thread,
-    time::Duration,
-};
+use std::io::{self, Write};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 

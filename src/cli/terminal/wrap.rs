@@ -1,9 +1,7 @@
 //! Wraps long lines between words, so that a terminal does not break them within words.
 
-use std::{
-    io::{self, Write},
-    ops::Range,
-};
+use std::io::{self, Write};
+use std::ops::Range;
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 

@@ -1,16 +1,12 @@
 //! Tells whether a file is a database that was copied completely and has the canonical tables.
 
-use std::{
-    path::{Path, PathBuf},
-    sync::Mutex,
-    time::Duration,
-};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::time::Duration;
 
-use super::{
-    Error,
-    header::{Identity, Stamp, shared_file, stamp_at},
-    open::{self, beside},
-};
+use super::Error;
+use super::header::{Identity, Stamp, shared_file, stamp_at};
+use super::open::{self, beside};
 use verbatim_base::{call::Call, lock::lock};
 
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";

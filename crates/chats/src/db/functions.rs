@@ -1,18 +1,12 @@
 //! The scalar SQL functions that this crate adds to SQLite.
 
-use std::{
-    collections::HashSet,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-};
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use rusqlite::{
-    Connection, Result,
-    functions::FunctionFlags,
-    types::{Value, ValueRef},
-};
+use rusqlite::functions::FunctionFlags;
+use rusqlite::types::{Value, ValueRef};
+use rusqlite::{Connection, Result};
 
 use verbatim_base::model::Instant;
 use verbatim_text::{content, date, matcher::Matcher};

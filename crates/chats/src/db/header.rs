@@ -4,13 +4,11 @@
 //! locks taken through other descriptors. So a database file that this program reads itself is opened once,
 //! shared, and kept open as long as one of its connections may hold a lock on the file.
 
-use std::{
-    fs::File,
-    io,
-    path::{Path, PathBuf},
-    sync::{Arc, Mutex},
-    time::SystemTime,
-};
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::SystemTime;
 
 use verbatim_base::{lock::lock, private};
 

@@ -5,29 +5,21 @@
 //! beside the database. If the access bypasses SQLite's locks, the files are compared before and after the
 //! read. An answer counts only if no program wrote meanwhile.
 
-use std::{
-    fs::{self, File},
-    io::{self, Write},
-    path::{Path, PathBuf},
-    thread,
-    time::{Duration, Instant, SystemTime},
-};
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, config::DbConfig, ffi};
 use tempfile::TempDir;
 
-use super::{
-    Error, Layout, Result,
-    error::LOCK_WAIT,
-    functions,
-    header::{self, SharedFile, Stamp},
-    layout,
-};
-use verbatim_base::{
-    call::{Call, Stop},
-    map_faults::FaultWatch,
-    private,
-};
+use super::error::LOCK_WAIT;
+use super::header::{self, SharedFile, Stamp};
+use super::{Error, Layout, Result, functions, layout};
+use verbatim_base::call::{Call, Stop};
+use verbatim_base::map_faults::FaultWatch;
+use verbatim_base::private;
 
 const ATTEMPTS: u32 = 8;
 

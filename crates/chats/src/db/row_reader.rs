@@ -1,10 +1,9 @@
 //! Reads the messages of a database for an index: single messages by key, or all in key order.
 
-use std::{
-    borrow::Cow,
-    ops::ControlFlow,
-    sync::{Arc, atomic::AtomicU64},
-};
+use std::borrow::Cow;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use rusqlite::{Statement, types::ValueRef};
 

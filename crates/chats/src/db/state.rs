@@ -17,21 +17,16 @@
 //! Invariant: equal states have equal rows. The reverse is not always true: a checkpoint changes
 //! the state and no row.
 
-use std::{
-    fmt,
-    fs::File,
-    io::{self, Read},
-    path::{Path, PathBuf},
-    str::FromStr,
-    thread,
-    time::{Duration, SystemTime},
-};
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::time::{Duration, SystemTime};
+use std::{fmt, thread};
 
-use super::{
-    Error, Result,
-    header::{self, SharedFile, Stamp},
-    open::{CLOCK_TICK, beside},
-};
+use super::header::{self, SharedFile, Stamp};
+use super::open::{CLOCK_TICK, beside};
+use super::{Error, Result};
 
 /// The clock tick of file systems that store times in whole seconds, or in steps of two seconds as FAT does.
 const COARSE_TICK: Duration = Duration::from_secs(2);

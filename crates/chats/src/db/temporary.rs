@@ -1,10 +1,8 @@
 //! Gives a database, or another file of this program, a temporary name until it is complete.
 
-use std::{
-    fs::{self, File},
-    io::{self, Write},
-    path::Path,
-};
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::Path;
 
 use tempfile::{PathPersistError, TempPath};
 

@@ -4,27 +4,20 @@
 //! These texts exist nowhere else, so no store is ever removed.
 //! Invariant: the messages of a file and its reading state are committed together.
 
-use std::{
-    collections::HashMap,
-    fs, io,
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use std::{fs, io};
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Params, Row, params};
 
-use super::{
-    canonical::{self, ConversationRow, MessageRow},
-    functions,
-    open::beside,
-    schema::{self, SchemaState},
-    scrub,
-    temporary::TemporaryDatabase,
-};
-use verbatim_base::{
-    model::{Instant, Message, Origin},
-    private,
-};
+use super::canonical::{self, ConversationRow, MessageRow};
+use super::open::beside;
+use super::schema::{self, SchemaState};
+use super::temporary::TemporaryDatabase;
+use super::{functions, scrub};
+use verbatim_base::model::{Instant, Message, Origin};
+use verbatim_base::private;
 use verbatim_text::hash::fnv1a;
 
 /// The version of the tables and of the texts in them.

@@ -11,30 +11,21 @@ mod merge;
 mod publish;
 mod remove;
 
-use std::{
-    collections::HashMap,
-    fs, io,
-    path::{Path, PathBuf},
-    thread,
-    time::{Duration, Instant, SystemTime},
-};
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime};
+use std::{fs, io, thread};
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, config::DbConfig, params};
 
 pub use self::changes::Changes;
+use self::fresh::FreshDatabase;
 pub use self::known::{EarlierImport, KnownExport, remember};
-use self::{
-    fresh::FreshDatabase,
-    merge::{Merge, MergeMode},
-};
-use crate::db::{
-    header,
-    schema::{self, SchemaState},
-};
-use verbatim_base::{
-    failpoint,
-    model::{self, Conversation},
-};
+use self::merge::{Merge, MergeMode};
+use crate::db::header;
+use crate::db::schema::{self, SchemaState};
+use verbatim_base::failpoint;
+use verbatim_base::model::{self, Conversation};
 
 /// The number of bytes of text in one transaction. With more, readers and other imports would wait
 /// longer; with fewer, commits would cost more.

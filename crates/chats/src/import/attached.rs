@@ -1,10 +1,8 @@
 //! Adds the texts of attached files to the messages that have the files.
 
-use std::{
-    collections::HashMap,
-    io::Read,
-    path::{Path, PathBuf},
-};
+use std::collections::HashMap;
+use std::io::Read;
+use std::path::{Path, PathBuf};
 
 use super::{head, package::Package, sources::HEADING, tally::ImportTally, tool::joined};
 use verbatim_base::model::{AttachedContent, Conversation};

@@ -3,13 +3,11 @@
 //! Codex keeps the names of all conversations in one file beside the folders of its transcripts. Claude's
 //! desktop app keeps a folder for each conversation of Claude Cowork, and a file with its name beside it.
 
-use std::{
-    collections::HashMap,
-    ffi::OsStr,
-    fs::File,
-    io::Read,
-    path::{Path, PathBuf},
-};
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
 
 use super::json::Raw;
 

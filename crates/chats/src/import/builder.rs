@@ -2,11 +2,9 @@
 
 use std::{borrow::Cow, collections::HashMap, convert::Infallible, path::Path};
 
-use super::{
-    repeats::{History, conversation_id, is_repeat},
-    tally::ImportHistory,
-    transcript::{TranscriptEvent, TranscriptReader},
-};
+use super::repeats::{History, conversation_id, is_repeat};
+use super::tally::ImportHistory;
+use super::transcript::{TranscriptEvent, TranscriptReader};
 use verbatim_base::model::{AttachedContent, AttachedFile, Conversation, Message};
 
 #[derive(Debug)]

@@ -4,19 +4,15 @@ mod content;
 mod files;
 mod metadata;
 
-use std::{
-    borrow::Cow,
-    collections::{BTreeMap, HashMap, HashSet},
-};
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use self::metadata::Metadata;
-use crate::import::{
-    citations::{self, Author},
-    fields::{derive_id, own_id, time},
-    format::{FileLayout, Format, ObjectFormat},
-    json::{Damage, ObjectFields, Raw},
-    tally::{Branches, ImportTally, Reason},
-};
+use crate::import::citations::{self, Author};
+use crate::import::fields::{derive_id, own_id, time};
+use crate::import::format::{FileLayout, Format, ObjectFormat};
+use crate::import::json::{Damage, ObjectFields, Raw};
+use crate::import::tally::{Branches, ImportTally, Reason};
 use verbatim_base::model::{AttachedFile, Conversation, Instant, Message};
 use verbatim_text::parts::CALL;
 

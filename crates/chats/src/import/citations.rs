@@ -2,10 +2,8 @@
 
 use std::borrow::Cow;
 
-use crate::import::{
-    json::{Raw, Value},
-    plain::plain,
-};
+use crate::import::json::{Raw, Value};
+use crate::import::plain::plain;
 use verbatim_text::up_to;
 
 /// The character that opens a marker. A kind follows, then arguments after [`SEPARATOR`]s, then [`CLOSE`].

@@ -2,20 +2,16 @@
 
 mod projects;
 
-use std::{
-    borrow::Cow,
-    collections::{HashMap, HashSet},
-};
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
 
-use crate::import::{
-    fields::{derive_id, names, own_id, time, with_files},
-    format::{FileLayout, Format, ObjectFormat},
-    json::{Damage, ObjectFields, Raw, Value},
-    plain::plain,
-    sources,
-    tally::{Branches, ImportTally, Reason},
-    tool::{call, joined, lines, placeholder},
-};
+use crate::import::fields::{derive_id, names, own_id, time, with_files};
+use crate::import::format::{FileLayout, Format, ObjectFormat};
+use crate::import::json::{Damage, ObjectFields, Raw, Value};
+use crate::import::plain::plain;
+use crate::import::sources;
+use crate::import::tally::{Branches, ImportTally, Reason};
+use crate::import::tool::{call, joined, lines, placeholder};
 use verbatim_base::model::{AttachedContent, AttachedFile, Conversation, Message};
 use verbatim_text::parts::{ANSWER, Artifact, CALL, RESULT, THINKING};
 

@@ -19,14 +19,12 @@ use self::attached::{AttachedText, attached};
 use self::text::{
     assistant_block, error, has_output, interruption, is_injected, result, shown, typed,
 };
-use super::{
-    fields::{derived_hash, hash_of_words, push_within},
-    format::{FileLayout, Format, RecordReader, TranscriptFormat, restore},
-    head::{Head, NOTES_LEFT_OUT, TranscriptEvent, ending_uuid, set_first, set_last},
-    inline::{self, InlineFile},
-    json::{Damage, ObjectFields, Raw, Value},
-    tool::lines,
-};
+use super::fields::{derived_hash, hash_of_words, push_within};
+use super::format::{FileLayout, Format, RecordReader, TranscriptFormat, restore};
+use super::head::{Head, NOTES_LEFT_OUT, TranscriptEvent, ending_uuid, set_first, set_last};
+use super::inline::{self, InlineFile};
+use super::json::{Damage, ObjectFields, Raw, Value};
+use super::tool::lines;
 use verbatim_base::model::Message;
 
 pub(super) const SOURCE_FORMAT: Format = Format {

@@ -21,14 +21,12 @@ use self::text::{
     commands, environment, parsed, shown, typed, without_context, without_injections,
     without_preamble,
 };
-use super::{
-    fields::{derived_hash, hash_of_words, push_within},
-    format::{FileLayout, Format, RecordReader, TranscriptFormat, restore},
-    head::{Head, TranscriptEvent, ending_uuid, set_first, set_last},
-    inline::{self, InlineFile},
-    json::{Damage, ObjectFields, Raw, Value},
-    tool::{self, lines},
-};
+use super::fields::{derived_hash, hash_of_words, push_within};
+use super::format::{FileLayout, Format, RecordReader, TranscriptFormat, restore};
+use super::head::{Head, TranscriptEvent, ending_uuid, set_first, set_last};
+use super::inline::{self, InlineFile};
+use super::json::{Damage, ObjectFields, Raw, Value};
+use super::tool::{self, lines};
 use verbatim_base::model::Message;
 use verbatim_text::screen;
 

@@ -2,11 +2,9 @@
 //!
 //! Either the compressed or the plain file exists. During compression, both exist.
 
-use std::{
-    ffi::OsStr,
-    io::{self, BufRead, BufReader, Read},
-    path::{Path, PathBuf},
-};
+use std::ffi::OsStr;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
 
 use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 

@@ -1,15 +1,11 @@
 //! The manifests of Claude.ai: files that only list the zips of an export, with links to them.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+use std::fs;
+use std::path::{Path, PathBuf};
 
-use super::{
-    Error,
-    json::{Raw, Value},
-    package::is_json,
-};
+use super::Error;
+use super::json::{Raw, Value};
+use super::package::is_json;
 
 const LONGEST: u64 = 16 << 20;
 

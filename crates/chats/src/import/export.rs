@@ -1,23 +1,16 @@
 //! Reads the files of an export, one after the other.
 
-use std::{
-    collections::{BTreeSet, HashMap},
-    io::Read,
-    path::{Path, PathBuf},
-};
+use std::collections::{BTreeSet, HashMap};
+use std::io::Read;
+use std::path::{Path, PathBuf};
 
-use super::{
-    Error,
-    attached::AttachedTexts,
-    beside,
-    compressed::is_named_as_transcript,
-    downloads,
-    file::{self, CountingReader, ExportFile, FileContents},
-    format::Format,
-    package::{FoundFile, Package, is_named_as_conversations, part_left_out},
-    tally::{Branches, ImportTally},
-    transcript,
-};
+use super::attached::AttachedTexts;
+use super::compressed::is_named_as_transcript;
+use super::file::{self, CountingReader, ExportFile, FileContents};
+use super::format::Format;
+use super::package::{FoundFile, Package, is_named_as_conversations, part_left_out};
+use super::tally::{Branches, ImportTally};
+use super::{Error, beside, downloads, transcript};
 use verbatim_base::model::Conversation;
 
 /// The number of bytes of a file that are read to detect its format.

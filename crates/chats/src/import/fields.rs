@@ -2,10 +2,8 @@
 
 use std::{borrow::Cow, collections::VecDeque};
 
-use super::{
-    json::{Damage, ObjectFields, Raw},
-    tool::joined,
-};
+use super::json::{Damage, ObjectFields, Raw};
+use super::tool::joined;
 use verbatim_base::model::{Instant, Message};
 use verbatim_text::{date, hash::Fnv1a};
 

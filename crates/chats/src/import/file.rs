@@ -1,23 +1,18 @@
 //! Reads one file of an export: its conversations, or its transcript.
 
-use std::{
-    borrow::Cow,
-    convert::Infallible,
-    io::{self, Read},
-    path::Path,
-};
+use std::borrow::Cow;
+use std::convert::Infallible;
+use std::io::{self, Read};
+use std::path::Path;
 
-use super::{
-    builder::ConversationBuilder,
-    compressed::is_named_as_transcript,
-    foreign,
-    format::{FileLayout, Format, TranscriptFormat},
-    formats, head,
-    json::{Brackets, Damage, ObjectFields, Raw},
-    scan::{ScannedValue, Scanner},
-    tally::{Branches, ImportTally, Reason, Skipped},
-    transcript::{self, TranscriptReader},
-};
+use super::builder::ConversationBuilder;
+use super::compressed::is_named_as_transcript;
+use super::format::{FileLayout, Format, TranscriptFormat};
+use super::json::{Brackets, Damage, ObjectFields, Raw};
+use super::scan::{ScannedValue, Scanner};
+use super::tally::{Branches, ImportTally, Reason, Skipped};
+use super::transcript::{self, TranscriptReader};
+use super::{foreign, formats, head};
 use verbatim_base::model::Conversation;
 use verbatim_text::{amount::counted, screen};
 

@@ -4,11 +4,9 @@ use std::fmt;
 
 use serde::de::DeserializeOwned;
 
-use super::{
-    head::{Head, TranscriptEvent},
-    json::{Damage, ObjectFields},
-    tally::{Branches, ImportTally, Reason},
-};
+use super::head::{Head, TranscriptEvent};
+use super::json::{Damage, ObjectFields};
+use super::tally::{Branches, ImportTally, Reason};
 use verbatim_base::model::{Conversation, Message};
 
 /// A format of conversations.

@@ -2,13 +2,11 @@
 
 use memchr::memmem;
 
-use super::{
-    chatgpt, claude, claude_code, codex, foreign,
-    format::{FileLayout, Format, ObjectFormat, TranscriptFormat},
-    json::ObjectFields,
-    scan::FieldNames,
-    tally::Reason,
-};
+use super::format::{FileLayout, Format, ObjectFormat, TranscriptFormat};
+use super::json::ObjectFields;
+use super::scan::FieldNames;
+use super::tally::Reason;
+use super::{chatgpt, claude, claude_code, codex, foreign};
 
 /// Every format, in the order in which they are tried.
 pub const ALL: [&Format; 4] = [

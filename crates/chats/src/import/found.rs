@@ -1,17 +1,13 @@
 //! Finds exports in a folder of any files, such as downloads, by the beginnings of the files.
 
-use std::{
-    fs, io,
-    path::{Path, PathBuf},
-    time::SystemTime,
-};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+use std::{fs, io};
 
-use super::{
-    Error, downloads,
-    export::Export,
-    format::FileLayout,
-    package::{self, is_json, is_named_as_conversations, is_zip},
-};
+use super::export::Export;
+use super::format::FileLayout;
+use super::package::{self, is_json, is_named_as_conversations, is_zip};
+use super::{Error, downloads};
 
 const FILES_LOOKED_AT: usize = 8;
 

@@ -4,12 +4,10 @@ use std::{borrow::Cow, collections::BTreeMap};
 
 use serde::{Deserialize, Serialize};
 
-use super::{
-    inline::InlineFile,
-    json::{Damage, ObjectFields, Value},
-    plain::{is_encoded, plain},
-    tool::lines,
-};
+use super::inline::InlineFile;
+use super::json::{Damage, ObjectFields, Value};
+use super::plain::{is_encoded, plain};
+use super::tool::lines;
 use verbatim_base::model::{Instant, Message};
 use verbatim_text::{screen, snippet};
 

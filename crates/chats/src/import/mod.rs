@@ -38,15 +38,13 @@ pub mod transcript;
 
 use std::{io, path::PathBuf};
 
+pub use self::downloads::undownloaded;
+pub use self::export::Export;
+pub use self::format::Format;
 pub use self::formats::ALL as FORMATS;
+pub use self::found::{ExpandedPath, FoundExport, expanded, exports_in, missing_parts};
 pub use self::tally::OTHER_BRANCHES;
-pub use self::{
-    downloads::undownloaded,
-    export::Export,
-    format::Format,
-    found::{ExpandedPath, FoundExport, expanded, exports_in, missing_parts},
-    tally::{Branches, ImportTally, Skipped},
-};
+pub use self::tally::{Branches, ImportTally, Skipped};
 
 /// An error that ends the reading of an export.
 #[derive(Debug, thiserror::Error)]

@@ -4,25 +4,19 @@
 //!
 //! Invariant: no other files are written, and no files outside the given path are read.
 
-use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
-    fs::{self, File},
-    io::{self, BufReader, Read, Seek, SeekFrom},
-    path::{Path, PathBuf},
-};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fs::{self, File};
+use std::io::{self, BufReader, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
 
-use zip::{
-    ZipArchive,
-    read::read_zipfile_from_stream,
-    result::{ZipError, ZipResult},
-};
+use zip::ZipArchive;
+use zip::read::read_zipfile_from_stream;
+use zip::result::{ZipError, ZipResult};
 
-use crate::import::{
-    Error, compressed, foreign,
-    formats::searched_formats,
-    json::{Raw, Value},
-    repeats::ReadingOrder,
-};
+use crate::import::formats::searched_formats;
+use crate::import::json::{Raw, Value};
+use crate::import::repeats::ReadingOrder;
+use crate::import::{Error, compressed, foreign};
 
 /// The maximum ratio of unpacked size to zip size. Texts reach 3 to 20; a file of zeros reaches 1030.
 const RATIO: u64 = 400;

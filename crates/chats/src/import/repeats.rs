@@ -15,10 +15,8 @@
 //!
 //! `verbatim import` and the transcript store both apply this rule. Each has its own [`History`].
 
-use std::{
-    io::Read,
-    path::{Path, PathBuf},
-};
+use std::io::Read;
+use std::path::{Path, PathBuf};
 
 use memchr::memmem;
 

@@ -3,10 +3,8 @@
 //! The scanner looks only at brackets and strings. So even a gigabyte on a single line needs only the memory
 //! of its longest conversation.
 
-use std::{
-    io::{self, Read},
-    ops::{ControlFlow, Range},
-};
+use std::io::{self, Read};
+use std::ops::{ControlFlow, Range};
 
 use memchr::memmem;
 

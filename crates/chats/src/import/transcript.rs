@@ -7,26 +7,20 @@
 //! Invariant: memory holds at most one line of a transcript.
 //! Invariant: no event and no title has an escape sequence of a terminal.
 
-use std::{
-    borrow::Cow,
-    collections::BTreeMap,
-    io::{self, Read},
-    path::Path,
-};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::io::{self, Read};
+use std::path::Path;
 
 use memchr::{memchr, memchr_iter};
 use serde::{Deserialize, Serialize};
 
+use super::fields::time;
+use super::format::{Format, RecordReader};
+use super::head::{self, Head, is_uuid};
 pub use super::head::{TranscriptEvent, project};
-use super::{
-    beside, compressed,
-    fields::time,
-    foreign,
-    format::{Format, RecordReader},
-    formats,
-    head::{self, Head, is_uuid},
-    json::Raw,
-};
+use super::json::Raw;
+use super::{beside, compressed, foreign, formats};
 use verbatim_base::model::{Message, Origin};
 use verbatim_text::screen;
 

@@ -1,9 +1,7 @@
 //! The layout of a workspace: finds the date and the conversation in a path.
 
-use std::{
-    cmp::Reverse,
-    path::{Path, PathBuf},
-};
+use std::cmp::Reverse;
+use std::path::{Path, PathBuf};
 
 use super::{Error, Folder, WorkspaceQuestion};
 use verbatim_text::date::{self, Edge};

@@ -1,32 +1,24 @@
 //! Searches a workspace. The files of the newest conversations come first, and older ones follow until the limit
 //! is reached.
 
-use std::{
-    collections::BTreeMap,
-    fs::File,
-    io::{self, Read},
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
-    },
-    thread,
-    time::{Duration, Instant},
-};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use grep_matcher::Matcher;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkMatch};
 use ignore::WalkBuilder;
 
-use super::{
-    Error, Folder, FoundLines, Line, WorkspaceQuestion,
-    layout::{ConversationFile, WorkspacePlace},
-};
+use super::layout::{ConversationFile, WorkspacePlace};
+use super::{Error, Folder, FoundLines, Line, WorkspaceQuestion};
 use verbatim_base::{call::Stop, lock::lock};
-use verbatim_text::{
-    excerpt::{self, Room, characters},
-    expression::{COMPILING, ExpressionError, MAX_PROGRAM_BYTES, check_size},
-};
+use verbatim_text::excerpt::{self, Room, characters};
+use verbatim_text::expression::{COMPILING, ExpressionError, MAX_PROGRAM_BYTES, check_size};
 
 const MAX_THREADS: usize = 12;
 

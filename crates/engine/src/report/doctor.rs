@@ -2,17 +2,13 @@
 //!
 //! Invariant: the checks change nothing.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use super::{
-    finding::Finding,
-    sample,
-    status::{Status, mend_of},
-};
+use super::finding::Finding;
+use super::sample;
+use super::status::{Status, mend_of};
 use crate::source::{Source, SourceKind, Sources, size_of};
 use verbatim_base::{call::Call, private};
 use verbatim_chats::db;

@@ -1,19 +1,15 @@
 //! Compares a sample of an index with its database. Compares messages in both directions, and answers of
 //! the index with answers of `LIKE`.
 
-use std::{
-    collections::HashMap,
-    hash::{BuildHasher, RandomState},
-    ops::ControlFlow,
-    time::{Duration, Instant},
-};
+use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
+use std::ops::ControlFlow;
+use std::time::{Duration, Instant};
 
 use super::finding::Finding;
 use crate::source::{SearchPlan, Source, sink::Rendered};
-use verbatim_base::{
-    call::Call,
-    model::{Hit, Request},
-};
+use verbatim_base::call::Call;
+use verbatim_base::model::{Hit, Request};
 use verbatim_chats::db::{self, RowReader};
 use verbatim_index::Snapshot;
 

@@ -2,10 +2,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::{
-    error::Result,
-    source::{Note, Scope, SourceKind, Sources},
-};
+use crate::error::Result;
+use crate::source::{Note, Scope, SourceKind, Sources};
 use verbatim_base::{call::Call, model::Instant};
 use verbatim_text::date;
 

@@ -1,10 +1,8 @@
 //! The status: which sources there are, and whether their indexes are current.
 
-use std::{
-    fmt, fs,
-    path::{Path, PathBuf},
-    time::{Duration, UNIX_EPOCH},
-};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, UNIX_EPOCH};
+use std::{fmt, fs};
 
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};

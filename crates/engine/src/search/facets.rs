@@ -3,10 +3,9 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::{borrow::Cow, ops::ControlFlow, sync::Arc};
 
+use crate::source::request::checked;
 use crate::source::sink::Rendered;
-use crate::source::{
-    ChosenIds, Note, Place, Places, Source, SourceKind, Sources, request::checked,
-};
+use crate::source::{ChosenIds, Note, Place, Places, Source, SourceKind, Sources};
 use crate::{decisions::superseded::Ids, error::Result};
 use verbatim_base::call::Call;
 use verbatim_base::model::{Hit, Instant, Request};

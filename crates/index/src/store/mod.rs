@@ -43,19 +43,15 @@ mod writer;
 
 use std::{borrow::Cow, cmp::Ordering, ops::Range};
 
-use super::{
-    role::{parse_role_key, role_key},
-    uuid::{format_uuid, parse_uuid},
-    varint::take_varint,
-};
+use super::role::{parse_role_key, role_key};
+use super::uuid::{format_uuid, parse_uuid};
+use super::varint::take_varint;
 use layout::{
     Field, HAS_POSITION, HAS_STORED, IS_IRREGULAR, IS_NOTHING, IS_UUID, NO_TITLE, TABLE_SHIFT,
 };
 use packed::Symbols;
-use verbatim_base::{
-    map_faults::Mapped,
-    model::{Hit, Instant},
-};
+use verbatim_base::map_faults::Mapped;
+use verbatim_base::model::{Hit, Instant};
 use verbatim_text::lossy;
 
 pub use document::{ConversationTitle, Document};

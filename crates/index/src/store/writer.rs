@@ -1,26 +1,20 @@
 //! Writes the document store, message by message.
 
-use std::{
-    collections::HashMap,
-    io::{self, Write},
-    path::Path,
-};
+use std::collections::HashMap;
+use std::io::{self, Write};
+use std::path::Path;
 
-use super::{
-    document::{ConversationTitle, Document},
-    layout::{
-        Field, HAS_POSITION, HAS_STORED, IS_IRREGULAR, IS_NOTHING, IS_UUID, NO_TITLE, PADDING,
-        RowLayout, TABLE_SHIFT,
-    },
-    members::push_members,
-    packed::Packer,
+use super::document::{ConversationTitle, Document};
+use super::layout::{
+    Field, HAS_POSITION, HAS_STORED, IS_IRREGULAR, IS_NOTHING, IS_UUID, NO_TITLE, PADDING,
+    RowLayout, TABLE_SHIFT,
 };
-use crate::{
-    artifact::{ArtifactFile, WrittenFile},
-    role::role_key,
-    uuid::parse_uuid,
-    varint::push_varint,
-};
+use super::members::push_members;
+use super::packed::Packer;
+use crate::artifact::{ArtifactFile, WrittenFile};
+use crate::role::role_key;
+use crate::uuid::parse_uuid;
+use crate::varint::push_varint;
 use verbatim_base::model::Instant;
 
 /// The common divisors of a segment's times that are tried, in nanoseconds.

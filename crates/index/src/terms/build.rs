@@ -4,30 +4,25 @@
 //! keeps a growing list for each term. When the lists fill their share of the memory, the thread writes them
 //! as a run in term order. A dictionary from written words to terms avoids stemming a word twice.
 
-use std::{
-    cmp::Reverse,
-    collections::{BinaryHeap, HashMap, binary_heap::PeekMut},
-    fs::File,
-    hash::{BuildHasherDefault, Hasher},
-    io::{self, BufReader, BufWriter, Read, Seek, Write},
-    ops::Range,
-    path::Path,
-    sync::atomic::{AtomicU32, Ordering},
-    thread,
-    time::Duration,
-};
+use std::cmp::Reverse;
+use std::collections::binary_heap::PeekMut;
+use std::collections::{BinaryHeap, HashMap};
+use std::fs::File;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::io::{self, BufReader, BufWriter, Read, Seek, Write};
+use std::ops::Range;
+use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+use std::time::Duration;
 
 use tantivy::postings::FieldSerializer;
 
 use super::{FOLDER, FORMAT, LENGTHS, TERMS, TermManifest, encode_length, field, schema};
-use crate::{
-    Resources, Result, SegmentRef, Snapshot,
-    artifact::{self, Unfinished},
-    documents::content_pieces,
-    lists,
-    varint::{push_varint, take_varint},
-    write_error_unless_stopped,
-};
+use crate::artifact::{self, Unfinished};
+use crate::documents::content_pieces;
+use crate::varint::{push_varint, take_varint};
+use crate::{Resources, Result, SegmentRef, Snapshot, lists, write_error_unless_stopped};
 use verbatim_base::{call::Stop, private};
 use verbatim_text::words::{Token, Tokenizer, grams, tokens};
 

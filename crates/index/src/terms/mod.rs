@@ -18,18 +18,14 @@ mod score;
 use std::{path::Path, sync::Arc};
 
 use serde::{Deserialize, Serialize};
-use tantivy::{
-    InvertedIndexReader, Term,
-    postings::BlockSegmentPostings,
-    query::FuzzyTermQuery,
-    schema::{Field, IndexRecordOption, Schema},
-};
+use tantivy::postings::BlockSegmentPostings;
+use tantivy::query::FuzzyTermQuery;
+use tantivy::schema::{Field, IndexRecordOption, Schema};
+use tantivy::{InvertedIndexReader, Term};
 
-use super::{
-    Result,
-    artifact::{FileRecord, damaged, manifest_checksum, read_manifest, unreadable},
-    lists::{self, ListMaps},
-};
+use super::Result;
+use super::artifact::{FileRecord, damaged, manifest_checksum, read_manifest, unreadable};
+use super::lists::{self, ListMaps};
 use verbatim_base::map_faults::Mapped;
 
 pub use build::build_terms;

@@ -10,10 +10,8 @@ use std::ops::Range;
 use tantivy::postings::BlockSegmentPostings;
 
 use super::{TermIndex, decode_length};
-use crate::{
-    Error, Result,
-    scored::{BestDocs, ScoredDoc},
-};
+use crate::scored::{BestDocs, ScoredDoc};
+use crate::{Error, Result};
 use verbatim_base::call::Stop;
 
 /// The number of documents per window. Their scores take 128 KB.

@@ -2,11 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{
-    EXACT_MOST, EXACT_MOST_CODES, Vectors, clusters,
-    codes::{CodeWriter, Mean},
-    file::{BYTE, FOUR_BITS, FileWriter, Shape, TWO_BITS, VectorSpill},
-};
+use super::codes::{CodeWriter, Mean};
+use super::file::{BYTE, FOUR_BITS, FileWriter, Shape, TWO_BITS, VectorSpill};
+use super::{EXACT_MOST, EXACT_MOST_CODES, Vectors, clusters};
 use crate::{Error, Result};
 use verbatim_base::call::Stop;
 

@@ -16,20 +16,16 @@
 //!
 //! Numbers are little-endian.
 
-use std::{
-    fs::File,
-    io::{self, BufReader, BufWriter, Read, Seek, Write},
-    ops::Range,
-    path::{Path, PathBuf},
-};
+use std::fs::File;
+use std::io::{self, BufReader, BufWriter, Read, Seek, Write};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use super::codes::CodeForm;
-use crate::{
-    Error, Result,
-    artifact::{self, ArtifactFile, FileRecord, Unfinished, read_manifest},
-};
+use crate::artifact::{self, ArtifactFile, FileRecord, Unfinished, read_manifest};
+use crate::{Error, Result};
 use verbatim_base::map_faults::Mapped;
 
 const FORMAT: u32 = 3;

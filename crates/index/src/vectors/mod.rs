@@ -23,10 +23,8 @@ mod query;
 
 use std::{ops::Range, path::Path};
 
-use super::{
-    Error, Result,
-    scored::{BestDocs, ScoredDoc},
-};
+use super::scored::{BestDocs, ScoredDoc};
+use super::{Error, Result};
 use verbatim_base::map_faults::Mapped;
 
 pub use build::{VectorBuilder, VectorOptions};

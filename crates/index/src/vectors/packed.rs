@@ -1,9 +1,7 @@
 //! Single packed vectors, for a store that has no segments: four bytes of scale, and four bits per dimension.
 
-use super::{
-    codes::{CodeForm, CodeWriter},
-    query::QueryVector,
-};
+use super::codes::{CodeForm, CodeWriter};
+use super::query::QueryVector;
 use verbatim_base::int8::quantise;
 
 const BITS: u32 = 4;

@@ -11,19 +11,15 @@
 //! that a later segment with the same text takes the code over. Within a segment the newest message has the
 //! first doc id.
 
-use std::{
-    cmp::Reverse,
-    collections::HashMap,
-    fs,
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::cmp::Reverse;
+use std::collections::HashMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use super::{
-    Vectors,
-    codes::{CodeForm, CodeWriter},
-    file::{FileWriter, Shape},
-};
+use super::Vectors;
+use super::codes::{CodeForm, CodeWriter};
+use super::file::{FileWriter, Shape};
 use crate::{Result, scored::ScoredDoc};
 use verbatim_base::int8::quantise;
 

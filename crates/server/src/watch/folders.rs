@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::{fs, time::SystemTime};
 
+use notify::event::ModifyKind;
 use notify::{
-    ErrorKind, EventKind, RecommendedWatcher, RecursiveMode, Watcher, event::ModifyKind,
-    recommended_watcher,
+    ErrorKind, EventKind, RecommendedWatcher, RecursiveMode, Watcher, recommended_watcher,
 };
 
 /// The suffixes of unfinished files. Changes to such a file are ignored until it is renamed.

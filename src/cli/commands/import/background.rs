@@ -1,15 +1,11 @@
 //! A process of this program that works on after a command has ended.
 
-use std::{
-    path::Path,
-    process::{Command, Stdio},
-    thread,
-};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::thread;
 
-use crate::cli::settings::{
-    engine_config::PlaceArgs,
-    environment::{Environment, is_off},
-};
+use crate::cli::settings::engine_config::PlaceArgs;
+use crate::cli::settings::environment::{Environment, is_off};
 
 const VARIABLE: &str = "VERBATIM_BACKGROUND";
 

@@ -1,28 +1,23 @@
 //! Finds the exports to import: those that the user names, or those in the downloads folder.
 
-use std::{
-    fs,
-    io::{self, Write},
-    path::{Path, PathBuf},
-};
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Datelike, Local};
 use ignore::overrides::OverrideBuilder;
 use unicode_width::UnicodeWidthStr;
 
-use crate::cli::{
-    settings::{engine_config, environment::Environment},
-    terminal::{
-        layout::padded,
-        output::{FOUND, NOTHING, TerminalAnswer, complain, confirm_or_number, harmless},
-        progress::bytes,
-        wrap::wrapped,
-    },
+use crate::cli::settings::engine_config;
+use crate::cli::settings::environment::Environment;
+use crate::cli::terminal::layout::padded;
+use crate::cli::terminal::output::{
+    FOUND, NOTHING, TerminalAnswer, complain, confirm_or_number, harmless,
 };
-use verbatim_engine::{
-    Config, StoreAddress,
-    import::{self, FoundExport},
-};
+use crate::cli::terminal::progress::bytes;
+use crate::cli::terminal::wrap::wrapped;
+use verbatim_engine::import::{self, FoundExport};
+use verbatim_engine::{Config, StoreAddress};
 use verbatim_text::excerpt;
 
 /// The fewest columns for the name of an export.

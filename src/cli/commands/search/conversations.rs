@@ -5,18 +5,12 @@ use std::io::Write;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::cli::{
-    error::Result,
-    terminal::{
-        hit_lines::{Page, place},
-        layout::ListEntry,
-        output::{grouped, harmless, json_line},
-    },
-};
-use verbatim_answer::{
-    conversation::{ConversationJson, conversations, title_line},
-    exact::GroupedConversation,
-};
+use crate::cli::error::Result;
+use crate::cli::terminal::hit_lines::{Page, place};
+use crate::cli::terminal::layout::ListEntry;
+use crate::cli::terminal::output::{grouped, harmless, json_line};
+use verbatim_answer::conversation::{ConversationJson, conversations, title_line};
+use verbatim_answer::exact::GroupedConversation;
 use verbatim_base::call::Call;
 use verbatim_engine::ConversationKey as Key;
 use verbatim_text::snippet;

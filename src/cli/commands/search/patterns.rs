@@ -1,12 +1,10 @@
 //! The texts of a search as flags, and flags for a search that finds something.
 
 use crate::cli::commands::filters::ids;
-use verbatim_answer::{
-    asked::{Asked, LetterCase, TextMatching, case_matters, filled},
-    filters::Filters,
-    readings::described,
-    words::quoted,
-};
+use verbatim_answer::asked::{Asked, LetterCase, TextMatching, case_matters, filled};
+use verbatim_answer::filters::Filters;
+use verbatim_answer::readings::described;
+use verbatim_answer::words::quoted;
 use verbatim_base::model::{Matching, Request};
 use verbatim_engine::{QueryReading, Scope};
 use verbatim_text::shell;

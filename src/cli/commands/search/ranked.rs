@@ -1,17 +1,13 @@
 //! `verbatim search --mode words|vector|both`: the best messages for a question.
 
-use crate::cli::{
-    command::Terminal,
-    commands::indexing,
-    error::Result,
-    terminal::{
-        hit_groups::HitGroups,
-        hit_lines::{HitLine, HitMarks, Page},
-        layout::excerpt,
-        notes,
-        output::{FOUND, NOTHING, complain, counted},
-    },
-};
+use crate::cli::command::Terminal;
+use crate::cli::commands::indexing;
+use crate::cli::error::Result;
+use crate::cli::terminal::hit_groups::HitGroups;
+use crate::cli::terminal::hit_lines::{HitLine, HitMarks, Page};
+use crate::cli::terminal::layout::excerpt;
+use crate::cli::terminal::notes;
+use crate::cli::terminal::output::{FOUND, NOTHING, complain, counted};
 use verbatim_answer::{
     asked::MOST_RANKED, json_lines::JsonLines, nothing::no_answer, ranked::RankedMessages,
 };

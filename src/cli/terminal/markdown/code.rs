@@ -2,18 +2,14 @@
 //!
 //! The code uses the sixteen colours of the terminal, which are readable on light and dark backgrounds.
 
-use std::{
-    cell::Cell,
-    sync::LazyLock,
-    time::{Duration, Instant},
-};
+use std::cell::Cell;
+use std::sync::LazyLock;
+use std::time::{Duration, Instant};
 
 use anstyle::{AnsiColor, Style};
-use syntect::{
-    easy::ScopeRegionIterator,
-    parsing::{ParseState, Scope, ScopeStack, SyntaxReference},
-    util::LinesWithEndings,
-};
+use syntect::easy::ScopeRegionIterator;
+use syntect::parsing::{ParseState, Scope, ScopeStack, SyntaxReference};
+use syntect::util::LinesWithEndings;
 
 use super::text::StyledText;
 use verbatim_server::markdown::{LANGUAGES, syntax_of};

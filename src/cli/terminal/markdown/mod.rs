@@ -6,25 +6,19 @@ mod code;
 mod table;
 mod text;
 
-use std::{
-    io::{self, Write},
-    mem,
-    rc::Rc,
-};
+use std::io::{self, Write};
+use std::mem;
+use std::rc::Rc;
 
 use anstyle::{AnsiColor, Effects, Style};
 use pulldown_cmark::{Event, HeadingLevel, Tag, TagEnd};
 use unicode_width::UnicodeWidthStr;
 
-use self::{
-    table::Table,
-    text::{Mark, StyledText},
-};
-use super::{
-    layout::{DIM, LineLayout},
-    output::harmless,
-    wrap::LongWords,
-};
+use self::table::Table;
+use self::text::{Mark, StyledText};
+use super::layout::{DIM, LineLayout};
+use super::output::harmless;
+use super::wrap::LongWords;
 use verbatim_server::markdown::{language_of, parser};
 use verbatim_text::parts::{self, Artifact, CALL, Part};
 

@@ -5,10 +5,8 @@ use pulldown_cmark::Alignment;
 use unicode_width::UnicodeWidthStr;
 
 use super::text::{Mark, StyledText};
-use crate::cli::terminal::{
-    layout::{DIM, LineLayout},
-    wrap::LongWords,
-};
+use crate::cli::terminal::layout::{DIM, LineLayout};
+use crate::cli::terminal::wrap::LongWords;
 
 const BETWEEN: &str = " │ ";
 const CROSSING: &str = "─┼─";

@@ -4,10 +4,8 @@ use std::{ops::Range, rc::Rc};
 
 use anstyle::Style;
 
-use crate::cli::terminal::{
-    layout::{LineLayout, MATCH},
-    wrap::{self, LongWords},
-};
+use crate::cli::terminal::layout::{LineLayout, MATCH};
+use crate::cli::terminal::wrap::{self, LongWords};
 use verbatim_text::terminal::harmless;
 
 pub(super) type Mark<'a> = &'a dyn Fn(&str) -> Vec<Range<usize>>;

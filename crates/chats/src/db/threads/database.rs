@@ -1,23 +1,17 @@
 //! The file of the threads database: complete or absent, and private to its owner.
 
-use std::{
-    fs::File,
-    io,
-    path::{Path, PathBuf},
-    thread,
-    time::Duration,
-};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use std::{io, thread};
 
-use rusqlite::{
-    Connection, ErrorCode, OpenFlags, OptionalExtension, TransactionBehavior, config::DbConfig,
-};
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, TransactionBehavior};
 
-use crate::db::{
-    header::{self, Identity, SharedFile},
-    open::beside,
-    schema::{self, SchemaState},
-    temporary::TemporaryDatabase,
-};
+use crate::db::header::{self, Identity, SharedFile};
+use crate::db::open::beside;
+use crate::db::schema::{self, SchemaState};
+use crate::db::temporary::TemporaryDatabase;
 use verbatim_base::private;
 use verbatim_text::snippet;
 

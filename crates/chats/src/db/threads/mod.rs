@@ -10,9 +10,7 @@ mod read;
 mod record;
 mod saved;
 
-pub use self::{
-    database::{Error, Threads},
-    read::{Analytics, Turn},
-    record::{Start, Thread},
-    saved::{Save, Saved},
-};
+pub use self::database::{Error, Threads};
+pub use self::read::{Analytics, Turn};
+pub use self::record::{Start, Thread};
+pub use self::saved::{Save, Saved};

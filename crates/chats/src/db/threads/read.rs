@@ -2,10 +2,8 @@
 
 use rusqlite::OptionalExtension;
 
-use super::{
-    database::{Result, Threads},
-    record::{IS_TURN, Thread, read_thread, select},
-};
+use super::database::{Result, Threads};
+use super::record::{IS_TURN, Thread, read_thread, select};
 use crate::db::functions;
 use verbatim_base::model::Instant;
 

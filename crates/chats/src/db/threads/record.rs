@@ -3,10 +3,8 @@
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::database::{Error, Result, Threads};
-use crate::db::{
-    canonical::{self, ConversationRow, MessageRow},
-    functions, scrub,
-};
+use crate::db::canonical::{self, ConversationRow, MessageRow};
+use crate::db::{functions, scrub};
 use verbatim_base::model::Instant;
 
 /// The separator in a continuation id, between the thread's id and the number of the next turn.

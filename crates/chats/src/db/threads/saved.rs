@@ -2,10 +2,8 @@
 
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::{
-    database::{Error, Result, Threads},
-    record::{Start, Thread, append_message, insert, thread},
-};
+use super::database::{Error, Result, Threads};
+use super::record::{Start, Thread, append_message, insert, thread};
 use crate::db::canonical::{self, ConversationRow};
 use verbatim_base::model::Instant;
 

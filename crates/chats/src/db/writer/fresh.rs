@@ -1,10 +1,8 @@
 //! A new database under a temporary name. Some parts of it are written late.
 
-use std::{
-    cell::RefCell,
-    collections::HashSet,
-    hash::{BuildHasher, RandomState},
-};
+use std::cell::RefCell;
+use std::collections::HashSet;
+use std::hash::{BuildHasher, RandomState};
 
 use rusqlite::{Connection, params_from_iter};
 

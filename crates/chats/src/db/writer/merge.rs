@@ -1,17 +1,13 @@
 //! Merges one conversation: adds new messages and updates changed messages.
 
-use std::{
-    borrow::Cow,
-    collections::{HashMap, HashSet},
-};
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
 
 use rusqlite::{Connection, OptionalExtension, Result, Row, params, types::ValueRef};
 
 use super::{changes::Changes, fresh::LateParts};
-use crate::db::{
-    canonical::{self, ConversationRow, MessageRow},
-    schema,
-};
+use crate::db::canonical::{self, ConversationRow, MessageRow};
+use crate::db::schema;
 use verbatim_base::model::{AttachedContent, AttachedFile, Conversation, Instant, Message, Origin};
 use verbatim_text::{content::decode_parts, date};
 

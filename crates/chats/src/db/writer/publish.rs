@@ -3,22 +3,16 @@
 
 #[cfg(unix)]
 use std::fs::File;
-use std::{
-    io,
-    path::{Path, PathBuf},
-};
+use std::io;
+use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, params_from_iter, types::Value};
 
-use super::{
-    Changes, Error, Result, Writer, WriterState, configure,
-    fresh::FreshDatabase,
-    merge::{Merge, MergeMode},
-};
-use crate::db::{
-    schema::{self, SchemaState},
-    temporary::TemporaryDatabase,
-};
+use super::fresh::FreshDatabase;
+use super::merge::{Merge, MergeMode};
+use super::{Changes, Error, Result, Writer, WriterState, configure};
+use crate::db::schema::{self, SchemaState};
+use crate::db::temporary::TemporaryDatabase;
 use verbatim_base::{failpoint, private};
 
 const HISTORY: &str = "time, path, conversations, messages, new_conversations, new_messages,

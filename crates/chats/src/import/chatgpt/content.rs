@@ -1,12 +1,10 @@
 //! Reads the text of a ChatGPT message, in the form that the service shows.
 
-use crate::import::{
-    json::{Raw, Value},
-    plain::{part_text, plain},
-    sources,
-    tally::ImportTally,
-    tool::lines,
-};
+use crate::import::json::{Raw, Value};
+use crate::import::plain::{part_text, plain};
+use crate::import::sources;
+use crate::import::tally::ImportTally;
+use crate::import::tool::lines;
 
 const PLAIN: [&str; 10] = [
     "execution_output",

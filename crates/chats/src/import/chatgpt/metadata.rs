@@ -3,12 +3,10 @@
 
 use std::borrow::Cow;
 
-use crate::import::{
-    fields::{names, with_files},
-    json::{Damage, Raw, Value},
-    sources,
-    tool::lines,
-};
+use crate::import::fields::{names, with_files};
+use crate::import::json::{Damage, Raw, Value};
+use crate::import::sources;
+use crate::import::tool::lines;
 use verbatim_text::screen::shown;
 
 #[derive(Default)]

@@ -2,13 +2,11 @@
 
 use std::borrow::Cow;
 
-use crate::import::{
-    fields::{derive_id, own_id, time},
-    json::{ObjectFields, Raw, Value},
-    plain::plain,
-    tally::Reason,
-    tool::joined,
-};
+use crate::import::fields::{derive_id, own_id, time};
+use crate::import::json::{ObjectFields, Raw, Value};
+use crate::import::plain::plain;
+use crate::import::tally::Reason;
+use crate::import::tool::joined;
 use verbatim_base::model::{AttachedContent, AttachedFile, Conversation, Message};
 
 /// The fields by which a damaged project or memory is recognised.

@@ -1,10 +1,8 @@
 //! Extracts the texts of attachments: what the user mentioned, and what Claude Code told the user.
 
-use super::super::{
-    inline::InlineFile,
-    json::Value,
-    tool::{joined, lines, named},
-};
+use super::super::inline::InlineFile;
+use super::super::json::Value;
+use super::super::tool::{joined, lines, named};
 use super::text::shown;
 
 pub(super) struct AttachedText {

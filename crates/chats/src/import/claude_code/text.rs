@@ -1,9 +1,7 @@
 //! Extracts the texts from blocks of Claude Code's messages, and separates the texts that the user typed.
 
-use super::super::{
-    json::Value,
-    tool::{self, lines},
-};
+use super::super::json::Value;
+use super::super::tool::{self, lines};
 use verbatim_text::screen::shown as shown_on_screen;
 
 pub(super) fn assistant_block(block: &Value) -> String {

@@ -1,11 +1,9 @@
 //! Extracts the texts from Codex's records: of the user, of tools, and of Codex itself.
 
-use super::super::{
-    head::{Head, set_first},
-    json::{Damage, Raw, Value},
-    plain::plain,
-    tool::{self, joined, lines},
-};
+use super::super::head::{Head, set_first};
+use super::super::json::{Damage, Raw, Value};
+use super::super::plain::plain;
+use super::super::tool::{self, joined, lines};
 use verbatim_text::screen;
 
 /// Returns the text of one block, or a placeholder for an image, sound or file.

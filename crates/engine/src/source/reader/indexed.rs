@@ -11,11 +11,9 @@ use crate::scoring::{IndexedScorer, Scorer};
 use crate::source::scope::{About, Scope};
 use crate::source::store::Source;
 use crate::source::store::handle::FallbackReason;
+use verbatim_base::call::Call;
+use verbatim_base::map_faults::{self, FaultWatch};
 use verbatim_base::model::{Hit, Instant, Origin, Request};
-use verbatim_base::{
-    call::Call,
-    map_faults::{self, FaultWatch},
-};
 use verbatim_chats::db;
 use verbatim_index::{self as index, Found, Snapshot};
 

@@ -229,7 +229,7 @@ fn add_hit(
 ) -> Option<&ConversationKey> {
     let StreamedHit { kind, hit, title, is_in_text, text } = found;
     let key = (kind, hit.conversation_id.clone().into_owned());
-    let place = grouping.add(key, (title, hit.time), !is_in_text);
+    let place = grouping.add(key, title, hit.time, !is_in_text);
     let is_shown = (first_shown..first_shown.saturating_add(GROUPS)).contains(&place);
     let conversation = &mut grouping.conversations[place];
     if !is_in_text {
@@ -373,7 +373,7 @@ fn by_meaning(
     let mut cards = conversations(&site.engine, &keys, call)?;
     let mut grouping: Grouping<&Match> = Grouping::default();
     for (one, key) in ranking.items.iter().zip(keys) {
-        let place = grouping.add(key, (title_of(&one.hit.title, marker), one.hit.time), false);
+        let place = grouping.add(key, title_of(&one.hit.title, marker), one.hit.time, false);
         grouping.conversations[place].kept.push(one);
     }
     let messages = grouping.messages();

@@ -5,9 +5,8 @@ use std::sync::Arc;
 use super::page_query::PageQuery;
 use crate::web::frame::site::{ChosenConversations, Problem, Site};
 use verbatim_base::{call::Call, model::Request};
-use verbatim_engine::{
-    Choice, ChosenIds, ConversationIds, Flags, Note, Scope, filters::ALL, in_both,
-};
+use verbatim_engine::filters::ALL;
+use verbatim_engine::{Choice, ChosenIds, ConversationIds, Flags, Note, Scope, in_both};
 
 /// Returns the filters, with the dates as instants. The filters that are no facets choose the conversations.
 pub(crate) fn choice(
