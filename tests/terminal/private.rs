@@ -148,11 +148,11 @@ fn an_older_home_is_tightened_at_the_next_start() {
     scene.run(&["reindex"]);
     let home = scene.path("home");
     threads::record(&home, "My bank PIN is 4711", None);
-    // As version 0.1.0 wrote it.
-    let old = home.join("index/verbatim-0123456789abcdef/generation-1");
-    fs::create_dir_all(old.join("part-1")).unwrap();
+    // The index of another database.
+    let old = home.join("index/verbatim-0123456789abcdef/snapshot-1");
+    fs::create_dir_all(old.join("segment-1")).unwrap();
     fs::write(old.parent().unwrap().join("lock"), "").unwrap();
-    fs::write(old.join("part-1/rows"), "My bank PIN is 4711").unwrap();
+    fs::write(old.join("segment-1/rows"), "My bank PIN is 4711").unwrap();
     for umask in [0o022, 0] {
         open_up(&home, umask);
         scene.run(&["status"]);

@@ -214,15 +214,15 @@ fn the_doctor_says_what_is_wrong_and_what_mends_it() {
     assert_eq!(doctor(home, &[]).0, Some(0));
 
     // What a replaced segment has left for the next one, and a part of vectors, are no leftovers.
-    fs::create_dir(index_dir.join("kept-part-1")).unwrap();
+    fs::create_dir(index_dir.join("kept-segment-1")).unwrap();
     fs::create_dir(rows.0.with_file_name("vectors-model-0")).unwrap();
     let (code, text) = doctor(home, &[]);
     assert!(code == Some(0) && !text.contains("left over"), "{text}");
 
     // The leftovers of a killed process, and an index of another database.
-    fs::create_dir(index_dir.join("part-77")).unwrap();
+    fs::create_dir(index_dir.join("segment-77")).unwrap();
     fs::create_dir(home.join("index/old-0123")).unwrap();
-    fs::write(home.join("index/old-0123/current"), "generation-1 00000000\n").unwrap();
+    fs::write(home.join("index/old-0123/current"), "snapshot-1 00000000\n").unwrap();
     let (code, text) = doctor(home, &[]);
     assert_eq!(code, Some(0), "{text}");
     assert!(
@@ -231,7 +231,7 @@ fn the_doctor_says_what_is_wrong_and_what_mends_it() {
         "{text}"
     );
     assert!(run(home, &["reindex", "--full"]).status.success());
-    assert!(!index_dir.join("part-77").exists(), "the command that was named mends it");
+    assert!(!index_dir.join("segment-77").exists(), "the command that was named mends it");
 
     // Messages without a conversation; a damaged database; none at all.
     let sql = "INSERT INTO messages VALUES ('x', 'nowhere', 'user', 'lost', 1, NULL, 0)";
