@@ -6,7 +6,7 @@
 use std::{fs, path::PathBuf, time::Duration};
 
 use tempfile::TempDir;
-use verbatim_base::call::Call;
+use verbatim_base::call::Stop;
 use verbatim_chats::workspace::{self, Folder, WorkspaceQuestion};
 
 /// The most characters of a line, and the dots at its ends.
@@ -34,7 +34,8 @@ pub(super) fn run(data: &[u8]) {
         let pattern = pattern.to_owned();
         let question =
             WorkspaceQuestion { pattern, limit: usize::MAX, ..WorkspaceQuestion::default() };
-        let found = workspace::search(folders, &question, &Call::default().within(Duration::from_secs(20)));
+        let found =
+            workspace::search(folders, &question, &Stop::never().within(Duration::from_secs(20)));
         let Ok(found) = found else { return };
         let lines: Vec<&[u8]> = text.split(|byte| *byte == b'\n').collect();
         for line in &found.lines {

@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use verbatim_base::call::Stop;
+use verbatim_base::call::Call;
 use verbatim_engine::{Engine, Question};
 
 use super::damage::Original;
@@ -14,7 +14,7 @@ const QUESTIONS: [&str; 3] = ["rare things", "和平", "q7x"];
 thread_local! {
     static ORIGINAL: Original = Original::new(|engine, resources| {
         for source in engine.sources() {
-            let enriched = source.enrich(resources, &Stop::never(), &mut |_| {});
+            let enriched = source.enrich(resources, &Call::default(), &mut |_| {});
             enriched.expect("vectors");
         }
     });
@@ -23,10 +23,10 @@ thread_local! {
 fn ask(engine: &Engine, question: &str) {
     let question =
         Question { concepts: vec![question.to_owned()], limit: 5, ..Question::default() };
-    if let Ok(ranking) = engine.rank(&question, &Stop::never()) {
+    if let Ok(ranking) = engine.rank(&question, &Call::default()) {
         assert!(ranking.items.iter().all(|item| (0.0..=1.0).contains(&item.score)));
     }
-    drop(engine.rank_conversations(&question, &Stop::never()));
+    drop(engine.rank_conversations(&question, &Call::default()));
 }
 
 /// Returns whether a file holds vectors or a manifest of them. Term indexes are tantivy's:

@@ -4,7 +4,10 @@
 
 use std::ops::ControlFlow;
 
-use verbatim_base::{call::Stop, model::{Hit, Request}};
+use verbatim_base::{
+    call::Call,
+    model::{Hit, Request},
+};
 use verbatim_engine::Engine;
 
 use super::damage::Original;
@@ -23,7 +26,7 @@ thread_local! {
 fn ask(engine: &Engine, text: &str) -> Vec<Hit<'static>> {
     let mut hits = Vec::new();
     let request = Request { text: text.to_owned(), ..Request::default() };
-    let plan = engine.exact(&request, &Stop::never(), &mut |hit| {
+    let plan = engine.exact(&request, &Call::default(), &mut |hit| {
         hits.push(hit);
         ControlFlow::Continue(())
     });

@@ -13,7 +13,10 @@ use std::{
 
 use rusqlite::{Connection, types::Value};
 use tempfile::TempDir;
-use verbatim_base::{call::Call, model::{Instant, Request}};
+use verbatim_base::{
+    call::Call,
+    model::{Instant, Request},
+};
 use verbatim_chats::db::threads::{Save, Start, Thread};
 use verbatim_engine::{Config, Engine, Memory, Scope};
 
@@ -70,7 +73,7 @@ fn go_on(engine: &Engine) {
     let start = Start { topic: "A topic", user: "ann", platform: Some("web"), turn: None };
     if let Ok(started) = memory.start_thread(&start, &Call::default()) {
         let continuation = &started.thread.continuation;
-        drop(memory.continue_thread(continuation, ("user", "a text"), &Call::default()));
+        drop(memory.continue_thread(continuation, "user", "a text", &Call::default()));
     }
     let turns = [("user".to_owned(), "a turn".to_owned())];
     let save = Save { key: Some("key"), title: Some("Saved"), summary: "A summary", turns: &turns };
@@ -101,7 +104,7 @@ fn ask(engine: &Engine) {
         if let Ok((turns, _)) = memory.thread_history(&thread.id, LIMIT) {
             assert!(turns.len() <= LIMIT);
         }
-        drop(memory.continue_thread(&thread.continuation, ("user", "more"), &Call::default()));
+        drop(memory.continue_thread(&thread.continuation, "user", "more", &Call::default()));
     }
     drop(memory.thread_analytics());
     drop(memory.threads_named("a"));

@@ -39,7 +39,7 @@ pub struct Tool {
 pub(crate) const REQUEST_LOCK_WAIT: Duration = Duration::from_millis(1500);
 
 impl Tool {
-    /// Runs the tool; if it only reads, as [`Sources::attempt`](engine::Sources::attempt) does. If it panics,
+    /// Runs the tool; if it only reads, as `Sources::attempt` of the engine does. If it panics,
     /// the answer is an error with the panic's message for the log.
     pub fn call(
         &self,
