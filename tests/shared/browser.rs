@@ -195,9 +195,16 @@ impl Browser {
         self.get("screenshot").as_str().expect("a picture").to_owned()
     }
 
-    /// Clears the console, for example the error of a request that the server did not answer.
+    /// Clears the console, for example of the error of a request that the server did not answer. Chromium may write
+    /// it a moment after the page has shown it.
     pub(crate) fn forget_console(&self) {
-        self.post("se/log", &json!({"type": "browser"}));
+        for _ in 0..40 {
+            let errors = self.post("se/log", &json!({"type": "browser"}));
+            if errors.as_array().is_some_and(|errors| !errors.is_empty()) {
+                return;
+            }
+            thread::sleep(Duration::from_millis(50));
+        }
     }
 
     /// Shows pages at the width of a screen, in a theme.
