@@ -23,8 +23,8 @@ pub(super) trait CommandArgs {
     fn run(&self, invocation: Invocation<'_>) -> Result<u8>;
 }
 
-/// What the program needs to know of a command before it runs. A command states all of it, or what differs from
-/// one of the constants.
+/// What the program needs to know of a command before it runs. A command that reads chats states all of it, so that
+/// none is forgotten; the constants are for the others.
 pub(super) struct Facts {
     pub(super) reads: Reads,
     /// Whether the command may write to the databases of the home folder.

@@ -40,7 +40,7 @@ struct Habit {
     most: usize,
 }
 
-const HABITS: [Habit; 3] = [
+const HABITS: [Habit; 4] = [
     Habit {
         what: "a closure with a name, which is a function",
         pattern: r"\blet\s+(?:mut\s+)?\w+(?:\s*:[^=;]+)?\s*=\s*(?:move\s*)?\|",
@@ -49,6 +49,11 @@ const HABITS: [Habit; 3] = [
     Habit {
         what: "two bindings in one",
         pattern: r"\blet\s*\([^)]*,[^)]*\)\s*=\s*(?:Default::default\(\)|\()",
+        most: 0,
+    },
+    Habit {
+        what: "a tuple as parameter, which is a struct or several parameters",
+        pattern: r"[(,]\s*\([a-z_ ,&]+\)\s*:\s*\(",
         most: 0,
     },
     Habit {

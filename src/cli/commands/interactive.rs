@@ -5,7 +5,7 @@ use std::cell::Cell;
 
 #[cfg(feature = "picker")]
 use super::show;
-use crate::cli::command::{CommandArgs, Facts, Invocation, Reads};
+use crate::cli::command::{CommandArgs, Facts, Invocation, OutputForm, Reads};
 #[cfg(not(feature = "picker"))]
 use crate::cli::error::Error;
 use crate::cli::error::Result;
@@ -64,9 +64,12 @@ impl CommandArgs for SearchAsTyped {
     fn facts(&self) -> Facts {
         Facts {
             reads: Reads::EverySource,
+            writes: false,
             takes_db: true,
             makes_vectors: true,
-            ..Facts::WITHOUT_CHATS
+            may_be_torn: false,
+            waits_for: None,
+            form: OutputForm::AsItIs,
         }
     }
 

@@ -22,6 +22,17 @@ use verbatim_answer::resume::ResumeCommand;
 use verbatim_base::call::Call;
 use verbatim_engine::{About, Engine};
 
+/// The facts of both commands.
+const FACTS: Facts = Facts {
+    reads: Reads::EverySource,
+    writes: false,
+    takes_db: true,
+    makes_vectors: false,
+    may_be_torn: false,
+    waits_for: Some("looking up conversations"),
+    form: OutputForm::AsItIs,
+};
+
 /// Open a conversation on its service's site, in the browser
 ///
 ///     verbatim open 6650a1b2
@@ -82,15 +93,7 @@ pub(super) struct JsonResumed<'a> {
 
 impl CommandArgs for OpenArgs {
     fn facts(&self) -> Facts {
-        Facts {
-            reads: Reads::EverySource,
-            writes: false,
-            takes_db: true,
-            makes_vectors: false,
-            may_be_torn: false,
-            waits_for: Some("looking up conversations"),
-            form: OutputForm::AsItIs,
-        }
+        FACTS
     }
 
     fn run(&self, invocation: Invocation<'_>) -> Result<u8> {
@@ -137,15 +140,7 @@ pub(crate) fn browse(link: &str) -> Result<()> {
 
 impl CommandArgs for ResumeArgs {
     fn facts(&self) -> Facts {
-        Facts {
-            reads: Reads::EverySource,
-            writes: false,
-            takes_db: true,
-            makes_vectors: false,
-            may_be_torn: false,
-            waits_for: Some("looking up conversations"),
-            form: OutputForm::AsItIs,
-        }
+        FACTS
     }
 
     fn run(&self, invocation: Invocation<'_>) -> Result<u8> {
