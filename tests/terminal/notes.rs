@@ -426,7 +426,10 @@ mod program {
         // The question waits for the build, but not for long.
         assert!(begun.elapsed().as_secs() < 30, "{:?}", begun.elapsed());
         if answer["complete"] == false {
-            says(&answer, "the export is not ranked yet");
+            // The words may be indexed already, and the vectors not yet.
+            let notes = answer["notes"].to_string();
+            let states = ["the export is not ranked yet", "the index of the export is being built"];
+            assert!(states.iter().any(|state| notes.contains(state)), "{answer}");
             says(&answer, "ask again in about ");
         }
         let question = json!({"query": "deploy zeppelin", "response_format": "json"});

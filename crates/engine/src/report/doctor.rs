@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::finding::Finding;
 use super::sample;
 use super::status::{Status, mend_of};
-use crate::source::{Source, SourceKind, Sources, size_of};
+use crate::source::{FallbackReason, Source, SourceKind, Sources, size_of};
 use verbatim_base::{call::Call, private};
 use verbatim_chats::db;
 use verbatim_text::{amount, shell::quoted};
@@ -50,13 +50,14 @@ impl Examination<'_> {
         let present = self.sources.present();
         self.examine_folders(&present);
         for source in &present {
-            let is_unreadable = self
-                .status
-                .sources
-                .iter()
-                .any(|known| known.database == source.address() && known.error.is_some());
+            let mut known = self.status.sources.iter();
+            let known = known.find(|known| known.database == source.address());
+            // What cannot be read is among the facts about the source.
+            let is_unreadable = known.is_some_and(|known| known.error.is_some());
+            let by_like = known.and_then(|known| known.by_like.as_ref());
+            let is_index_reported = matches!(by_like, Some(FallbackReason::Unreadable(_)));
             if !is_unreadable && self.examine_database(source) {
-                self.examine_index(source);
+                self.examine_index(source, is_index_reported);
             }
         }
         self.examine_other_indexes(&present);
@@ -170,7 +171,8 @@ impl Examination<'_> {
         false
     }
 
-    fn examine_index(&mut self, source: &Source) {
+    /// Checks an index. `is_reported` says that the facts about its source name its damage.
+    fn examine_index(&mut self, source: &Source, is_reported: bool) {
         let Ok(index_dir) = source.index_dir() else { return };
         let about = index_dir.folder().display().to_string();
         let left = index_dir.leftovers();
@@ -195,11 +197,10 @@ impl Examination<'_> {
                 // A refresh replaced the snapshot during the check, so the error does not mean damage.
                 Err(_) if index_dir.current().as_ref() != Some(&current) => {}
                 Err(error) => {
-                    self.report(Finding::wrong(
-                        &about,
-                        error.to_string(),
-                        "verbatim reindex --full",
-                    ));
+                    if !is_reported {
+                        let mend = "verbatim reindex --full";
+                        self.report(Finding::wrong(&about, error.to_string(), mend));
+                    }
                     return;
                 }
             }
