@@ -53,7 +53,9 @@ pub(super) fn remedy(reason: &FallbackReason) -> Option<Remedy> {
         FallbackReason::NoIndex => ("verbatim reindex", "builds it"),
         FallbackReason::Stale => ("verbatim reindex", "brings it up to date"),
         FallbackReason::Unreadable(_) => ("verbatim reindex --full", "builds it again"),
-        FallbackReason::EmptyRole | FallbackReason::RoleColumn => return None,
+        FallbackReason::EmptyRole | FallbackReason::NulInPattern | FallbackReason::RoleColumn => {
+            return None;
+        }
     };
     Some(Remedy { command: command.to_owned(), effect })
 }

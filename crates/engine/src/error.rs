@@ -6,7 +6,7 @@ use verbatim_chats::db::{self, Heading};
 #[cfg(feature = "cluster")]
 use verbatim_cluster as cluster;
 use verbatim_index as index;
-use verbatim_text::{date, like::MOST_PATTERN_BYTES};
+use verbatim_text::{date, like::MOST_PATTERN_BYTES, snippet::echo};
 
 /// The result of a call that fails with the error of this room.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -202,8 +202,8 @@ impl Error {
 }
 
 fn either(keys: &[(&'static str, String)]) -> String {
-    let of = |(source, key): &(&str, String)| format!("{key} (of the {source})");
-    keys.iter().map(of).collect::<Vec<_>>().join(" or ")
+    let keys = keys.iter().map(|(source, key)| format!("{} (of the {source})", echo(key)));
+    keys.collect::<Vec<_>>().join(" or ")
 }
 
 fn list(candidates: &[Heading], total: usize) -> String {
@@ -212,7 +212,7 @@ fn list(candidates: &[Heading], total: usize) -> String {
         let day = last.and_then(date::to_minute).unwrap_or_else(|| "(no time)".to_owned());
         let day = day.split(' ').next().unwrap_or_default().to_owned();
         let unit = if *messages == 1 { "message" } else { "messages" };
-        let _ = write!(list, "\n  {id}  {title}  ({day}, {messages} {unit})");
+        let _ = write!(list, "\n  {}  {title}  ({day}, {messages} {unit})", echo(id));
     }
     if total > candidates.len() {
         let _ = write!(list, "\nand {} more", total - candidates.len());

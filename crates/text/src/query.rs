@@ -1,6 +1,6 @@
 //! Parses a question that a person typed: words, `"required phrases"` and `-excluded words`.
 
-use std::cmp::Reverse;
+use std::{cmp::Reverse, collections::HashSet};
 
 use super::fold::fold;
 use super::normal::{is_stop_word, is_unspaced, normal};
@@ -79,6 +79,10 @@ impl Query {
             return Query { outside: text.clone(), text, ..Query::default() };
         }
         query.text = query.text.trim().to_owned();
+        for pieces in [&mut query.phrases, &mut query.excluded, &mut query.excluded_phrases] {
+            let mut known = HashSet::new();
+            pieces.retain(|piece| known.insert(piece.clone()));
+        }
         if !query.phrases.is_empty() {
             query.is_all_quoted = !query.outside.contains(char::is_alphanumeric);
             let words = query.outside.split(|c: char| !c.is_alphanumeric() && c != '\'');
@@ -86,6 +90,11 @@ impl Query {
             query.is_sentence = count > 1 || query.outside.trim_end().ends_with(['?', '？']);
         }
         query
+    }
+
+    /// Returns the number of texts that must be looked for in messages as they are.
+    pub fn pieces(&self) -> usize {
+        self.phrases.len() + self.excluded.len() + self.excluded_phrases.len()
     }
 
     /// Returns whether the question excludes anything.
@@ -120,6 +129,24 @@ impl PhraseSearch {
         let (request, is_exact) = phrase_request(phrase);
         let required = Query { phrases: vec![phrase.to_owned()], ..Query::default() };
         PhraseSearch { request, required: if is_exact { None } else { Some(required) } }
+    }
+
+    /// Returns the searches for a concept. A conversation contains the concept if each finds something.
+    pub fn all_of(concept: &str) -> Vec<PhraseSearch> {
+        let query = Query::parse(concept);
+        let mut texts: Vec<&str> = if query.phrases.is_empty() && !query.excludes() {
+            vec![concept]
+        } else if query.phrases.is_empty() {
+            vec![query.text.trim()]
+        } else if query.is_all_quoted {
+            Vec::new()
+        } else {
+            query.outside.split_whitespace().collect()
+        };
+        let mut known = HashSet::new();
+        texts.retain(|text| !text.is_empty() && known.insert(*text));
+        let texts = texts.into_iter().map(PhraseSearch::literal);
+        texts.chain(query.phrases.iter().map(|phrase| PhraseSearch::quoted(phrase))).collect()
     }
 
     /// Returns the search for a text as it is, in any letter case.
@@ -207,12 +234,28 @@ mod tests {
             ("-only", "-only", "", ""),
             ("\"\" )( AND OR * ~ ^ title:x \\", ")( AND OR * ~ ^ title:x \\", "", ""),
             ("“curly quotes”", "curly quotes", "curly quotes", ""),
+            ("\"a\" -bad \"a\" -bad \"b\"", "a   a   b", "a|b", "bad"),
         ] {
             let query = Query::parse(text);
             assert_eq!(query.text, expected, "{text}");
             assert_eq!(phrases(&query.phrases), must, "{text}");
             let excluded = [query.excluded, query.excluded_phrases].concat();
             assert_eq!(phrases(&excluded), must_not, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_a_concept_requires() {
+        for (concept, expected) in [
+            ("React Router", &["React Router"][..]),
+            ("\"JWT tokens\"", &[r"jwt\s+tokens"]),
+            ("\"kens\" -Angular", &["kens"]),
+            ("router the router \"JWT tokens\"", &["router", "the", r"jwt\s+tokens"]),
+            ("router -Angular", &["router"]),
+        ] {
+            let searches = PhraseSearch::all_of(concept).into_iter();
+            let texts: Vec<String> = searches.map(|it| it.request.text).collect();
+            assert_eq!(texts, expected, "{concept}");
         }
     }
 

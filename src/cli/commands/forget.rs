@@ -20,7 +20,7 @@ use verbatim_base::{call::Call, model::Instant};
 use verbatim_engine::{
     Config, Engine, Error as EngineError, ForgetProgress, Forgettable, Forgetter, Scope,
 };
-use verbatim_text::shell::quoted;
+use verbatim_text::{shell::quoted, snippet::names};
 
 /// The number of messages of which an index takes noticeable time.
 const MANY_MESSAGES: u64 = 5_000;
@@ -350,7 +350,7 @@ fn undo(args: &Args, id: &str, engine: &Engine, terminal: Terminal<'_>) -> Resul
             )));
         }
         several => {
-            return Err(Error::Forget(format!("{id:?} may be any of {}", several.join(", "))));
+            return Err(Error::Forget(format!("{id:?} may be any of {}", names(several))));
         }
     };
     forgetter.undo(id)?;

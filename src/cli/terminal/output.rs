@@ -30,11 +30,14 @@ pub(crate) fn complain(message: &str) {
     write_error(&format!("{PREFIX} {}", harmless(message)), error_columns());
 }
 
-/// Writes an error of the command line. Lines that are too long for the terminal lose their colours.
+/// Writes an error of the command line. It loses its colours if a line is too long for the terminal, or if
+/// a name in it has characters that control one.
 pub(crate) fn write_usage(usage: &clap::Error) {
     let columns = error_columns();
-    let text = usage.to_string().replacen(CLAP_PREFIX, PREFIX, 1);
-    if columns.is_some_and(|columns| text.lines().any(|line| line.width() > columns)) {
+    let plain = usage.to_string().replacen(CLAP_PREFIX, PREFIX, 1);
+    let text = harmless(&plain);
+    let is_wide = columns.is_some_and(|columns| text.lines().any(|line| line.width() > columns));
+    if is_wide || text != plain {
         write_error(&text, columns);
     } else {
         let text = usage.render().ansi().to_string().replacen(CLAP_PREFIX, PREFIX, 1);
@@ -51,9 +54,9 @@ fn write_error(text: &str, columns: Option<usize>) {
     let _ = writeln!(io::stderr(), "{}", lines.join("\n"));
 }
 
-/// A writer for a terminal. It escapes deceptive characters and those from U+007F to U+009F as in
-/// JSON. Characters below U+0020 stay, because colours and line breaks need them. In the text of
-/// messages, [`harmless`] replaces these characters, and JSON escapes them.
+/// A writer for a terminal. It escapes deceptive characters and control characters as in JSON, except for
+/// line breaks, tabs, and the escape sequences of this program: colours and links. In the text of messages,
+/// [`harmless`] replaces these too, and JSON escapes them.
 pub(crate) struct TerminalWriter<'a> {
     out: &'a mut dyn Write,
     /// The first bytes of a character that is not complete yet.
@@ -74,8 +77,23 @@ impl Write for TerminalWriter<'_> {
         while let Some(chunk) = chunks.next() {
             let text = chunk.valid();
             let mut plain = 0;
+            let mut own_end = 0;
             for (at, c) in text.char_indices() {
-                if is_deceptive(c) || ('\u{7F}'..='\u{9F}').contains(&c) {
+                if c == '\u{1b}' && at >= own_end {
+                    match own_sequence(&text[at..]) {
+                        OwnSequence::Whole(length) => own_end = at + length,
+                        OwnSequence::Begun
+                            if chunk.invalid().is_empty() && chunks.clone().next().is_none() =>
+                        {
+                            self.out.write_all(&text.as_bytes()[plain..at])?;
+                            self.begun = text.as_bytes()[at..].to_vec();
+                            return Ok(bytes.len());
+                        }
+                        OwnSequence::Begun | OwnSequence::None => {}
+                    }
+                }
+                if at >= own_end && (is_deceptive(c) || c.is_control() && !matches!(c, '\n' | '\t'))
+                {
                     self.out.write_all(&text.as_bytes()[plain..at])?;
                     for unit in c.encode_utf16(&mut [0; 2]) {
                         write!(self.out, "\\u{unit:04x}")?;
@@ -97,6 +115,48 @@ impl Write for TerminalWriter<'_> {
 
     fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
+    }
+}
+
+/// An escape sequence of this program at the beginning of a text.
+#[derive(Debug, PartialEq, Eq)]
+enum OwnSequence {
+    /// Its length in bytes.
+    Whole(usize),
+    /// The text ends within it.
+    Begun,
+    None,
+}
+
+/// The maximum length in bytes of a link's address with its escape sequence.
+const LONGEST_LINK: usize = 4096;
+
+fn own_sequence(text: &str) -> OwnSequence {
+    const LINK: &str = "\u{1b}]8;;";
+    const END_OF_LINK: &str = "\u{1b}\\";
+    if let Some(colour) = text.strip_prefix("\u{1b}[") {
+        let digits =
+            colour.trim_start_matches(|c: char| c.is_ascii_digit() || matches!(c, ';' | ':'));
+        if digits.starts_with('m') {
+            OwnSequence::Whole(text.len() - digits.len() + 1)
+        } else if digits.is_empty() && text.len() < LONGEST_LINK {
+            OwnSequence::Begun
+        } else {
+            OwnSequence::None
+        }
+    } else if let Some(link) = text.strip_prefix(LINK) {
+        let rest = link.trim_start_matches(|c: char| c.is_ascii_graphic());
+        if rest.starts_with(END_OF_LINK) {
+            OwnSequence::Whole(text.len() - rest.len() + END_OF_LINK.len())
+        } else if END_OF_LINK.starts_with(rest) && text.len() < LONGEST_LINK {
+            OwnSequence::Begun
+        } else {
+            OwnSequence::None
+        }
+    } else if LINK.starts_with(text) {
+        OwnSequence::Begun
+    } else {
+        OwnSequence::None
     }
 }
 
@@ -132,6 +192,7 @@ fn ask(
     input: &mut dyn io::BufRead,
 ) -> io::Result<TerminalAnswer> {
     waiting::clear();
+    let question = harmless(question);
     let mut log = io::stderr();
     loop {
         write!(log, "{question} ")?;
@@ -182,8 +243,13 @@ mod tests {
 
     #[test]
     fn no_character_that_controls_a_terminal_reaches_it() {
-        let text = "a\u{202E}b\u{9b}31m\u{7f}\u{2066}京\u{200f}\u{061c}\u{1b}[1mé\n";
-        let expected = "a\\u202eb\\u009b31m\\u007f\\u2066京\\u200f\\u061c\u{1b}[1mé\n";
+        let own = "\u{1b}[1;38:5:1mé\u{1b}[0m\t\u{1b}]8;;https://e/\u{1b}\\a\u{1b}]8;;\u{1b}\\\n";
+        let text = format!(
+            "a\u{202E}b\u{9b}31m\u{7f}\u{2066}京\u{200f}\u{061c}{own}\u{1b}[2J\u{1b}]0;t\u{7}\r\u{1b}]8;;é\u{1b}c."
+        );
+        let expected = format!(
+            "a\\u202eb\\u009b31m\\u007f\\u2066京\\u200f\\u061c{own}\\u001b[2J\\u001b]0;t\\u0007\\u000d\\u001b]8;;é\\u001bc."
+        );
         for size in 1..text.len() {
             let mut out = Vec::new();
             let mut writer = TerminalWriter::new(&mut out);

@@ -7,7 +7,7 @@ use super::{notes::Notes, question::Mode};
 use crate::error::Result;
 use crate::source::{Note, Source, sink::Rendered};
 use verbatim_base::model::{Hit, Request};
-use verbatim_text::query::{PhraseSearch, Query};
+use verbatim_text::query::PhraseSearch;
 
 /// Finds the conversations that contain every concept, if the question has several. A question by
 /// vectors alone is not restricted. Adds notes about the sources that cannot be read.
@@ -36,8 +36,8 @@ pub(super) fn narrowed<'a>(
 fn with_every_concept(scoped: &Scoped<'_>, source: &Source) -> Result<HashSet<String>> {
     let mut common = scoped.conversations_of_origin(source)?;
     for concept in scoped.ranker.concepts() {
-        for request in requests(concept) {
-            common = Some(with_text(scoped, source, request, common.as_ref())?);
+        for search in PhraseSearch::all_of(concept) {
+            common = Some(with_text(scoped, source, search.request, common.as_ref())?);
         }
     }
     Ok(common.unwrap_or_default())
@@ -68,40 +68,4 @@ fn with_text(
     );
     source.search(&request, scoped.ranker.call, &mut sink)?;
     Ok(ids)
-}
-
-/// Returns the exact searches for a concept. A conversation contains the concept if all find something.
-fn requests(concept: &str) -> Vec<Request> {
-    let query = Query::parse(concept);
-    let mut texts: Vec<&str> = if query.phrases.is_empty() && !query.excludes() {
-        vec![concept]
-    } else if query.phrases.is_empty() {
-        vec![query.text.trim()]
-    } else if query.is_all_quoted {
-        Vec::new()
-    } else {
-        query.outside.split_whitespace().collect()
-    };
-    texts.retain(|text| !text.is_empty());
-    let texts = texts.into_iter().map(|text| PhraseSearch::literal(text).request);
-    texts.chain(query.phrases.iter().map(|phrase| PhraseSearch::quoted(phrase).request)).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_a_concept_requires() {
-        for (concept, expected) in [
-            ("React Router", &["React Router"][..]),
-            ("\"JWT tokens\"", &[r"jwt\s+tokens"]),
-            ("\"kens\" -Angular", &["kens"]),
-            ("router \"JWT tokens\"", &["router", r"jwt\s+tokens"]),
-            ("router -Angular", &["router"]),
-        ] {
-            let texts: Vec<String> = requests(concept).into_iter().map(|it| it.text).collect();
-            assert_eq!(texts, expected, "{concept}");
-        }
-    }
 }

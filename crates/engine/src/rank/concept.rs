@@ -73,7 +73,8 @@ impl ConceptParser<'_> {
         if !absent.is_empty() {
             let by_meaning = concept.has_vector();
             let by_words = !concept.terms.is_empty();
-            self.notes.add(Note::NoWord { words: absent, by_meaning, by_words });
+            let is_filtered = self.ranker.question.scope.has_filters();
+            self.notes.add(Note::NoWord { is_filtered, words: absent, by_meaning, by_words });
         }
         Ok(concept)
     }
@@ -174,7 +175,7 @@ impl ConceptParser<'_> {
 
     /// Replaces each English word that occurs in no message by its British or American form or, if it is no
     /// word that is known, by the most frequent word of which it may be a misspelling. Quoted words stay.
-    /// Returns the other words that occur in no message, as they were typed.
+    /// Returns the other words that occur in no message of the scope, as they were typed.
     ///
     /// With one misspelling per question, MRR@10 on LoCoMo over all conversations is .412 without
     /// correction and .492 with correction. Without misspellings it is .503.
@@ -185,13 +186,20 @@ impl ConceptParser<'_> {
         }
         let typed = typed_words(&query.outside);
         let mut absent = Vec::new();
-        for term in terms.iter_mut() {
+        let mut in_scope = vec![false; terms.len()];
+        for source in sources {
+            for (has, here) in in_scope.iter_mut().zip(source.scorer.has_in_scope(terms)?) {
+                *has |= here;
+            }
+        }
+        for (term, is_in_scope) in terms.iter_mut().zip(in_scope) {
             let Some(word) = typed.get(term.as_str()) else { continue };
-            if has_term(sources, term)? {
+            if is_in_scope {
                 continue;
             }
             // Vectors are of the words as they were typed.
             if self.ranker.question.mode != Mode::Vector
+                && !has_term(sources, term)?
                 && let Some((form, corrected)) = corrected(word, term, sources)?
             {
                 *term = corrected;
@@ -317,9 +325,11 @@ fn names(author: &str, words: &[String], query: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
-    use crate::{Question, TestExport};
-    use verbatim_base::call::Call;
+    use crate::{Question, Scope, TestExport};
+    use verbatim_base::{call::Call, model::Instant};
 
     fn notes(export: &TestExport, text: &str, mode: Mode) -> Vec<String> {
         let question =
@@ -358,6 +368,30 @@ mod tests {
             "{notes:?}"
         );
         assert!(notes[1].ends_with("searched for “checker” instead"), "{notes:?}");
+    }
+
+    #[test]
+    fn words_are_looked_for_within_the_filters() {
+        let export = TestExport::indexed(&["a zebra in the kitchen", "the hotel", "a kitchen"]);
+        let mut scope = Scope { conversation: Some("1".to_owned()), ..Scope::default() };
+        for filter in ["a conversation", "a date", "excluded for all"] {
+            let concepts = vec!["zebra kitchen".to_owned()];
+            let question =
+                Question { concepts, limit: 5, scope: scope.clone(), ..Question::default() };
+            let ranking = export.engine.rank(&question, &Call::default()).unwrap();
+            let is_filtered = filter != "excluded for all";
+            let absent = if filter == "a date" { &["zebra"][..] } else { &["zebra", "kitchen"] };
+            assert_eq!(ranking.absent_words(), absent, "{filter}");
+            let said = ranking.notes()[0].starts_with("with these filters, no message has “zebra”");
+            assert_eq!(said, is_filtered, "{filter}: {:?}", ranking.notes());
+            scope = if filter == "a conversation" {
+                let since = Instant { seconds: 1_700_000_001, nanos: 0 };
+                Scope { since: Some(since), ..Scope::default() }
+            } else {
+                let excluded = ["0", "2"].map(str::to_owned).into_iter().collect();
+                Scope { excluded: Arc::new(excluded), ..Scope::default() }
+            };
+        }
     }
 
     #[cfg(feature = "multilingual")]

@@ -33,6 +33,9 @@ pub(super) enum FoundBy<'a> {
 
 /// Scores every message that fits the question, in the sources that have an index.
 pub(super) fn find<'a>(ranker: &'a Ranker<'a>) -> Result<FoundBy<'a>> {
+    if ranker.question.mode != Mode::Exact {
+        ranker.question.check_size()?;
+    }
     let ReadableSources { scoped, sources, mut notes } = sources::readable(ranker)?;
     if ranker.question.mode == Mode::Exact {
         return Ok(FoundBy::Text(TextSearch::new(scoped, sources, TextReading::AsTyped)?, notes));

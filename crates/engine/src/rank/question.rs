@@ -1,7 +1,12 @@
 //! Questions to rank by, and ranked answers.
 
+use crate::error::{Error, Result};
 use crate::source::{About, Note, Scope, SourceKind};
 use verbatim_base::model::{Hit, Matching};
+use verbatim_text::{
+    like::MOST_PATTERN_BYTES,
+    query::{PhraseSearch, Query},
+};
 
 /// Maximum number of messages that are shown of a conversation.
 pub(super) const MAX_MATCHES: usize = 5;
@@ -51,6 +56,28 @@ pub struct Question {
     pub scope: Scope,
     /// The maximum number of matches to return.
     pub limit: usize,
+}
+
+/// Maximum number of quoted and excluded texts in the concepts of a question. Each is looked for by itself.
+const MOST_PIECES: usize = 32;
+
+impl Question {
+    /// Checks the size of a question to rank by. The texts of an exact search have limits of their own.
+    pub(super) fn check_size(&self) -> Result<()> {
+        let bytes: usize = self.concepts.iter().map(String::len).sum();
+        if bytes > MOST_PATTERN_BYTES {
+            return Err(Error::TextTooLong { bytes });
+        }
+        let count: usize = if self.concepts.len() > 1 && self.mode != Mode::Vector {
+            self.concepts.iter().map(|concept| PhraseSearch::all_of(concept).len()).sum()
+        } else {
+            self.concepts.iter().map(|concept| Query::parse(concept).pieces()).sum()
+        };
+        if count > MOST_PIECES {
+            return Err(Error::TooManyTexts { count, most: MOST_PIECES });
+        }
+        Ok(())
+    }
 }
 
 /// A message that fits the question.
@@ -115,5 +142,37 @@ impl<T> Ranking<T> {
     /// Returns whether everything was searched that the question asks for, in the requested way.
     pub fn is_complete(&self) -> bool {
         !self.notes.iter().any(Note::is_gap)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::TestExport;
+    use verbatim_base::call::Call;
+
+    #[test]
+    fn the_size_of_a_question_is_limited_in_all_modes() {
+        let export = TestExport::indexed(&["red", "blue"]);
+        let refused = |concepts: &[&str], mode| {
+            let concepts = concepts.iter().map(|concept| (*concept).to_owned()).collect();
+            let question = Question { concepts, mode, limit: 5, ..Question::default() };
+            let one = export.engine.rank_conversations(&question, &Call::default());
+            one.err().map(|error| error.to_string())
+        };
+        let many: String = (0..40).map(|n| format!("\"a{n}\" ")).collect();
+        let same = "\"red\" ".repeat(1_000);
+        let words: String = (0..40).map(|n| format!("w{n} ")).collect();
+        let long = "red ".repeat(20_000);
+        for mode in [Mode::Text, Mode::Vector, Mode::Both] {
+            let error = refused(&[&many], mode).unwrap();
+            assert_eq!(error, "40 texts are looked for at once, and at most 32 can be");
+            assert!(refused(&["red", &many], mode).is_some(), "{mode:?}");
+            assert!(refused(&[&"-wrong ".repeat(99), &same], mode).is_none(), "{mode:?}");
+            assert!(refused(&[&long], mode).unwrap().contains("80000 bytes"), "{mode:?}");
+            let beside = refused(&[&format!("\"red\" {words}"), "blue"], mode);
+            assert_eq!(beside.is_some(), mode != Mode::Vector, "{mode:?}");
+            assert_eq!(refused(&[&words], mode), None, "words are looked up in the index");
+        }
     }
 }

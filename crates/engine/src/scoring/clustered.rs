@@ -215,6 +215,15 @@ impl Scorer for ClusterScorer {
         Ok(self.frequencies(&[term.to_owned()], &self.call.stop)?[0] > 0)
     }
 
+    fn has_in_scope(&self, terms: &[String]) -> Result<Vec<bool>> {
+        let counts = if self.scope.is_open() {
+            self.frequencies(terms, &self.call.stop)?
+        } else {
+            self.ranked(&self.call.stop)?.counts(&self.filter, terms)?.0
+        };
+        Ok(counts.into_iter().map(|count| count > 0).collect())
+    }
+
     fn corrections(&self, term: &str, found: &mut BTreeMap<String, u32>) -> Result<()> {
         if term.len() < SHORTEST_SLIP {
             return Ok(());

@@ -89,6 +89,20 @@ impl Scorer for IndexedScorer {
         Ok(false)
     }
 
+    fn has_in_scope(&self, terms: &[String]) -> Result<Vec<bool>> {
+        let segments = self.searcher.terms();
+        let mut has = Vec::new();
+        for term in terms {
+            has.push(if self.scope.is_open() {
+                self.has_term(term)?
+            } else {
+                let with_term = holding(&segments, std::slice::from_ref(term), &Stop::never())?;
+                with_term.into_iter().any(|doc_id| self.filter.has(&self.searcher, doc_id))
+            });
+        }
+        Ok(has)
+    }
+
     fn corrections(&self, term: &str, found: &mut BTreeMap<String, u32>) -> Result<()> {
         for (doc_ids, index) in self.searcher.terms() {
             let mut similar = Vec::new();

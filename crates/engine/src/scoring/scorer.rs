@@ -199,6 +199,9 @@ pub trait Scorer: Send + Sync {
     /// Returns whether a message of the source contains a term. The message may be outside the scope.
     fn has_term(&self, term: &str) -> Result<bool>;
 
+    /// Returns which of some terms a message in the scope contains.
+    fn has_in_scope(&self, terms: &[String]) -> Result<Vec<bool>>;
+
     /// Adds the terms of which `term` may be a misspelling, with the numbers of messages that contain them.
     fn corrections(&self, term: &str, found: &mut BTreeMap<String, u32>) -> Result<()>;
 

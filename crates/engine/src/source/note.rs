@@ -3,7 +3,10 @@
 use std::{fmt, path::PathBuf};
 
 use super::kind::SourceKind;
-use verbatim_text::{amount::grouped, snippet::echo};
+use verbatim_text::{
+    amount::grouped,
+    snippet::{echo, names},
+};
 
 /// Maximum number of known names that a note about an unknown name lists.
 pub(crate) const MAX_KNOWN: usize = 10;
@@ -97,6 +100,8 @@ pub enum Note {
     },
     /// No message has some words of the question.
     NoWord {
+        /// Whether the scope of the question has filters, so that other messages may have the words.
+        is_filtered: bool,
         /// The words as they are in the question.
         words: Vec<String>,
         /// Whether the answer has messages that were found by their meaning.
@@ -257,18 +262,19 @@ impl fmt::Display for Note {
                 write!(f, "no conversation has the {what} {:?}", echo(given))?;
                 match known.as_slice() {
                     [] => Ok(()),
-                    known => write!(f, "; known: {}", known.join(", ")),
+                    known => write!(f, "; known: {}", names(known)),
                 }
             }
             Note::Ambiguous { given, ids } => {
                 let given = echo(given);
-                write!(f, "{given:?} may be any of the conversations {}", ids.join(", "))
+                write!(f, "{given:?} may be any of the conversations {}", names(ids))
             }
             Note::Slip { word, meant } => {
                 write!(f, "no message has “{}”; searched for “{meant}” instead", echo(word))
             }
-            Note::NoWord { words, by_meaning, by_words } => {
-                f.write_str(&no_word(words, *by_meaning, *by_words))
+            Note::NoWord { is_filtered, words, by_meaning, by_words } => {
+                let scope = if *is_filtered { "with these filters, " } else { "" };
+                write!(f, "{scope}{}", no_word(words, *by_meaning, *by_words))
             }
             Note::NoPhrase { phrases } => {
                 write!(f, "no message has {}; searched for its words instead", echo(phrases))

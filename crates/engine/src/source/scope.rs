@@ -128,6 +128,12 @@ impl Scope {
         self.roles.is_empty() || self.roles.iter().any(|wanted| wanted == role)
     }
 
+    /// Returns whether a user restricted the scope. Conversations that are left out for all are no filter.
+    pub(crate) fn has_filters(&self) -> bool {
+        Scope { without: Arc::default(), excluded: Arc::default(), ..self.clone() }
+            != Scope::default()
+    }
+
     /// Returns whether the scope has filters by conversation id.
     pub(crate) fn has_names(&self) -> bool {
         self.conversations.is_some() || !self.without.is_empty() || !self.excluded.is_empty()

@@ -158,6 +158,24 @@ fn roles_that_are_no_texts() {
     }
 }
 
+/// SQLite reads a pattern and a text up to their first NUL, so `a\0b` finds what ends with `a`.
+#[test]
+fn a_text_with_a_nul_is_answered_by_like() {
+    let cells = ["red", "a Red", "red car", "x\0red", "red\0x", "\0", ""];
+    let messages: Vec<Message> = cells.iter().map(|cell| Message::stored(*cell)).collect();
+    let database = Database::of(Schema::Typed, &["Colours".into()], &messages);
+    let source = database.source();
+    crate::reindex(&source);
+    for text in ["red\0x", "e_\0", "r%d\0\0", "\0", "ours\0y"] {
+        let (found, plan) = hits(&*source.reader(&Call::default()), &asking(text));
+        assert!(matches!(plan, SearchPlan::ByLike { why: FallbackReason::NulInPattern, .. }));
+        let sql = "SELECT count(*) FROM messages m JOIN conversations c ON c.id = m.conversation_id
+                   WHERE content LIKE '%' || ?1 || '%' OR title LIKE '%' || ?1 || '%'";
+        let expected = database.connect().query_row(sql, [text], |row| row.get(0));
+        assert_eq!(expected, Ok(found.len() as i64), "{text:?}");
+    }
+}
+
 /// The index does not distinguish an empty role from NULL, nor U+FFFD from bytes that are no text, so
 /// `Source` asks SQLite.
 #[test]

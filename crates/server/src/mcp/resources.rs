@@ -11,7 +11,7 @@ use crate::tools::{Options, transcript};
 use verbatim_answer::{conversation::named, hint::Explained};
 use verbatim_base::call::Call;
 use verbatim_engine::{self as engine, About, Engine, Error, ListOptions, ListedPage, Scope};
-use verbatim_text::{date, snippet};
+use verbatim_text::{date, snippet, terminal::without_hidden_text};
 
 const TEMPLATE: &str = "verbatim://conversation/{id}";
 
@@ -86,7 +86,8 @@ pub(super) fn read(
         Err(error) => return Err(failed(&error)),
     };
     let text = transcript(engine, options, &about, call).map_err(|error| failed(&error))?;
-    let contents = ResourceContents::text(text.ok_or_else(|| not_found(uri))?, uri);
+    let text = without_hidden_text(text.ok_or_else(|| not_found(uri))?);
+    let contents = ResourceContents::text(text, uri);
     Ok(ReadResourceResult::new(vec![contents.with_mime_type(MARKDOWN)]))
 }
 
@@ -101,6 +102,7 @@ fn resource_of(about: &About) -> Resource {
         "" => &about.id,
         title => title,
     };
+    let title = without_hidden_text(snippet::line(title, snippet::ECHO));
     let kind = about.source.name();
     let messages = about.turns;
     let plural = if messages == 1 { "" } else { "s" };
@@ -108,7 +110,7 @@ fn resource_of(about: &About) -> Resource {
         Some(begun) => format!("{messages} message{plural} from {begun} UTC on, {kind}"),
         None => format!("{messages} message{plural}, {kind}"),
     };
-    let resource = Resource::new(engine::address_of(&about.id), title)
+    let resource = Resource::new(engine::address_of(&about.id), title.clone())
         .with_title(title)
         .with_description(description)
         .with_mime_type(MARKDOWN);

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use verbatim_text::excerpt::{self, ELLIPSIS, Room};
+use verbatim_text::terminal::is_break;
 use verbatim_text::{snippet, up_to};
 
 /// The maximum number of tokens of an answer, as [`tokens`] estimates them.
@@ -97,15 +98,6 @@ pub(super) fn quoted_start(text: &str, most: usize) -> (&str, usize) {
         }
     }
     (text, sevenths.div_ceil(7))
-}
-
-pub(super) fn line_breaks_as_spaces(text: &str) -> String {
-    text.replace(is_break, " ")
-}
-
-/// Returns whether programs show a character as a line break.
-fn is_break(character: char) -> bool {
-    matches!(character, '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }
 
 pub(super) use snippet::line;

@@ -8,7 +8,7 @@ use super::bound::{self, MOST_ANSWER_BYTES};
 use super::error::{Error, Result};
 use super::tool::{self, Answer, Effect, Tool, object, to_json};
 use verbatim_engine::{Recalled, Recorded, Start, Thread};
-use verbatim_text::{date, snippet, up_to};
+use verbatim_text::{date, snippet, terminal::on_one_line, up_to};
 
 const DEFAULT_LIMIT: usize = 10;
 
@@ -437,7 +437,7 @@ fn passage(one: &Recalled) -> String {
     let role = if one.role.is_empty() { "unknown" } else { &one.role };
     let title = bound::line(&one.title, 100);
     let source = one.source.name();
-    let id = bound::line_breaks_as_spaces(&one.conversation);
+    let id = on_one_line(&one.conversation);
     format!("[{time}] {role} in \"{title}\" ({source}, {id}):\n{}", bound::quoted(&one.passage))
 }
 

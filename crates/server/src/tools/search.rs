@@ -19,7 +19,7 @@ use verbatim_engine::{
     ReadingKind, Scope, SourceKind, filters::ALL,
 };
 use verbatim_text::date::{self, Edge};
-use verbatim_text::{amount::grouped, snippet};
+use verbatim_text::{amount::grouped, snippet, terminal::on_one_line};
 
 const DEFAULT_LIMIT: usize = 10;
 
@@ -483,7 +483,7 @@ impl ShownConversation {
 
 /// Returns whether Markdown shows a text unchanged between backticks.
 fn is_plain(text: &str) -> bool {
-    text == bound::line_breaks_as_spaces(text) && text == snippet::trim(text) && !text.contains('`')
+    text == on_one_line(text) && text == snippet::trim(text) && !text.contains('`')
 }
 
 /// Replaces long paths by the beginnings of ids, if these name the same conversations.
@@ -585,7 +585,7 @@ impl FoundConversations {
 
 fn add_notes(text: &mut String, notes: &[String]) {
     for note in notes {
-        text.push_str(&format!("\n*{note}*\n"));
+        text.push_str(&format!("\n*{}*\n", on_one_line(note)));
     }
 }
 

@@ -10,7 +10,7 @@ use super::error::{Error, Result};
 use super::tool::{Answer, Effect, Tool, ToolCall, object};
 use verbatim_engine as engine;
 use verbatim_engine::workspace::{Dates, Error as WorkspaceError, Line, WorkspaceQuestion};
-use verbatim_text::snippet;
+use verbatim_text::{snippet, terminal::on_one_line};
 
 const DEFAULT_LIMIT: usize = 10;
 
@@ -185,7 +185,7 @@ fn results(lines: &[Line], workspaces: &[PathBuf]) -> String {
         let file = bound::line(&path.to_string_lossy(), LONGEST_PATH);
         let conversation = bound::line(&line.conversation, LONGEST_PATH);
         let number = line.number;
-        let text = bound::line_breaks_as_spaces(&line.text);
+        let text = on_one_line(&line.text);
         let block = format!("**{conversation}** - {file}:{number}\n  {text}\n\n");
         if body.len() + block.len() > MOST_ANSWER_BYTES {
             break;

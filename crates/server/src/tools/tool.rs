@@ -9,7 +9,7 @@ use super::arguments::Arguments;
 use super::error::{Error, Result};
 use verbatim_base::{call::Call, map_faults, model::Instant};
 use verbatim_engine::{self as engine, About, Engine, SAVED, Session, SourceKind};
-use verbatim_text::date;
+use verbatim_text::{date, snippet::names, terminal::without_hidden_text};
 
 /// A tool, as a front end offers it.
 #[derive(Debug)]
@@ -88,6 +88,15 @@ impl Tool {
     }
 
     fn answer(&self, tool_call: &ToolCall<'_>, done: Result<Result<Answer>, String>) -> Answer {
+        let mut answer = self.raw_answer(tool_call, done);
+        answer.text = without_hidden_text(answer.text);
+        if let Some(value) = &mut answer.structured {
+            show_hidden_text(value);
+        }
+        answer
+    }
+
+    fn raw_answer(&self, tool_call: &ToolCall<'_>, done: Result<Result<Answer>, String>) -> Answer {
         match done {
             Ok(Ok(answer)) => answer,
             Ok(Err(error)) => {
@@ -103,6 +112,16 @@ impl Tool {
                 Answer { text, is_error: true, log, structured: None }
             }
         }
+    }
+}
+
+/// Applies [`without_hidden_text`] to all texts of a value.
+fn show_hidden_text(value: &mut Value) {
+    match value {
+        Value::String(text) => *text = without_hidden_text(std::mem::take(text)),
+        Value::Array(items) => items.iter_mut().for_each(show_hidden_text),
+        Value::Object(entries) => entries.values_mut().for_each(show_hidden_text),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
 
@@ -195,12 +214,12 @@ pub(super) fn conversation(
             };
             Err(Error::Refused(format!(
                 "{name} {word:?} may be any of: {}{more}; give one of these",
-                ids.join(", ")
+                names(&ids)
             )))
         }
         Err(engine::Error::SameId { id, keys }) => {
             let keys: Vec<String> = keys.into_iter().map(|(_, key)| key).collect();
-            let keys = keys.join(", ");
+            let keys = names(&keys);
             Err(Error::Refused(format!("{name} {id:?} may be any of: {keys}; give one of these")))
         }
         found => Ok(found?),

@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, ops::ControlFlow};
 use super::cluster_about::{KIND, about, origins, within};
 use super::{Counts, Listing, Messages, Reader, SearchPlan};
 use super::{catalogue::Origins, counter::Counter, read_messages::ReadMessages, sink::Sink};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::scoring::{ClusterScorer, Scorer};
 use crate::source::scope::{About, Scope};
 use verbatim_base::call::{Call, Stop};
@@ -15,6 +15,7 @@ use verbatim_base::model::{Instant, Origin, Request};
 use verbatim_chats::db::{self, tally::MessageFacts};
 use verbatim_cluster::{Cluster, ClusterConversation, Taken, View};
 use verbatim_embed::Model;
+use verbatim_text::matcher::texts;
 
 /// The reader of an index in a cluster. All its answers show the state at its first question.
 pub(crate) struct ClusterReader {
@@ -40,6 +41,9 @@ impl ClusterReader {
 
 impl Reader for ClusterReader {
     fn search(&self, request: &Request, call: &Call, sink: &mut dyn Sink) -> Result<SearchPlan> {
+        if texts(request).iter().flatten().any(|text| text.contains('\0')) {
+            return Err(Error::NulInQuery);
+        }
         let view = self.view(&call.stop)?;
         let outcome =
             view.search(self.cluster.client()?, request, &call.stop, &mut |taken| match taken {

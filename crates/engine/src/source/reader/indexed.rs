@@ -16,6 +16,7 @@ use verbatim_base::map_faults::{self, FaultWatch};
 use verbatim_base::model::{Hit, Instant, Origin, Request};
 use verbatim_chats::db;
 use verbatim_index::{self as index, Found, Snapshot};
+use verbatim_text::matcher::texts;
 
 #[derive(Debug)]
 pub(crate) struct IndexedReader {
@@ -65,6 +66,9 @@ impl IndexedReader {
         // character may stand for bytes that are not UTF-8.
         if request.roles.iter().any(|role| role.is_empty() || role.contains('\u{FFFD}')) {
             return Some(FallbackReason::EmptyRole);
+        }
+        if texts(request).iter().flatten().any(|text| text.contains('\0')) {
+            return Some(FallbackReason::NulInPattern);
         }
         let is_bytewise = request.roles.is_empty() || self.snapshot.reading().bytewise_roles;
         (!is_bytewise).then_some(FallbackReason::RoleColumn)

@@ -17,6 +17,8 @@ pub enum FallbackReason {
     Unreadable(String),
     /// The request is for an empty role, or for a role with a replacement character.
     EmptyRole,
+    /// The pattern contains a NUL character, where SQLite stops reading it.
+    NulInPattern,
     /// The request names roles, and the column `role` has a collation other than BINARY, or a numeric type.
     /// So SQLite compares roles in another way than the index.
     RoleColumn,
@@ -29,6 +31,7 @@ impl fmt::Display for FallbackReason {
             FallbackReason::Stale => "the database has changed since it was indexed",
             FallbackReason::Unreadable(reason) => reason,
             FallbackReason::EmptyRole => "the index cannot tell this role from others",
+            FallbackReason::NulInPattern => "the text contains a NUL character",
             FallbackReason::RoleColumn => {
                 "the column \"role\" of the database has a special collation or type"
             }
