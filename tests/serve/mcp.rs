@@ -525,15 +525,15 @@ fn the_list_of_tools_is_short_and_its_use_is_told() {
     let [.., manage] = usual;
     let with_notes = [&usual[..4], &["search_workspace", manage]].concat();
     let all = tools::ALL.iter().map(|tool| tool.name).collect::<Vec<_>>();
-    let agent = ["search", "read", "manage_conversation"];
-    let saving = ["search", "read", "manage_conversation", "save_conversation_context"];
+    let agent = &usual[1..];
+    let saving = [agent, &["save_conversation_context"]].concat();
     let cases: [(&[&str], &[&str], usize); 8] = [
         (&[], &usual, 1_900),
         (&["--workspace", "notes"], &with_notes, 2_000),
-        (&["--tools", "agent"], &agent, 1_100),
-        (&["--tools", "agent", "--workspace", "notes"], &agent, 1_100),
+        (&["--tools", "agent"], agent, 1_600),
+        (&["--tools", "agent", "--workspace", "notes"], agent, 1_600),
         (&["--tools", "letta"], &["conversation_search"], 500),
-        (&["--tools", "agent, save_conversation_context"], &saving, 1_600),
+        (&["--tools", "agent, save_conversation_context"], &saving, 2_100),
         (&["--tools", "search_workspace"], &["search_workspace"], 500),
         (&["--tools", "all"], &all, 2_500),
     ];

@@ -1,8 +1,10 @@
 //! The first contact of a new user with the program: help texts, mistakes, and missing files.
 
-use std::{ffi::OsString, iter};
+use std::{ffi::OsString, fs, iter};
 
 use pty_process::blocking::Command;
+use regex::Regex;
+use serde_json::{Value, json};
 use verbatim_search::cli::{self, Environment};
 
 use crate::corpus::{database, folder};
@@ -336,6 +338,92 @@ fn a_terminal_shows_the_folder_of_the_user_as_a_tilde() {
     }
     assert!(!written.contains(scene.path(".local").to_str().unwrap()), "{written}");
     scene.run(&["status"]).prints(scene.path(".local").to_str().unwrap());
+}
+
+/// Every name that a chat has reaches a terminal as text, in answers, lists, notes and errors.
+#[test]
+fn names_of_chats_do_not_control_a_terminal() {
+    let scene = Scene::new();
+    let evil =
+        "x\u{1b}]0;TITLE\u{7}\u{1b}[2J\u{1b}]52;c;cHdu\u{7}\u{9b}31m\u{202e}\r\u{8}y\u{E0041}";
+    let record = |kind: &str, uuid: &str, content: Value| {
+        json!({"type": kind, "sessionId": "s9", "uuid": uuid, "timestamp": "2025-01-01T00:00:00Z",
+            "cwd": format!("/w/{evil}"), "gitBranch": evil, "slug": evil, "version": evil,
+            "message": {"role": kind, "model": evil, "content": content}})
+    };
+    let call = json!([{"type": "tool_use", "id": "t", "name": evil, "input": {"file_path": evil}},
+        {"type": evil, "text": evil}]);
+    let lines = [
+        record("user", "u1", json!(format!("needle {evil}"))),
+        record("assistant", "u2", call),
+        json!({"type": evil, "uuid": "u3", "sessionId": "s9", "content": evil}),
+        json!({"type": "custom-title", "customTitle": format!("needle {evil}"), "sessionId": "s9"}),
+    ];
+    let lines: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    fs::create_dir_all(scene.path(".claude/projects/w")).unwrap();
+    fs::write(scene.path(".claude/projects/w/s9.jsonl"), &lines).unwrap();
+    fs::write(scene.path(&format!("work/{}.json", evil.replace('/', ""))), "[{]").unwrap();
+    let export = json!([{"uuid": format!("77{evil}"), "name": format!("needle {evil}"), "chat_messages": [
+        {"uuid": "m1", "sender": "human", "created_at": "2025-01-03T10:00:00Z", "text": format!("needle {evil}"),
+         "attachments": [{"file_name": evil, "extracted_content": evil}], "files": [{"file_name": evil}]}]}]);
+    fs::write(scene.path("work/conversations.json"), export.to_string()).unwrap();
+    for line in [
+        "import .",
+        "import --verbose conversations.json",
+        "list",
+        "list --json",
+        "stats",
+        "stats --by model",
+        "search needle",
+        "search needle --flat",
+        "search needle --json",
+        "search needle --mode both",
+        "search needle -l",
+        "search needlf",
+        "search needle --project zz",
+        "search needle --branch zz",
+        "search needle --folder zz",
+        "search needle --model zz",
+        "search needle --tool zz",
+        "search needle --role zz",
+        "search needle --service zz",
+        "list --project zz",
+        "stats --branch zz",
+        "export --project zz out",
+        "show s9",
+        "show 77",
+        "show needle",
+        "open 77",
+        "open s9",
+        "resume s9",
+        "search needle --in needle",
+        "forget needle",
+        "forget 77 --yes",
+        "forget --list",
+        "forget --undo 7",
+        "status",
+        "doctor",
+        "export --yes out",
+        "export out2",
+        "show zz",
+        "config",
+    ] {
+        // JSON and Markdown in a pipe are for programs, and have all characters.
+        let mut command = format!("export PAGER=cat; verbatim {line}; true");
+        if !line.contains("--json") && !line.starts_with("show") {
+            command = format!("verbatim {line} | cat; {command}");
+        }
+        let written = on_terminal(&scene, &command, ("[y/N]", "n\n"));
+        let mut rest = written.replace("\r\n", "\n");
+        // Colours, links and the lines of progress are the program's own.
+        for own in [r"\x1b\[[0-9;]*[mKAGJ]", r"\x1b\]8;;[!-~]*\x1b\\", r"\x1b\[\?[0-9]+[hl]"] {
+            rest = Regex::new(own).unwrap().replace_all(&rest, "").into_owned();
+        }
+        for bad in ["\u{1b}", "\u{7}", "\u{9b}", "\u{202e}", "\u{8}", "\u{E0041}"] {
+            assert!(!rest.contains(bad), "{line}: {bad:?} in {rest:?}");
+        }
+        assert!(!written.contains("\u{1b}[2J"), "{line}: {written:?}");
+    }
 }
 
 #[test]

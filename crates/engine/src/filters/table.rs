@@ -2,7 +2,7 @@
 
 use super::name_filter::{FilterBy, NameFilter};
 use crate::decisions::exclusions::projects;
-use crate::source::{SourceKind, is_part, same_name};
+use crate::source::{SourceKind, is_part};
 use verbatim_chats::import::FORMATS;
 use verbatim_chats::import::tool::{called, named_files};
 
@@ -103,15 +103,24 @@ const PLAIN: NameFilter = NameFilter {
     by: FilterBy::Names { names: |_| Vec::new(), fits: is_part },
 };
 
+/// Returns whether a service is meant by a whole name, or by a part that is not the name of another one: the
+/// name of Claude.ai begins that of Claude Code. Spaces, signs and letter case do not count.
+fn is_service(given: &str, service: &str) -> bool {
+    let given = letters_of(given);
+    let labels = FORMATS.iter().filter(|format| format.service() == service);
+    letters_of(service) == given
+        || labels.into_iter().any(|format| letters_of(format.label()) == given)
+        || !given.is_empty()
+            && letters_of(service).contains(&given)
+            && !services().iter().any(|known| letters_of(known) == given)
+}
+
+fn letters_of(name: &str) -> String {
+    name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+}
+
 /// Returns the names of all services and sources.
 fn services() -> Vec<String> {
     let kinds = SourceKind::ALL.into_iter().map(|kind| kind.name().to_owned());
     FORMATS.iter().map(|format| format.service()).chain(kinds).collect()
-}
-
-/// Returns whether a service is meant by a whole name, or by a part that is not the name of another one: the
-/// name of Claude.ai begins that of Claude Code.
-fn is_service(given: &str, service: &str) -> bool {
-    same_name(given, service)
-        || is_part(given, service) && !services().iter().any(|known| same_name(given, known))
 }

@@ -5,8 +5,9 @@ use std::collections::{HashMap, HashSet};
 
 use super::sources::{OpenedSources, RankedSource};
 use super::{notes::Notes, question::Mode, ranker::Ranker};
+use crate::error::Result;
 use crate::scoring::{Concept, ConceptScorer, Nearness, Scale, VectorWeights};
-use crate::{error::Result, source::Note};
+use crate::source::{Note, SourceKind};
 use verbatim_text::query::{PhraseSearch, Query, normalise_phrase};
 use verbatim_text::{snippet, words::is_unspaced};
 
@@ -50,6 +51,9 @@ const LEAST_UNSPACED: usize = 2;
 /// The factor for the scores of messages without the whole question, if others have it. The scores of
 /// several such messages in one conversation stay below the score of a message that has it.
 const OTHER_SHARE: f32 = 0.4;
+
+/// Number of bytes of a recorded question, in addition to twice those of the question.
+const MOST_SIGNS: usize = 64;
 
 /// A message: the position of its source among the ranked sources, and its doc id in that source.
 type MessagePlace = (usize, u32);
@@ -175,6 +179,7 @@ impl Scoring<'_> {
                 }
             }
             messages.sort_unstable_by(Scored::order);
+            drop_recorded_questions(sources, &mut messages, self.concept);
             let is_cut = candidates.is_cut;
             if !is_cut || depth >= MAX_DEPTH || !self.is_crowded(&messages) {
                 if let Some(whole) = self.whole {
@@ -252,7 +257,9 @@ impl Scoring<'_> {
         let query = &self.concept.query;
         for (place, source) in self.opened.ranked.iter().enumerate() {
             for doc_id in source.scorer.containing(&search, MOST_WHOLE, self.ranker().call)? {
-                if query.phrases.is_empty() || query.allows(&source.scorer.content(doc_id)) {
+                if (query.phrases.is_empty() || query.allows(&source.scorer.content(doc_id)))
+                    && !is_recorded_question(source, doc_id, self.concept)
+                {
                     found.push((place, doc_id));
                 }
             }
@@ -357,6 +364,45 @@ struct WholeQuestion {
     text: String,
     phrase: String,
     is_word: bool,
+}
+
+/// Drops the recorded questions that are this question, if there are other messages: they do not answer it.
+fn drop_recorded_questions(
+    sources: &[RankedSource],
+    messages: &mut Vec<Scored>,
+    concept: &Concept,
+) {
+    let recorded = messages
+        .iter()
+        .filter(|it| is_recorded_question(&sources[it.source], it.doc_id, concept))
+        .map(Scored::place);
+    let recorded: HashSet<MessagePlace> = recorded.collect();
+    if recorded.len() < messages.len() {
+        messages.retain(|scored| !recorded.contains(&scored.place()));
+    }
+}
+
+/// Returns whether a message is a turn of a user in a recorded thread that asks the same: it has the words of
+/// the question, or it is a question with no other words.
+fn is_recorded_question(source: &RankedSource, doc_id: u32, concept: &Concept) -> bool {
+    let text = &concept.query.text;
+    let scorer = &source.scorer;
+    if source.source.kind != SourceKind::Threads
+        || scorer.role(doc_id) != "user"
+        || scorer.content_length(doc_id) > 2 * text.len() + MOST_SIGNS
+    {
+        return false;
+    }
+    let content = scorer.content(doc_id);
+    let said = words_of(&content);
+    let asked = words_of(text);
+    let is_question = content.trim_end().ends_with(['?', '？', '؟']);
+    said == asked || is_question && said.iter().all(|word| asked.contains(word))
+}
+
+fn words_of(text: &str) -> Vec<String> {
+    let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    words.map(str::to_lowercase).collect()
 }
 
 /// Puts the messages with the whole question first. Beyond those that were looked up, the texts of the best

@@ -38,6 +38,8 @@ type ConversationKey = (SourceKind, String);
 /// The limit at which a search by text ends.
 #[derive(Clone, Copy)]
 enum Most {
+    /// All messages were found.
+    All,
     /// This many messages were found.
     Messages(usize),
     /// Messages of more than this many conversations were found.
@@ -317,12 +319,16 @@ impl<'a> TextSearch<'a> {
         conversations: usize,
     ) -> Result<TextHits> {
         let ids = self.scoped.conversations_of_origin(source)?;
+        // An index counts all, because it need not read the texts of further conversations.
+        let counts_all = conversations > 0
+            && concept.required.is_none()
+            && source.current_index(self.scoped.ranker.call).is_ok();
         let mut collector = HitCollector {
             search: self,
             source,
             concept,
             ids: ids.as_ref(),
-            most: Most::Messages(count),
+            most: if counts_all { Most::All } else { Most::Messages(count) },
             read: conversations,
             room: Cell::new(MAX_CONTENTS),
             by_text: RefCell::default(),
@@ -390,6 +396,7 @@ impl HitCollector<'_> {
                     found.hits.push((self.source.kind, hit));
                 }
                 found.is_whole = match self.most {
+                    Most::All => true,
                     Most::Messages(count) => seen < count,
                     Most::Conversations(count) => self.by_text.borrow().len() <= count,
                 };

@@ -83,6 +83,8 @@ pub enum Note {
         given: String,
         /// Names that conversations have; empty if none are listed.
         known: Vec<String>,
+        /// The number of further names.
+        more: usize,
     },
     /// The beginning of an id fits several conversations.
     Ambiguous {
@@ -258,12 +260,15 @@ impl fmt::Display for Note {
                     "it is not known which models answered in the {source}: none of it is in the answer"
                 )
             }
-            Note::Unknown { what, given, known } => {
+            Note::Unknown { what, given, known, more } => {
                 write!(f, "no conversation has the {what} {:?}", echo(given))?;
-                match known.as_slice() {
-                    [] => Ok(()),
-                    known => write!(f, "; known: {}", names(known)),
+                if !known.is_empty() {
+                    write!(f, "; known: {}", names(known))?;
                 }
+                if *more > 0 {
+                    write!(f, " and {} more", grouped(*more as u64))?;
+                }
+                Ok(())
             }
             Note::Ambiguous { given, ids } => {
                 let given = echo(given);

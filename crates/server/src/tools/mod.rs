@@ -49,7 +49,15 @@ const CHATGPT_PROFILE: &str = "chatgpt";
 pub(crate) const CHATGPT_CLIENT: &str = "openai-mcp";
 
 const PROFILES: [(&str, &[&str]); 2] = [
-    ("agent", &[search::TOOL.name, read::TOOL.name, manage_conversation::TOOL.name]),
+    (
+        "agent",
+        &[
+            query_conversations::TOOL.name,
+            search::TOOL.name,
+            read::TOOL.name,
+            manage_conversation::TOOL.name,
+        ],
+    ),
     ("letta", &[conversation_search::TOOL.name]),
 ];
 

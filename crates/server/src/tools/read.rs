@@ -191,6 +191,8 @@ struct ReadPage<'a> {
     session: &'a Session,
     first_prompt: Option<usize>,
     text: String,
+    /// The maximum number of tokens.
+    most: usize,
     /// The remaining tokens.
     left: usize,
     exchange: usize,
@@ -221,7 +223,8 @@ impl ReadPage<'_> {
         let exchange = earlier.count();
         let text = head(session);
         let left = part.most.saturating_sub(bound::tokens(&text));
-        let mut page = ReadPage { session, first_prompt, text, left, exchange, cut: None };
+        let most = part.most;
+        let mut page = ReadPage { session, first_prompt, text, most, left, exchange, cut: None };
         let mut shown = first;
         while shown < after && page.cut.is_none() {
             let offset = if shown == first { part.offset } else { 0 };
@@ -234,7 +237,7 @@ impl ReadPage<'_> {
         Ok((page.text, whereabouts))
     }
 
-    /// Adds a message; returns whether it fits. The first message is cut if it does not fit.
+    /// Adds a message; returns whether it fits. It is cut if it is the first one, or if no page has room for it.
     fn add(&mut self, turn: usize, offset: usize, is_first: bool) -> Result<bool, String> {
         let message = self.session.message(turn);
         let whole = snippet::trim(&message.content);
@@ -249,7 +252,8 @@ impl ReadPage<'_> {
         let room = self.left.saturating_sub(HEADING_TOKENS);
         let (content, cost) = bound::quoted_start(rest, room);
         if content.len() < rest.len() {
-            if !is_first {
+            let fits_page = bound::quoted_start(rest, self.most).0.len() == rest.len();
+            if !is_first && (fits_page || room < LEAST_BEGUN) {
                 return Ok(false);
             }
             self.cut = Some((offset + content.chars().count(), whole.chars().count()));
@@ -343,6 +347,9 @@ impl Whereabouts {
 }
 
 const HEADING_TOKENS: usize = 12;
+
+/// The minimum number of tokens of the beginning of a long message, unless it is the first one of a page.
+const LEAST_BEGUN: usize = 500;
 
 fn head(session: &Session) -> String {
     let about = &session.about;

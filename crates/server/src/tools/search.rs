@@ -7,6 +7,7 @@ use super::arguments::{Arguments, searchable, shown, wrong};
 use super::bound;
 use super::error::{Error, Result};
 use super::tool::{self, Answer, Effect, Tool, ToolCall, object, plain_error, to_json};
+use verbatim_answer::conversation::provenance;
 use verbatim_answer::exact::{ExactSearch, NothingFound};
 use verbatim_answer::filters::{FilterError, Filters};
 use verbatim_answer::notes::{self, Audience};
@@ -15,8 +16,8 @@ use verbatim_answer::{readings, words::quoted};
 use verbatim_base::call::Call;
 use verbatim_base::model::{Instant, Matching};
 use verbatim_engine::{
-    self as engine, ConversationMatch, Engine, Fields, Match, Mode, Note, QueryReading, Question,
-    ReadingKind, Scope, SourceKind, filters::ALL,
+    self as engine, About, ConversationMatch, Engine, Fields, Match, Mode, Note, QueryReading,
+    Question, ReadingKind, Scope, SourceKind, filters::ALL,
 };
 use verbatim_text::date::{self, Edge};
 use verbatim_text::{amount::grouped, snippet, terminal::on_one_line};
@@ -54,8 +55,6 @@ const LONGEST_PATH: usize = 40;
 
 /// The answer if no conversation matches.
 const NOTHING: &str = "No conversations found";
-const BROADER: &str =
-    "Try a broader query, or remove filters (after, before, project, session_id).";
 
 /// The maximum number of other readings of a text that an answer without a result names.
 const MOST_READINGS: usize = 3;
@@ -192,8 +191,15 @@ fn search(tool_call: &ToolCall<'_>) -> Result<Answer> {
     } else if !is_total_exact {
         notes.extend(notes::more(items.len(), total, false));
     }
-    let mut results: Vec<ShownConversation> =
-        items.iter().map(|item| ShownConversation::of(tool_call.engine, item)).collect();
+    let abouts: Vec<About> = items.iter().map(|item| item.about.clone()).collect();
+    let provenance = provenance(tool_call.engine, &abouts, tool_call.call)?;
+    let mut results: Vec<ShownConversation> = Vec::new();
+    for item in &items {
+        let known = provenance.get(&(item.about.source, item.about.id.clone()));
+        let service = known.map(|known| known.service.as_str()).filter(|name| !name.is_empty());
+        let service = service.unwrap_or(item.about.source.name());
+        results.push(ShownConversation::of(tool_call.engine, item, service));
+    }
     if !is_json {
         shorten_paths(tool_call, &items, &mut results)?;
         let most = if results.len() > FEW { SHORT_PASSAGE } else { LONGER_PASSAGE };
@@ -233,7 +239,7 @@ fn search(tool_call: &ToolCall<'_>) -> Result<Answer> {
 /// something, with the arguments that ask for it.
 fn what_helps(tool_call: &ToolCall<'_>, question: &Question) -> Result<Vec<String>> {
     if question.mode != Mode::Exact || question.concepts.len() > 1 {
-        return Ok(vec![BROADER.to_owned()]);
+        return Ok(vec![broader(&tool_call.arguments)]);
     }
     let request = exact_request(question);
     let search =
@@ -244,7 +250,7 @@ fn what_helps(tool_call: &ToolCall<'_>, question: &Question) -> Result<Vec<Strin
     match lines.first_mut() {
         Some(first) => *first = format!("{sentence}; {first}"),
         None => {
-            lines.push(BROADER.to_owned());
+            lines.push(broader(&tool_call.arguments));
             if has_nearest {
                 lines.push(format!("{sentence}; mode both finds the nearest by meaning"));
             }
@@ -253,14 +259,28 @@ fn what_helps(tool_call: &ToolCall<'_>, question: &Question) -> Result<Vec<Strin
     Ok(lines)
 }
 
+/// The arguments that choose messages.
+const FILTERS: [&str; 6] = ["after", "before", "role", "project", "session_id", "filters"];
+
+/// Returns the names of the filters that a call gives.
+fn filters_of(given: &Arguments<'_>) -> String {
+    let names = FILTERS.into_iter().filter(|name| given.value(name).is_some());
+    names.collect::<Vec<_>>().join(", ")
+}
+
+fn broader(given: &Arguments<'_>) -> String {
+    match filters_of(given).as_str() {
+        "" => "Try a broader query.".to_owned(),
+        names => format!("Try a broader query, or leave out {names}."),
+    }
+}
+
 /// Returns what a reading finds, and the arguments that ask for it; `None` if no arguments do.
 fn line_of(reading: &QueryReading, given: &Arguments<'_>) -> Option<String> {
     let QueryReading { kind, request, .. } = reading;
     let give = match kind {
         ReadingKind::AnyScope => {
-            let filters = ["after", "before", "role", "project", "session_id", "filters"];
-            let filters = filters.into_iter().filter(|name| given.value(name).is_some());
-            format!("leave out {}", filters.collect::<Vec<_>>().join(", "))
+            format!("leave out {}", filters_of(given))
         }
         ReadingKind::AnyAccents if request.matching == Matching::Literal => {
             "give match \"fold\"".to_owned()
@@ -355,7 +375,8 @@ fn filters(given: &Arguments<'_>) -> Result<Filters> {
         for value in values.as_array().map_or(one, Vec::as_slice) {
             let text = value.as_str().map(snippet::trim).filter(|text| !text.is_empty());
             let text = text.ok_or_else(|| wrong(name, "a part of a name", value))?;
-            if !names().any(|known| known == name) || !filters.add(name, text) {
+            // The filters with an argument of their own are also taken here.
+            if !ALL.iter().any(|filter| filter.name == name) || !filters.add(name, text) {
                 let known = names().collect::<Vec<_>>().join(", ");
                 let name = snippet::echo(name);
                 return Err(Error::Refused(format!("filters has no {name:?}; it takes {known}")));
@@ -451,7 +472,7 @@ struct ShownConversation {
 }
 
 impl ShownConversation {
-    fn of(engine: &Engine, item: &ConversationMatch) -> ShownConversation {
+    fn of(engine: &Engine, item: &ConversationMatch, service: &str) -> ShownConversation {
         let about = &item.about;
         let best = item.matches.first();
         let time = best.and_then(|best| best.hit.time).or(about.begun).or(about.last);
@@ -464,7 +485,7 @@ impl ShownConversation {
         ShownConversation {
             shown_path: if is_plain(&path) { path.clone() } else { engine::address_of(&about.id) },
             path,
-            project: bound::line(about.project.as_deref().unwrap_or(about.source.name()), TITLE),
+            project: bound::line(about.project.as_deref().unwrap_or(service), TITLE),
             date: tool::day(time),
             score: (item.score * 1e4).round() / 1e4,
             summary,

@@ -233,7 +233,7 @@ async fn messages_without_the_words_stand_below_a_sentence() {
     export.connection.execute(sql, []).unwrap();
     export.reindex();
     let router = router_of(&export);
-    let said = "No message has these words; nearest by meaning.";
+    let said = "no message has “turtles”; nearest by meaning";
     for (role, is_said) in [("user", true), ("assistant", false)] {
         let address = format!("/search?q=turtles&mode=meaning&role={role}");
         let (_, page) = get_of(&router, &address).await;

@@ -1,9 +1,10 @@
 //! The tool `read`: the contract's own form and errors, with an index and without.
 
+use rusqlite::params;
 use serde_json::{Value, json};
 
 use crate::calls::{call, engines, found, path_of, refused, sampled, with};
-use crate::corpus::{folder, folder_with};
+use crate::corpus::{database, folder, folder_with};
 
 #[test]
 fn reading_as_the_contract_prints_it() {
@@ -77,7 +78,8 @@ fn the_error_table_of_read() {
         ] {
             let text = refused(&engine, "read", json!({"path": other}));
             let help = "give the path that search prints, an id, a key or a whole title";
-            assert_eq!(text, format!("File not found: {other} ({help})"));
+            let shown = other.replace('\0', "\u{FFFD}");
+            assert_eq!(text, format!("File not found: {shown} ({help})"));
         }
         let number = "a line number from 1 on";
         for (argument, value, what) in [
@@ -155,6 +157,28 @@ fn a_long_message_is_read_to_its_end() {
                 assert!((2..=20).contains(&pages), "{pages}");
             }
         }
+    }
+}
+
+#[test]
+fn a_message_that_no_page_has_room_for_is_begun_after_others() {
+    let (_home, db) = folder_with("a.db");
+    let connection = database(&db, &[]);
+    connection.execute("INSERT INTO conversations VALUES ('c', 1, 1, 'Long one')", []).unwrap();
+    let insert = "INSERT INTO messages VALUES (?1, 'c', 'user', ?2, ?1, NULL, ?1)";
+    connection.execute(insert, params![1, "short"]).unwrap();
+    connection.execute(insert, params![2, "word ".repeat(30_000)]).unwrap();
+    connection.execute(insert, params![3, "word ".repeat(4_000)]).unwrap();
+    connection.execute(insert, params![4, "word ".repeat(4_000)]).unwrap();
+    for engine in engines(&db) {
+        let page = found(&engine, "read", json!({"path": "Long one"}));
+        assert!(page.contains("> short\n") && page.contains("word word"), "{}", &page[..300]);
+        assert!(page.contains("Line 2 is cut after character "), "{}", &page[page.len() - 200..]);
+        let next = line_and_offset(page.rsplit_once("Next: startLine ").unwrap().1);
+        assert!(next.0 == 2 && next.1 > 30_000, "{next:?}");
+        // A message that fits on a page of its own is not cut.
+        let page = found(&engine, "read", json!({"path": "Long one", "startLine": 3}));
+        assert!(page.ends_with("Next: startLine 4.*\n"), "{}", &page[page.len() - 200..]);
     }
 }
 

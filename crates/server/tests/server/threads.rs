@@ -10,7 +10,7 @@ use verbatim_base::{call::Call, model::Request};
 use verbatim_engine::{Config, Engine, Reindex, Resources, Scope, SourceKind};
 use verbatim_server::tools::{self, Answer, Options, Tool};
 
-use crate::calls::has;
+use crate::calls::{found, has};
 use crate::corpus::{database, folder};
 
 pub(crate) fn engine(home: &Path) -> Engine {
@@ -336,6 +336,40 @@ fn memory_answers_with_its_source() {
     // The turns of earlier threads are memory, too.
     let (response, _) = go_on("postgres migration orders table again");
     assert!(response.contains(&format!("(threads, {first})")), "{response}");
+}
+
+#[test]
+fn a_recorded_question_does_not_answer_itself() {
+    let home = folder();
+    fs::create_dir(home.path().join("db")).unwrap();
+    let texts = ["We booked the Hotel Mar in Lisbon.", "We ate green soup."];
+    drop(database(&home.path().join("db/chats.db"), &texts));
+    let engine = engine(home.path());
+    let asked = "Which hotel did we book in Lisbon?";
+    for (topic, query) in
+        [("now", asked), ("later", "hotel in Lisbon?"), ("known", "The Hotel Mar was loud.")]
+    {
+        data(&engine, &json!({"action": "start", "topic": topic, "query": query}));
+    }
+    reindex(&engine);
+    for mode in ["both", "vector"] {
+        let text = found(&engine, "search", json!({"query": asked, "mode": mode}));
+        assert!(
+            !text.contains("Snippet: Which hotel") && !text.contains("Snippet: hotel in"),
+            "{text}"
+        );
+        let (first, rest) = text.split_once("\n---\n").unwrap();
+        assert!(first.contains("Snippet: We booked the Hotel Mar"), "{text}");
+        assert!(
+            rest.contains("Snippet: The Hotel Mar was loud."),
+            "a recorded fact is found: {text}"
+        );
+    }
+    // What was said is found if it is asked for.
+    let text = found(&engine, "search", json!({"query": asked, "mode": "text"}));
+    assert!(text.contains("(1 conversation)"), "{text}");
+    let only = json!({"query": asked, "filters": {"service": "threads"}});
+    assert!(found(&engine, "search", only).contains("The Hotel Mar was loud."));
 }
 
 #[test]

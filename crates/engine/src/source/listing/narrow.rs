@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::{ops::ControlFlow, sync::Arc};
 
-use super::resolve::nearest;
+use super::resolve::unknown;
 use crate::error::Result;
 use crate::filters::{FilterBy, NameFilter, NamedFacts, Narrowing};
 use crate::source::kind::SourceKind;
@@ -156,8 +156,7 @@ impl Sources {
                     source.calls(begin, &|hit| Some(known(&hit.content)), take, call)
                 })?;
             }
-            let known = nearest(name, names.into_iter().collect());
-            notes.push(Note::Unknown { what, given: name.clone(), known });
+            notes.push(unknown(what, name, names.into_iter().collect()));
         }
         Ok((Scope { conversations: Some(Arc::new(ids)), ..scope }, notes))
     }

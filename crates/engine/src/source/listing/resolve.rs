@@ -50,8 +50,8 @@ impl Sources {
         }
         let mut notes = Vec::new();
         if let Some(project) = scope.project.as_ref().filter(|_| !named.has_project) {
-            let known = nearest(project, std::mem::take(&mut named.projects).into_iter().collect());
-            notes.push(Note::Unknown { what: "project", given: project.clone(), known });
+            let projects = std::mem::take(&mut named.projects).into_iter().collect();
+            notes.push(unknown("project", project, projects));
         }
         let Some(given) = scope.session.clone().filter(|_| !named.is_session) else {
             return Ok((scope, notes));
@@ -73,8 +73,7 @@ impl Sources {
             }
             (None, _) => {
                 named.add_alike(&given, sources, call)?;
-                let known = nearest(&given, named.sessions);
-                notes.push(Note::Unknown { what: "session", given, known });
+                notes.push(unknown("session", &given, named.sessions));
             }
         }
         Ok((scope, notes))
@@ -162,8 +161,7 @@ impl Sources {
 }
 
 fn unknown_role(given: &str, known: BTreeSet<String>) -> Note {
-    let known = known.into_iter().filter(|role| !role.is_empty()).collect();
-    Note::Unknown { what: "role", given: given.to_owned(), known: nearest(given, known) }
+    unknown("role", given, known.into_iter().filter(|role| !role.is_empty()).collect())
 }
 
 impl Named {
@@ -223,10 +221,16 @@ fn begins(id: &str, text: &str) -> bool {
     id.get(..text.len()).is_some_and(|start| same_name(start, text))
 }
 
-/// Returns the names that are most similar to a given name, the most similar first.
-pub(crate) fn nearest(given: &str, mut names: Vec<String>) -> Vec<String> {
+/// Returns the note that none of some names is the given one.
+pub(crate) fn unknown(what: &'static str, given: &str, mut names: Vec<String>) -> Note {
     names.sort();
     names.dedup();
+    let more = names.len().saturating_sub(MAX_KNOWN);
+    Note::Unknown { what, given: given.to_owned(), known: nearest(given, names), more }
+}
+
+/// Returns the names that are most similar to a given name, the most similar first.
+fn nearest(given: &str, names: Vec<String>) -> Vec<String> {
     let likeness = Likeness::new(given);
     let mut alike: Vec<(f64, String)> =
         names.into_iter().map(|name| (likeness.similarity_to(&name), name)).collect();

@@ -71,8 +71,8 @@ const SEARCH_MODES: [(&str, Fields); 3] =
 pub const TOOL: Tool = Tool {
     name: "query_conversations",
     title: "Query conversations",
-    description: "Query past conversations as sessions: list recent ones, get one, or search by what whole \
-                  sessions are about. To find what was said, use search.",
+    description: "Past conversations as sessions: list them by date, get one, or search by what whole ones are \
+                  about. To find what was said, use search.",
     use_for: "list sessions, get one by id, key or title, search their summaries",
     effect: Effect::Reads,
     searches: &SourceKind::ALL,
@@ -93,25 +93,25 @@ fn schema() -> Map<String, Value> {
     object(json!({
         "type": "object",
         "properties": {
-            "mode": {"type": "string", "enum": ["search", "get", "list"], "description": "Query mode"},
+            "mode": {"type": "string", "enum": ["search", "get", "list"], "description": "What to do"},
             "query": {
                 "type": "string",
-                "description": "Search query (1-1000 chars)",
+                "description": "1-1000 characters (search)",
             },
             "searchMode": {
                 "type": "string", "enum": ["summary", "turns", "both"], "default": "summary",
-                "description": "Search summaries, turns, or both",
+                "description": "Where to search",
             },
             "includeTranscript": {"type": "boolean", "default": false, "description": "Include recent turns"},
             "maxTurnsPerConversation": TURNS_OF_MATCH.schema("Turns per match"),
-            "sessionId": {"type": "string", "description": "Id or its start, or unique title (get)"},
+            "sessionId": {"type": "string", "description": "Id, its start or unique title (get)"},
             "sessionKey": {"type": "string", "description": "Session key (get)"},
             "maxTurns": TURNS.schema("Turns to include (get)"),
             "limit": LIMIT.schema("Max results"),
             "offset": {"type": "integer", "default": 0, "description": "Results to skip (list)"},
             "order": {"type": "string", "enum": ["newest", "oldest"], "default": "newest", "description": "Which first (list)"},
-            "after": {"type": "string", "description": "From this YYYY-MM-DD on"},
-            "before": {"type": "string", "description": "To this day, inclusive"},
+            "after": {"type": "string", "description": "First day, YYYY-MM-DD"},
+            "before": {"type": "string", "description": "Last day"},
             "project": {"type": "string", "description": "Only this project"},
         },
         "required": ["mode"],
@@ -120,15 +120,16 @@ fn schema() -> Map<String, Value> {
 }
 
 fn output_schema() -> Map<String, Value> {
-    let any = json!({});
+    let number = json!({"type": "integer"});
     object(json!({
         "type": "object",
         "properties": {
             "mode": {"type": "string"},
-            "totalResults": any, "total": any, "returned": any, "offset": any,
-            "conversations": {"type": "array", "items": {"required": ["sessionId"]}},
-            "found": any,
-            "session": any, "turns": any,
+            "totalResults": number, "total": number, "returned": number, "offset": number,
+            "conversations": {"type": "array", "items": {"type": "object", "required": ["sessionId"]}},
+            "found": {"type": "boolean"},
+            "session": {"type": "object"},
+            "turns": {"type": "array", "items": {"type": "object"}},
         },
         "required": ["mode"],
     }))
