@@ -28,6 +28,7 @@ use crate::web::search::excerpt::{
 };
 use crate::web::search::find::marks;
 use crate::web::search::page_query::{PageQuery, ShownParts, Way, fields};
+use crate::web::search::scope::read;
 use branches::Path;
 use code::Highlighter;
 use files::MessageFiles;
@@ -60,6 +61,7 @@ const MOST_TICKS: usize = 400;
 
 const MOST_COLOURING: Duration = Duration::from_secs(3);
 
+#[derive(Clone)]
 pub(super) struct ConversationView {
     /// The id or its beginning, a title or a link.
     id: String,
@@ -72,6 +74,11 @@ impl ConversationView {
     pub(super) fn new(id: String, number: Option<u32>, query: &str) -> ConversationView {
         let is_whole = fields(query).any(|(name, value)| name == "all" && value == "1");
         ConversationView { id, number, query: PageQuery::parse(query), is_whole }
+    }
+
+    /// Returns the view with its search read.
+    pub(super) fn read(&self, site: &Site, call: &Call) -> Result<ConversationView, Problem> {
+        Ok(ConversationView { query: read(site, &self.query, call)?, ..self.clone() })
     }
 }
 

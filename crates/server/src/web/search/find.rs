@@ -36,6 +36,9 @@ const MOST_READ: usize = 60;
 /// The time limit of counting messages beyond a full page. The request for the filters counts all messages.
 const MOST_COUNTING: Duration = Duration::from_millis(1);
 
+/// The time limit of counting the messages with a text as it was typed.
+const MOST_COUNTING_TYPED: Duration = Duration::from_millis(20);
+
 /// How long a search without an index may take before the page says why it is slow.
 const SLOW: Duration = Duration::from_millis(200);
 
@@ -65,6 +68,8 @@ pub(super) struct SearchResults {
     pub(super) flags: Flags,
     /// The other readings of a text that was found nowhere. Each finds something.
     pub(super) readings: Vec<OtherReading>,
+    /// The number of messages with the text as it was typed, if it was read in another way.
+    pub(super) as_typed: Option<usize>,
     /// The messages with all the words of a text that was found nowhere.
     pub(super) in_any_order: Option<Box<WordsInAnyOrder>>,
 }
@@ -126,11 +131,29 @@ pub(super) fn find(site: &Site, query: &PageQuery, call: &Call) -> Result<Search
         }
     }
     results.notes.extend(notes);
+    if query.typed.is_some() && query.way == Way::Exact {
+        results.as_typed = count_as_typed(site, query, &flags, call)?;
+    }
     results.flags = flags;
     if results.took == Duration::ZERO {
         results.took = begun.elapsed();
     }
     Ok(results)
+}
+
+/// Counts the messages with the text as it was typed; `None` if that takes long.
+fn count_as_typed(
+    site: &Site,
+    query: &PageQuery,
+    flags: &Flags,
+    call: &Call,
+) -> Result<Option<usize>, Problem> {
+    let query = PageQuery { typed: None, is_as_typed: true, reading: None, ..query.clone() };
+    let (scope, _) = scope::scope(site, &query, flags, call)?;
+    let limited = call.within(MOST_COUNTING_TYPED);
+    let counted = site.engine.all_sources().count(&scope::request(&query), &scope, &limited);
+    let counted = counted.ok().filter(|_| !limited.stop.requested());
+    Ok(counted.map(|(count, _)| count.messages))
 }
 
 /// Adds the other readings of a text that was found nowhere. If messages have all its words, adds these.
@@ -179,7 +202,9 @@ fn query_of(reading: &QueryReading, query: &PageQuery) -> Option<PageQuery> {
             let texts: Vec<&str> =
                 [&request.text].into_iter().chain(&request.and).map(String::as_str).collect();
             let reading = if has_words { Some(ReadingKind::Words) } else { None };
-            Some(PageQuery { q: texts.join(" "), reading, ..query.clone() })
+            let filters = query.typed_filters().iter().map(String::as_str);
+            let q = texts.into_iter().chain(filters).collect::<Vec<_>>().join(" ");
+            Some(PageQuery { q, typed: None, reading, ..query.clone() })
         }
     }
 }
