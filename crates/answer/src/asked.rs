@@ -307,8 +307,9 @@ pub fn filled(text: &str) -> Result<String, AskedError> {
     if trimmed(text).is_empty() { Err(AskedError::Blank) } else { Ok(text.to_owned()) }
 }
 
+/// Returns an expression of the matches that are whole words: no word goes on at an end of them.
 fn whole_words(expression: &str) -> String {
-    format!(r"\b(?:{expression})\b")
+    format!(r"(?:\b{{start-half}}|\b)(?:{expression})(?:\b{{end-half}}|\b)")
 }
 
 fn quoted(text: &str) -> String {
@@ -400,7 +401,7 @@ mod tests {
         let request = Asked { not, matching, ..Asked::of("a|c") }.request();
         assert_eq!(
             (&*request.text, &*request.not),
-            (r"\b(?:a|c)\b", &[r"\b(?:b)\b".to_owned()][..])
+            (&*whole_words("a|c"), &[whole_words("b")][..])
         );
     }
 

@@ -16,8 +16,8 @@ use verbatim_answer::{asked::Asked, marks::Marks, ranked::RankedMessages, words:
 use verbatim_base::model::{Hit, Instant};
 use verbatim_base::{call::Call, lock::lock};
 use verbatim_engine::{
-    ConversationIds, ConversationKey, Facets, FallbackReason, Flags, Make, Match, Mode, Note,
-    QueryReading, Question, ReadingKind, Render, Scope, SearchPlan, SourceKind,
+    ConversationIds, ConversationKey, Facets, FallbackReason, Flags, ListOptions, Make, Match,
+    Mode, Note, QueryReading, Question, ReadingKind, Render, Scope, SearchPlan, SourceKind,
 };
 use verbatim_text::{excerpt::Piece, snippet};
 
@@ -388,10 +388,7 @@ fn by_meaning(
     call: &Call,
 ) -> Result<SearchResults, Problem> {
     let mut ranking = RankedMessages::find(&site.engine, &question(query, scope), call)?;
-    let clock = site.clock();
-    if query.hour.is_some() {
-        ranking.items.retain(|one| one.hit.time.map(|time| clock.hour_of_week(time)) == query.hour);
-    }
+    retain_hour(site, query, &mut ranking.items);
     let marker = &ranking.marks;
     let keys = ranking.items.iter().map(|it| (it.source, it.hit.conversation_id.to_string()));
     let keys: Vec<ConversationKey> = keys.collect();
@@ -415,6 +412,14 @@ fn by_meaning(
         notes: ranking.true_notes().cloned().collect(),
         ..SearchResults::default()
     })
+}
+
+/// Leaves out the messages of other hours than the chosen one.
+pub(super) fn retain_hour(site: &Site, query: &PageQuery, messages: &mut Vec<Match>) {
+    let clock = site.clock();
+    if query.hour.is_some() {
+        messages.retain(|one| one.hit.time.map(|time| clock.hour_of_week(time)) == query.hour);
+    }
 }
 
 /// Returns a conversation with its best messages, the best first.
@@ -449,7 +454,20 @@ fn recent(
     call: &Call,
 ) -> Result<SearchResults, Problem> {
     let first = query.page.saturating_mul(GROUPS);
-    let page = site.engine.list(scope, first..first.saturating_add(GROUPS), call)?;
+    let wanted = first..first.saturating_add(GROUPS);
+    let options = ListOptions { oldest_first: query.is_oldest, ..ListOptions::default() };
+    let totals = site.totals(scope, call)?;
+    let sources = site.engine.all_sources();
+    let mut page = sources.list(scope, wanted.clone(), options, call)?;
+    // A list has the conversations that overlap with the dates. Some may have no message within.
+    if page.total > totals.conversations {
+        let tally = site.engine.tally(scope, &|_| 0, call)?;
+        let with_messages = tally.by_conversation.into_iter();
+        let ids: ConversationIds =
+            with_messages.map(|(kind, counts)| (kind, counts.into_keys().collect())).collect();
+        let scope = Scope { conversations: Some(Arc::new(ids)), ..scope.clone() };
+        page = sources.list(&scope, wanted, options, call)?;
+    }
     let keys: Vec<ConversationKey> =
         page.abouts.iter().map(|about| (about.source, about.id.clone())).collect();
     let mut cards = conversations(&site.engine, &keys, call)?;
@@ -467,6 +485,7 @@ fn recent(
     });
     Ok(SearchResults {
         groups: groups.collect(),
+        messages: totals.messages as usize,
         conversations: page.total,
         notes: page.notes,
         ..SearchResults::default()

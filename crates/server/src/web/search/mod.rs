@@ -140,8 +140,6 @@ fn count(query: &PageQuery, results: &SearchResults, all: Option<u64>) -> Markup
     let totals = results.totals.as_ref();
     let messages = totals.map_or(results.messages, |all| all.messages as usize);
     let conversations = totals.map_or(results.conversations, |all| all.conversations);
-    let more = if is_cut { "more than " } else { "" };
-    let conversations = counted(conversations, "conversation");
     let took = results.took.as_secs_f64() * 1e3;
     let took = match took {
         ..10.0 => format!("{took:.1} ms"),
@@ -150,21 +148,15 @@ fn count(query: &PageQuery, results: &SearchResults, all: Option<u64>) -> Markup
     };
     let leaves_out = !results.flags.hidden.is_empty();
     let of = all.filter(|_| !query.has_filters() && !is_cut && !leaves_out);
-    let by_title = messages == 0;
+    let total = facets::total(query, messages, conversations, is_cut);
     html! {
         p.count {
             @match (query.text(), query.way) {
-                ("", _) => span #status { b { (conversations) } ", the latest first" },
+                ("", _) => (total),
                 (_, Way::Exact) => {
                     span {
                         @if messages > 1 && query.page == 0 { b #rank aria-hidden="true" {} }
-                        span #status {
-                            b #total data-count=(messages) data-more=[is_cut.then_some("")] {
-                                @if by_title { "Only the title" } @else { (more) (counted(messages, "message")) }
-                            }
-                            @if by_title { " of " } @else { " in " }
-                            (conversations) @if is_cut { " or more" }
-                        }
+                        (total)
                     }
                     a href=(PageQuery { is_oldest: !query.is_oldest, page: 0, ..query.clone() }.address()) {
                         @if query.is_oldest { "newest first" } @else { "oldest first" }
@@ -174,7 +166,7 @@ fn count(query: &PageQuery, results: &SearchResults, all: Option<u64>) -> Markup
                 (_, Way::Meaning) => {
                     span #status {
                         b { "The " (grouped(messages)) " nearest messages" }
-                        " in " (conversations) ", the best first"
+                        " in " (counted(conversations, "conversation")) ", the best first"
                     }
                     span { (took) }
                 }
