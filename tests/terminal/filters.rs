@@ -209,8 +209,9 @@ fn hours_that_come_twice_or_never_belong_to_their_day() {
 }
 
 /// A value for each filter, which some conversations have and others have not.
-const VALUES: [(&str, &str); 11] = [
+const VALUES: [(&str, &str); 12] = [
     ("service", "claude-code"),
+    ("title", "BAKING"),
     ("project", "shop"),
     ("branch", "main"),
     ("folder", "ann/shop"),

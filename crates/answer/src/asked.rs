@@ -1,8 +1,6 @@
 //! What is asked for: the question of a person or a client as a value. A command line, an address and a typed
 //! text become an [`Asked`], so that the same question has the same answer in every face.
 
-use std::ops::Range;
-
 use super::exact::ExactSearch;
 use super::filters::{Filters, names};
 use verbatim_base::call::Call;
@@ -309,8 +307,9 @@ pub fn filled(text: &str) -> Result<String, AskedError> {
     if trimmed(text).is_empty() { Err(AskedError::Blank) } else { Ok(text.to_owned()) }
 }
 
+/// Returns an expression of the matches that are whole words: no word goes on at an end of them.
 fn whole_words(expression: &str) -> String {
-    format!(r"\b(?:{expression})\b")
+    format!(r"(?:\b{{start-half}}|\b)(?:{expression})(?:\b{{end-half}}|\b)")
 }
 
 fn quoted(text: &str) -> String {
@@ -327,67 +326,6 @@ pub fn case_matters(request: &Request) -> bool {
         _ => texts.map(String::as_str).collect(),
     };
     literals.chars().any(char::is_uppercase) || *matching == Matching::Regex && literals.is_empty()
-}
-
-/// A filter in a typed text, such as `project:shop`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TypedFilter<'t> {
-    /// The name of the filter.
-    pub name: &'static str,
-    /// The value, without its quotation marks.
-    pub value: &'t str,
-    /// The bytes of the filter in the text.
-    pub place: Range<usize>,
-}
-
-/// Returns the filters in a typed text. Text in quotation marks has none.
-pub fn typed_filters(typed: &str) -> Vec<TypedFilter<'_>> {
-    let mut filters = Vec::new();
-    let mut start = 0;
-    while let Some(word) = typed[start..].find(|c: char| !c.is_whitespace()) {
-        start += word;
-        let rest = &typed[start..];
-        let name =
-            names().find(|name| rest.strip_prefix(name).is_some_and(|rest| rest.starts_with(':')));
-        let from = name.map_or(0, |name| name.len() + 1);
-        let (value, length) = typed_value(&rest[from..]);
-        let place = start..start + from + length;
-        start = place.end;
-        let Some(name) = name.filter(|_| !trimmed(value).is_empty()) else { continue };
-        filters.push(TypedFilter { name, value, place });
-    }
-    filters
-}
-
-/// Returns the value at the beginning of a text, and its length with its quotation marks.
-fn typed_value(text: &str) -> (&str, usize) {
-    if let Some(rest) = text.strip_prefix('"') {
-        for (end, _) in rest.match_indices('"') {
-            if rest[end + 1..].chars().next().is_none_or(char::is_whitespace) {
-                return (&rest[..end], end + 2);
-            }
-        }
-    }
-    let end = text.find(char::is_whitespace).unwrap_or(text.len());
-    (&text[..end], end)
-}
-
-impl Asked {
-    /// Returns the question of a typed text with some of its filters; the others are text.
-    pub fn from_typed(typed: &str, filters: &[&TypedFilter<'_>]) -> Asked {
-        let mut asked = Asked::default();
-        let mut parts = Vec::new();
-        let mut at = 0;
-        for filter in filters {
-            parts.push(&typed[at..filter.place.start]);
-            at = filter.place.end;
-            let _is_filter = asked.filters.add(filter.name, filter.value);
-        }
-        parts.push(&typed[at..]);
-        let parts = parts.into_iter().map(trimmed).filter(|part| !part.is_empty());
-        asked.text = parts.collect::<Vec<_>>().join(" ");
-        asked
-    }
 }
 
 #[cfg(test)]
@@ -463,7 +401,7 @@ mod tests {
         let request = Asked { not, matching, ..Asked::of("a|c") }.request();
         assert_eq!(
             (&*request.text, &*request.not),
-            (r"\b(?:a|c)\b", &[r"\b(?:b)\b".to_owned()][..])
+            (&*whole_words("a|c"), &[whole_words("b")][..])
         );
     }
 
@@ -493,26 +431,5 @@ mod tests {
         assert_eq!(question.limit, USUAL_LIMIT);
         let all = Asked { limit: Some(0), ..asked }.question(Mode::Both, Scope::default());
         assert_eq!(all.limit, MOST_RANKED);
-    }
-
-    #[test]
-    fn typed_filters_are_words_of_their_own() {
-        for (typed, expected, text) in [
-            ("tomato  sun", vec![], "tomato  sun"),
-            ("tomato project:shop sun", vec![("project", "shop")], "tomato sun"),
-            ("since:7d role:user", vec![("since", "7d"), ("role", "user")], ""),
-            ("since:\"last week\" x", vec![("since", "last week")], "x"),
-            ("in:\"a b", vec![("in", "\"a")], "b"),
-            ("\"see project:shop\" role:user", vec![("role", "user")], "\"see project:shop\""),
-            ("project: shop", vec![], "project: shop"),
-            ("project:\" \" shop", vec![], "project:\" \" shop"),
-            ("a/project:shop https://x xproject:y", vec![], "a/project:shop https://x xproject:y"),
-        ] {
-            let found = typed_filters(typed);
-            let named: Vec<_> = found.iter().map(|filter| (filter.name, filter.value)).collect();
-            assert_eq!(named, expected, "{typed}");
-            let asked = Asked::from_typed(typed, &found.iter().collect::<Vec<_>>());
-            assert_eq!(asked.text, text, "{typed}");
-        }
     }
 }

@@ -1,7 +1,7 @@
 //! Answers that are ready to print. The terminal, the picker, the page, MCP and HTTP search share them, so that
 //! all say the same; each face only brings them into its form.
 //!
-//! - [`asked`]: the question of a person or a client as a value, whatever face took it
+//! - [`asked`]: the question of a person or a client as a value, whatever face took it; [`typed`]: of a typed text
 //! - [`filters`]: which conversations and messages are asked for; names, dates and roles as people give them
 //! - [`marks`]: where a text matches, and texts in pieces
 //! - [`exact`]: an exact search, its hits by conversation, and what to say if there are none
@@ -33,6 +33,7 @@ pub mod ranked;
 pub mod readings;
 pub mod resume;
 pub mod state;
+pub mod typed;
 pub mod words;
 
 #[cfg(test)]

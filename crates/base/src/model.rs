@@ -374,7 +374,7 @@ pub enum Matching {
     Like,
     /// The text as it is, without wildcards.
     Literal,
-    /// The text as it is, where it begins and ends at word boundaries (Unicode's UAX #29).
+    /// The text as it is, where no word goes on at its ends, as `\b` in an expression.
     Word,
     /// A regular expression of the `regex` crate; `^` and `$` match at lines.
     Regex,

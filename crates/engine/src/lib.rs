@@ -96,7 +96,7 @@ pub use decisions::{Decisions, exclusions::Exclusions};
 pub use filters::Narrowing;
 pub use search::count::Count;
 pub use search::exact::{Make, Render, Searched};
-pub use search::facets::{Choice, Facets};
+pub use search::facets::{AcceptsTime, Choice, Facets};
 pub use search::readings::{QueryReading, ReadingKind};
 pub use source::{
     AttachmentFiles, ChosenIds, ConversationIds, Description, IndexState, ListOptions, Note, Place,

@@ -8,8 +8,7 @@
 //! 3. for each common ASCII trigram, its extension by the ASCII characters that follow, up to the
 //!    first gram that is not common, or to eight characters;
 //! 4. each whole word of up to seven ASCII characters, or of up to two others, that is a common gram but
-//!    not a frequent word: `t` is in most texts, but seldom a word. The mark after a word, as in `i'`, belongs to
-//!    another such word, which is indexed up to two characters even if it is no common gram;
+//!    not a frequent word: `t` is in most texts, but seldom a word;
 //! 5. with its case kept, every ASCII capital, every pair of ASCII characters with a capital unless it begins
 //!    with white space, and every ASCII trigram that begins with a capital. Capitals are rare, so these grams
 //!    are few, and searches that heed case find texts by them.
@@ -31,7 +30,7 @@ use std::ops::Range;
 
 use super::fold::fold;
 use super::pattern::Pattern;
-use super::word_break::{self, Class};
+use super::word_break::{is_of_run, runs};
 
 /// The maximum number of characters in a gram. Only ASCII grams can be longer than three.
 pub const LONGEST: usize = 8;
@@ -434,14 +433,11 @@ fn cut_wide(characters: &[char], common: &CommonGrams, ascii: usize, emit: &mut 
 
 /// Calls `emit` with the indexed whole words of folded characters.
 fn cut_words<C: Copy + Into<char>>(folded: &[C], common: &CommonGrams, mut emit: impl FnMut(Gram)) {
-    word_break::runs(folded, |run, may_be_word| {
+    runs(folded, |run| {
         if run.len() < LONGEST {
             let mut word = ['\0'; LONGEST];
             word.iter_mut().zip(&folded[run.clone()]).for_each(|(to, from)| *to = (*from).into());
-            let is_marked = Class::from_char(word[run.len() - 1]).may_join();
-            if let Some(gram) = indexed_word(&word[..run.len()], is_marked, common)
-                && may_be_word()
-            {
+            if let Some(gram) = indexed_word(&word[..run.len()], common) {
                 emit(gram);
             }
         }
@@ -460,20 +456,15 @@ fn without_repeats(emit: &mut impl FnMut(Gram)) -> impl FnMut(Gram) {
     }
 }
 
-/// Returns the gram of a whole word of folded characters, if it is indexed. `is_marked` says that the word ends
-/// with a mark, as `i'` does.
-fn indexed_word(word: &[char], is_marked: bool, common: &CommonGrams) -> Option<Gram> {
-    /// The length up to which all words with a mark are indexed.
-    const SHORT: usize = 3;
-
+/// Returns the gram of a whole word of folded characters, if it is indexed.
+fn indexed_word(word: &[char], common: &CommonGrams) -> Option<Gram> {
     let most = if word.iter().all(char::is_ascii) { LONGEST } else { 3 };
     if !(1..=most).contains(&word.len()) {
         return None;
     }
     let gram = Gram::pack(word);
     let of_word = gram.as_word()?;
-    let is_needed = is_marked && word.len() <= SHORT || common.contains(gram);
-    (is_needed && !common.contains(of_word)).then_some(of_word)
+    (common.contains(gram) && !common.contains(of_word)).then_some(of_word)
 }
 
 /// Returns the grams of every text in which the pattern matches as whole words, without wildcards. There are
@@ -482,7 +473,7 @@ pub fn word_grams(pattern: &Pattern<'_>, common: &CommonGrams) -> Vec<Gram> {
     let characters = fold_run(pattern.text);
     let mut grams = Vec::new();
     cut_words(&characters, common, |gram| grams.push(gram));
-    let is_one_word = characters.iter().all(|character| Class::from_char(*character).is_of_word());
+    let is_one_word = characters.iter().all(|character| is_of_run(*character));
     if !is_one_word || grams.is_empty() {
         grams.extend(query_grams(pattern, common));
     }
@@ -751,9 +742,9 @@ mod tests {
         let set = common(&["t", "s", "th", "the", "я", "日", "ab", "b"]);
         let word = |text: &str| word_grams(&Pattern::literal(text), &set);
         for (text, words) in [
-            ("Don't _t The th.t T", "the t"),
+            ("Don_t _t The th.t T", "the th t"),
             ("is 't s' T,t 1t", "t s"),
-            ("a.b b_ b:b", ""),
+            ("a.b b_ b:b bb", "b"),
             ("Я 日t яb", "я t"),
             ("t\u{301}x \u{212A}t t\u{17F} \u{17F}", "t s"),
         ] {
@@ -773,7 +764,7 @@ mod tests {
             ("t.", vec![r"\bt\b"], 1),
             ("'t", vec![r"\bt\b"], 1),
             ("T-s b", vec![r"\bt\b", r"\bs\b", r"\bb\b"], 3),
-            ("a't", vec![], 1),
+            ("a't", vec![r"\bt\b"], 1),
         ] {
             let mut grams: Vec<String> = word(text).iter().map(ToString::to_string).collect();
             grams.retain(|gram| words.contains(&gram.as_str()) || !gram.starts_with(r"\b"));

@@ -1,13 +1,10 @@
-//! Finds a text only where it begins and ends at word boundaries, as defined in Unicode's UAX #29.
+//! Finds a text only where it is a whole word, or several; `word_break` has the definition.
 
-use std::collections::VecDeque;
 use std::ops::{ControlFlow, Range};
-
-use unicode_segmentation::{UWordBoundIndices, UnicodeSegmentation};
 
 use super::literal::LiteralPattern;
 use super::loose::LoosePattern;
-use super::word_break::{Class, is_boundary_at};
+use super::word_break::{is_of_run, may_begin, may_end};
 
 /// A matcher for a literal text as whole words.
 #[derive(Debug)]
@@ -49,7 +46,7 @@ impl WordPattern {
         };
         let mut answer = Some(false);
         pattern.find_all(text, |span| {
-            match [span.start, span.end].map(|place| is_boundary_at(text, place, Class::Unknown)) {
+            match [may_begin(text, span.start, None), may_end(text, span.end, None)] {
                 [Some(false), _] | [_, Some(false)] => {
                     return ControlFlow::Continue(next_start(text, span.start));
                 }
@@ -63,13 +60,12 @@ impl WordPattern {
 
     /// Returns the byte spans of the first `most` matches in a text. They do not overlap.
     pub fn first_spans(&self, text: &str, most: usize) -> Vec<Range<usize>> {
-        let mut boundaries = Boundaries::new(text);
         let mut spans: Vec<Range<usize>> = Vec::new();
         match &self.0 {
             _ if most == 0 => {}
             Inner::Literal(pattern) => pattern.find_all(text, |span| {
-                if !boundaries.has_both(&span) {
-                    return ControlFlow::Continue(boundaries.next_start_after(span.start));
+                if !is_whole(text, &span) {
+                    return ControlFlow::Continue(next_start(text, span.start));
                 }
                 let end = span.end;
                 spans.push(span);
@@ -77,7 +73,7 @@ impl WordPattern {
             }),
             Inner::Loose(pattern) => pattern.find_all(text, |found| {
                 let is_after = spans.last().is_none_or(|last| last.end <= found.span.start);
-                if found.is_whole && is_after && boundaries.has_both(&found.span) {
+                if found.is_whole && is_after && is_whole(text, &found.span) {
                     spans.push(found.span);
                 }
                 if spans.len() < most { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
@@ -87,81 +83,17 @@ impl WordPattern {
     }
 }
 
+/// Returns whether a part of a text is a whole word, or several.
+fn is_whole(text: &str, span: &Range<usize>) -> bool {
+    let ends = [may_begin(text, span.start, Some(true)), may_end(text, span.end, Some(true))];
+    ends == [Some(true); 2]
+}
+
+/// Returns the next place where a match may begin, if the match at `start` is no whole word.
 fn next_start(text: &str, start: usize) -> usize {
     let rest = &text[start..];
-    // There is no boundary within a run of letters and digits.
-    let run = rest.find(|it| !Class::from_char(it).is_of_word()).unwrap_or(rest.len());
+    let run = rest.find(|character| !is_of_run(character)).unwrap_or(rest.len());
     start + run.max(rest.chars().next().map_or(0, char::len_utf8))
-}
-
-/// The word boundaries of a text. Those that depend on more than the characters beside them are found once
-/// and only where they are needed. The text may be one line of 500 MB, so only the boundaries between the
-/// beginning and the end of a match are kept.
-struct Boundaries<'t> {
-    text: &'t str,
-    /// The place where `words` begins. It may be any start of a line, because a boundary is there.
-    start: usize,
-    words: UWordBoundIndices<'t>,
-    /// The boundaries from the beginning of the last match to `walked`.
-    seen: VecDeque<usize>,
-    walked: usize,
-}
-
-impl<'t> Boundaries<'t> {
-    fn new(text: &'t str) -> Boundaries<'t> {
-        let words = text.split_word_bound_indices();
-        Boundaries { text, start: 0, words, seen: VecDeque::from([0]), walked: 0 }
-    }
-
-    /// Returns whether a match begins and ends at a boundary. Matches come in the order in which
-    /// they begin.
-    fn has_both(&mut self, span: &Range<usize>) -> bool {
-        match [span.start, span.end].map(|place| is_boundary_at(self.text, place, Class::Edge)) {
-            [Some(false), _] | [_, Some(false)] => return false,
-            [Some(true), Some(true)] => return true,
-            _ => {}
-        }
-        if span.start > self.walked {
-            let skipped = &self.text.as_bytes()[self.walked..span.start];
-            if let Some(at) = memchr::memrchr(b'\n', skipped) {
-                self.walked += at + 1;
-                self.start = self.walked;
-                self.words = self.text[self.start..].split_word_bound_indices();
-                self.seen.clear();
-                self.seen.push_back(self.start);
-            }
-        }
-        while self.seen.front().is_some_and(|place| *place < span.start) && self.seen.len() > 1 {
-            self.seen.pop_front();
-        }
-        self.walk(span.start, span.start);
-        if self.seen.binary_search(&span.start).is_err() {
-            return false;
-        }
-        self.walk(span.end, span.start);
-        self.seen.binary_search(&span.end).is_ok()
-    }
-
-    /// Returns the next place where a match may begin, if the match at `start` lacks a boundary.
-    fn next_start_after(&self, start: usize) -> usize {
-        if let Some(next) = self.seen.get(self.seen.partition_point(|place| *place <= start)) {
-            return *next;
-        }
-        next_start(self.text, start)
-    }
-
-    /// Computes boundaries until all boundaries from `from` to `place` are known.
-    fn walk(&mut self, place: usize, from: usize) {
-        while self.walked < place
-            && let Some((at, word)) = self.words.next()
-        {
-            self.walked = self.start + at + word.len();
-            if self.walked <= from {
-                self.seen.clear();
-            }
-            self.seen.push_back(self.walked);
-        }
-    }
 }
 
 #[cfg(test)]
@@ -170,7 +102,7 @@ mod tests {
     use crate::bracketed;
 
     #[test]
-    fn long_lines_and_repeated_letters_are_walked_once() {
+    fn long_words_of_one_letter_are_read_once() {
         // The text is two long words of one repeated letter, with a match at the very end.
         for letter in ["a", "é"] {
             let text = letter.repeat(300_000) + " " + &letter.repeat(20_000);
@@ -179,15 +111,6 @@ mod tests {
             let expected = 300_000 * letter.len() + 1..text.len();
             assert_eq!(found, vec![expected]);
         }
-        let text = "ab ".repeat(1_000_000);
-        let mut boundaries = Boundaries::new(&text);
-        for start in (0..text.len()).step_by(300) {
-            assert!(boundaries.has_both(&(start..start + 2)));
-            assert!(boundaries.seen.len() < 300, "{}", boundaries.seen.len());
-        }
-        let mut boundaries = Boundaries::new(&text);
-        assert!(boundaries.has_both(&(text.len() - 3..text.len() - 1)));
-        assert!(boundaries.seen.capacity() < 300, "{}", boundaries.seen.capacity());
     }
 
     #[test]
@@ -196,8 +119,9 @@ mod tests {
             ("to the t x", "t", Some(true)),
             ("to the t x", "to", None),
             ("to the t x", "x", None),
-            ("at don't _t tt", "t", Some(false)),
-            ("at \u{301}t or", "t", None),
+            ("at _t tt", "t", Some(false)),
+            ("at don't be", "t", Some(true)),
+            ("at \u{301}t or", "t", Some(false)),
             ("un café noir", "CAFÉ", Some(true)),
             ("x日本語x", "本", Some(true)),
             ("cats concat", "cat", Some(false)),
@@ -214,16 +138,34 @@ mod tests {
         for (text, query, expected) in [
             ("cat concat cats Cat, cat.", "cat", "[cat] concat cats [Cat], [cat]."),
             ("don't do n't", "don't", "[don't] do n't"),
+            ("don't do n't", "don", "[don]'t do n't"),
             ("user_id user id", "user", "user_id [user] id"),
-            ("a.b a b", "a", "a.b [a] b"),
+            ("a.b a b ab", "a", "[a].b [a] b ab"),
+            (
+                "slog.Error(err) `x::Error` MyError",
+                "error",
+                "slog.[Error](err) `x::[Error]` MyError",
+            ),
+            // An end that is no letter asks for nothing.
+            ("C++ C++17 aC++", "C++", "[C++] [C++]17 aC++"),
+            (
+                "f(.gitignore) a.gitignore b.gitignores",
+                ".gitignore",
+                "f([.gitignore]) a[.gitignore] b.gitignores",
+            ),
+            ("Ελένη ΕΛΈΝΗΣ", "ελένη", "[Ελένη] ΕΛΈΝΗΣ"),
+            ("서울 서울에서", "서울", "[서울] 서울에서"),
+            ("使用Error处理 Error", "Error", "使用Error处理 [Error]"),
+            ("ไทยภาษาไทย", "ไทย", "[ไทย]ภาษา[ไทย]"),
+            ("หี หิ", "ห", "หี หิ"),
             ("aa aaa", "aa", "[aa] aaa"),
             ("日本語", "本", "日[本]語"),
-            ("カタカナ カタ", "カタ", "カタカナ [カタ]"),
+            ("カタカナ カタを", "カタ", "カタカナ [カタ]を"),
             ("one two\r\nthree", "two", "one [two]\r\nthree"),
             ("one\ntwo\nthree", "one two", "one\ntwo\nthree"),
             ("x\ny\nz", "y\nz", "x\n[y\nz]"),
             ("naïve Naïveté", "naïve", "[naïve] Naïveté"),
-            ("3.14 3 14", "3", "3.14 [3] 14"),
+            ("3.14 3 14 33", "3", "[3].14 [3] 14 33"),
             ("ab", "", "ab"),
         ] {
             let pattern = WordPattern::new(query, false);
@@ -235,5 +177,31 @@ mod tests {
         assert_eq!(loose.first_spans("cafés un Café\u{302}!", 9).first(), Some(&(10..17)));
         let letter = WordPattern::loose("f", false);
         assert_eq!(letter.first_spans("ﬁ f", 9).first(), Some(&(4..5)));
+    }
+
+    #[test]
+    fn a_whole_word_is_what_an_expression_finds_between_boundaries() {
+        let texts = [
+            include_str!("../README.md"),
+            include_str!("whole_word.rs"),
+            include_str!("grams.rs"),
+            include_str!("words.rs"),
+            "使用Error处理 café_x cafe\u{301} t\u{200D}t ２x x２ ﬁx naïvex Error() slog.Error(err) don't é.x x.é",
+        ];
+        let part = regex::Regex::new(r"[A-Za-z0-9_](?:[^\n]{0,9}[A-Za-z0-9_])?").unwrap();
+        for text in texts {
+            let mut parts: Vec<&str> = part.find_iter(text).map(|it| it.as_str()).collect();
+            parts.extend(text.split(|c: char| !c.is_ascii_alphanumeric()));
+            parts.retain(|part| !part.is_empty());
+            parts.sort_unstable();
+            parts.dedup();
+            for part in parts {
+                let expression = format!(r"\b{}\b", regex::escape(part));
+                let expression = regex::Regex::new(&expression).unwrap();
+                let expected: Vec<_> = expression.find_iter(text).map(|it| it.range()).collect();
+                let spans = WordPattern::new(part, true).first_spans(text, usize::MAX);
+                assert_eq!(spans, expected, "{part}");
+            }
+        }
     }
 }

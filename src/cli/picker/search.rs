@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::sync::{Arc, mpsc};
 use std::{io, thread};
 
-use super::asked::{PickerContext, TypedSearch, TypedText};
+use super::asked::{PickerContext, TypedText};
 use crate::cli::error::Result;
 use crate::cli::terminal::hit_lines::{HitLine, HitMarks, Page, facts};
 use crate::cli::terminal::layout::{self, LineLayout};
@@ -17,6 +17,7 @@ use verbatim_answer::notes::{Audience, line};
 use verbatim_answer::nothing::{no_answer, sentence};
 use verbatim_answer::ranked::RankedMessages;
 use verbatim_answer::readings::described;
+use verbatim_answer::typed::TypedQuery;
 use verbatim_answer::words::quoted;
 use verbatim_base::call::Call;
 use verbatim_base::map_faults;
@@ -168,7 +169,7 @@ pub(super) fn search(
         }
     };
     let found = map_faults::caught(|| {
-        let typed = asked.resolve(context, call).map_err(|error| error.to_string())?;
+        let typed = asked.read(context, call).map_err(|error| error.to_string())?;
         let search = OngoingSearch { page: context.page(), call };
         search.answer(&typed, send).map_err(|error| error.to_string())
     });
@@ -199,7 +200,7 @@ struct OngoingSearch<'a> {
 }
 
 impl OngoingSearch<'_> {
-    fn answer(&self, typed: &TypedSearch, send: &mut dyn FnMut(PickerAnswer)) -> Result<()> {
+    fn answer(&self, typed: &TypedQuery, send: &mut dyn FnMut(PickerAnswer)) -> Result<()> {
         let engine = self.page.engine;
         let filters = typed.filters.clone();
         let mut results = Results { filters, problem: typed.problem.clone(), ..Results::default() };
@@ -235,7 +236,7 @@ impl OngoingSearch<'_> {
     /// Sends the results of the first other reading that finds something, if nothing was found.
     fn read_otherwise(
         &self,
-        typed: &TypedSearch,
+        typed: &TypedQuery,
         mut results: Results,
         send: &mut dyn FnMut(PickerAnswer),
     ) -> Result<()> {
@@ -314,7 +315,7 @@ impl OngoingSearch<'_> {
     }
 
     /// Adds the messages that answer a question best to `results`.
-    fn rank(&self, typed: &TypedSearch, mode: Mode, results: &mut Results) -> Result<()> {
+    fn rank(&self, typed: &TypedQuery, mode: Mode, results: &mut Results) -> Result<()> {
         let question = typed.asked.question(mode, typed.scope.clone());
         let ranking = RankedMessages::find(self.page.engine, &question, self.call)?;
         let (gaps, about_words): (Vec<&Note>, Vec<&Note>) =

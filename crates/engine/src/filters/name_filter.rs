@@ -46,6 +46,7 @@ pub(crate) type NamesIn = for<'a> fn(&NamedFacts<'a>) -> Vec<&'a str>;
 pub(crate) struct NamedFacts<'a> {
     pub(crate) kind: SourceKind,
     pub(crate) service: Option<&'a str>,
+    pub(crate) title: &'a str,
     pub(crate) origin: &'a Origin,
     pub(crate) models: &'a [String],
 }

@@ -7,7 +7,7 @@ use verbatim_chats::import::FORMATS;
 use verbatim_chats::import::tool::{called, named_files};
 
 /// Every filter by name, in the order in which the help lists them.
-pub const ALL: [&NameFilter; 7] = [
+pub const ALL: [&NameFilter; 8] = [
     // The service, the agent or the source of a conversation.
     &NameFilter {
         name: "service",
@@ -24,6 +24,14 @@ pub const ALL: [&NameFilter; 7] = [
             names: |facts| facts.service.into_iter().chain([facts.kind.name()]).collect(),
             fits: is_service,
         },
+    },
+    &NameFilter {
+        name: "title",
+        legend: "Title",
+        value: "TEXT",
+        help: "Only conversations with this in their title",
+        by: FilterBy::Names { names: |facts| vec![facts.title], fits: is_part },
+        ..PLAIN
     },
     &NameFilter {
         name: "project",

@@ -57,6 +57,9 @@ const DAY: i64 = 24 * 60 * 60;
 
 type MonthOf<'a> = &'a (dyn Fn(Instant) -> Option<String> + Sync);
 
+/// What tells which times are counted at all; `None` for every message.
+pub type AcceptsTime<'a> = Option<&'a (dyn Fn(Instant) -> bool + Sync)>;
+
 /// Cache of month names. Naming a month is slow, so each day is named only once.
 struct Months<'a> {
     month: MonthOf<'a>,
@@ -109,6 +112,13 @@ fn is_of(chosen: &[String], name: &str) -> bool {
 }
 
 impl Choice {
+    /// Returns whether the choice is only of conversations by their ids.
+    pub fn is_of_ids(&self) -> bool {
+        let Request { roles, since, until, .. } = &self.request;
+        let mut names = [&self.services, &self.projects, &self.models, roles].into_iter();
+        names.all(Vec::is_empty) && since.is_none() && until.is_none()
+    }
+
     fn has_model(&self, origin: &CommonOrigin<'_>) -> bool {
         self.models.is_empty() || origin.models.iter().any(|model| is_of(&self.models, model))
     }
@@ -127,6 +137,7 @@ struct Counting<'a> {
     choice: &'a Choice,
     places: &'a Places,
     month: MonthOf<'a>,
+    accepts: AcceptsTime<'a>,
     left_out: Ids,
 }
 
@@ -179,6 +190,9 @@ impl<'a> ClassCounter<'a> {
         role_name: impl FnOnce() -> &'n str,
         time: Option<Instant>,
     ) {
+        if self.counting.accepts.is_some_and(|accepts| !time.is_some_and(accepts)) {
+            return;
+        }
         if self.origin_of.len() <= conversation {
             self.origin_of.resize(conversation + 1, None);
             self.has_message.resize(conversation + 1, false);
@@ -279,12 +293,13 @@ impl<'a> ClassCounter<'a> {
 
 impl Sources {
     /// Counts the messages that match, but not by their title alone ([`Matchers::has_any`]), until `stop`
-    /// is requested. `month` names the month of a time.
+    /// is requested. `month` names the month of a time; no facet counts messages of other times than `accepts`.
     pub fn facets(
         &self,
         choice: &Choice,
         places: &Places,
         month: MonthOf<'_>,
+        accepts: AcceptsTime<'_>,
         call: &Call,
     ) -> Result<Facets> {
         // The messages of other roles and dates are counted too.
@@ -299,7 +314,8 @@ impl Sources {
         let mut facets = Facets::default();
         let (_, notes) = self.each(&[], |source| {
             let counted = source.left_out(call).and_then(|left_out| {
-                let counting = Counting { kind: source.kind, choice, places, month, left_out };
+                let counting =
+                    Counting { kind: source.kind, choice, places, month, accepts, left_out };
                 count(&source, &request, &counting, &mut facets, call)
             });
             match counted {
@@ -426,7 +442,7 @@ mod tests {
         let choice = Choice { request, ..choice.clone() };
         let places = engine.all_sources().places(true, &Call::default()).unwrap();
         let month = |time: Instant| Some((time.day() / 30).to_string());
-        engine.all_sources().facets(&choice, &places, &month, &Call::default()).unwrap()
+        engine.all_sources().facets(&choice, &places, &month, None, &Call::default()).unwrap()
     }
 
     /// Returns an export of several hundred messages, with an index of two segments, and an engine that has
@@ -514,7 +530,7 @@ mod tests {
             let projects = vec![project.to_owned()];
             let choice = Choice { request, projects, ..Choice::default() };
             let (sources, month) = (export.engine.all_sources(), |_| None);
-            let facets = sources.facets(&choice, &places, &month, &Call::default()).unwrap();
+            let facets = sources.facets(&choice, &places, &month, None, &Call::default()).unwrap();
             (facets.messages, facets.conversations, facets.projects)
         };
         let all: BTreeMap<String, u64> =

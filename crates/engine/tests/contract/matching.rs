@@ -191,13 +191,33 @@ fn has(text: &str, wanted: &str, request: &Request) -> bool {
             expression(&wanted).is_match(&without_accents(text))
         }
         (Matching::Word, false) => {
+            let is_of_word = |character: char| expression(r"\w").is_match(&character.to_string());
+            let is_bare = |character: char| {
+                expression(r"\p{Thai}|\p{Han}|\p{Hiragana}").is_match(&character.to_string())
+            };
+            let is_katakana = |character: char| {
+                expression("[\u{30A1}-\u{30FA}\u{30FC}-\u{30FF}\u{FF66}-\u{FF9F}]")
+                    .is_match(&character.to_string())
+            };
+            let goes_on = |inside: Option<char>, outside: Option<char>| match inside.zip(outside) {
+                Some((inside, outside)) if is_katakana(inside) => is_katakana(outside),
+                Some((inside, outside)) => {
+                    !is_bare(inside) && is_of_word(inside) && is_of_word(outside)
+                }
+                None => false,
+            };
             let regex = expression(&format!(r"\A(?:{})", regex::escape(wanted)));
-            let words: Vec<(usize, &str)> = text.split_word_bound_indices().collect();
-            words.iter().any(|(start, _)| {
-                regex.find(&text[*start..]).is_some_and(|found| {
-                    let end = start + found.end();
-                    end == text.len() || words.iter().any(|(start, _)| *start == end)
-                })
+            let starts = text.char_indices().map(|(start, _)| start);
+            starts.into_iter().any(|start| {
+                let (before, rest) = text.split_at(start);
+                let Some(found) = regex.find(rest).filter(|found| !found.is_empty()) else {
+                    return false;
+                };
+                let after = rest[found.end()..].chars().next();
+                let last = found.as_str().chars().next_back();
+                !goes_on(rest.chars().next(), before.chars().next_back())
+                    && !goes_on(last, after)
+                    && !after.is_some_and(is_combining_mark)
             })
         }
         (Matching::Word, true) => {

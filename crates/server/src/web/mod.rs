@@ -24,8 +24,8 @@ use tower_http::{CompressionLevel, compression::CompressionLayer};
 use conversation::{ConversationView, files, forget, set_flag};
 use frame::site::{self, Problem, Site, SiteState, change, file, html, html_for, text};
 use frame::{assets, import, stats, status, upload};
-use search::facets;
 use search::page_query::{self, PageQuery};
+use search::{facets, scope::read};
 use verbatim_base::call::Call;
 use verbatim_engine::{Engine, Resources};
 
@@ -64,14 +64,18 @@ pub fn router(engine: Arc<Engine>, local_time: bool, resources: Resources) -> Ro
 
 async fn search(State(site): Shared, RawQuery(query): RawQuery) -> Response {
     let query = PageQuery::parse(query.as_deref().unwrap_or_default());
-    html_for(&site, query, search::page).await
+    html_for(&site, query, |site, query, call| search::page(site, &read(site, query, call)?, call))
+        .await
 }
 
 async fn facet_counts(State(site): Shared, RawQuery(query): RawQuery) -> Response {
     let query = query.unwrap_or_default();
     let is_first = page_query::fields(&query).any(|(name, value)| name == "first" && value == "1");
     let query = PageQuery::parse(&query);
-    html(&site, move |site, call| facets::fragment(site, &query, is_first, call)).await
+    html(&site, move |site, call| {
+        facets::fragment(site, &read(site, &query, call)?, is_first, call)
+    })
+    .await
 }
 
 async fn whole_conversation(
@@ -89,8 +93,10 @@ async fn whole_conversation(
         };
     }
     let view = ConversationView::new(id, None, query.as_deref().unwrap_or_default());
-    html_for(&site, view.query.clone(), move |site, _, call| conversation::page(site, &view, call))
-        .await
+    html_for(&site, view.query.clone(), move |site, _, call| {
+        conversation::page(site, &view.read(site, call)?, call)
+    })
+    .await
 }
 
 /// Returns the route of a part of a conversation, from the message with the number in the address. A number
@@ -106,7 +112,10 @@ fn a_message(work: fn(&Site, &ConversationView, &Call) -> Result<Markup, Problem
         }
         let Ok(number) = number.parse() else { return no_such_page(State(site)).await };
         let view = ConversationView::new(id, Some(number), query.as_deref().unwrap_or_default());
-        html_for(&site, view.query.clone(), move |site, _, call| work(site, &view, call)).await
+        html_for(&site, view.query.clone(), move |site, _, call| {
+            work(site, &view.read(site, call)?, call)
+        })
+        .await
     })
 }
 
@@ -126,7 +135,7 @@ async fn pulse(State(site): Shared) -> Response {
 fn a_search(work: fn(&Site, &PageQuery, &Call) -> Result<Markup, Problem>) -> Route {
     get(move |State(site): Shared, RawQuery(query)| async move {
         let query = PageQuery::parse(query.as_deref().unwrap_or_default());
-        html(&site, move |site, call| work(site, &query, call)).await
+        html(&site, move |site, call| work(site, &read(site, &query, call)?, call)).await
     })
 }
 

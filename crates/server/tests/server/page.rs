@@ -65,7 +65,10 @@ async fn a_search_has_its_results_its_filters_and_its_links() {
             by_title.contains("<mark>Title 1</mark>") && by_title.contains("Found by its title")
         );
         let (_, recent) = get_of(&router, "/").await;
-        assert!(words_of(&recent).contains("3 conversations, the latest first"), "{recent}");
+        assert!(
+            words_of(&recent).contains("3 messages in 3 conversations, the latest first"),
+            "{recent}"
+        );
     }
 }
 
@@ -149,7 +152,8 @@ async fn statistics_lead_to_their_messages() {
     }
     let (_, sunday) = get_of(&router, "/?hour=156").await;
     assert!(
-        words_of(&sunday).contains("1 conversation") && sunday.contains("Sun 12:00–13:00"),
+        words_of(&sunday).contains("1 message in 1 conversation")
+            && sunday.contains("Sun 12:00–13:00"),
         "{sunday}"
     );
     let (_, results) = get_of(&router, "/search?q=red&role=user").await;
@@ -164,6 +168,98 @@ async fn statistics_lead_to_their_messages() {
     assert!(!of_tools.contains("role=user") && words.contains("You wrote 0"), "{words}");
     let (_, of_users) = get_of(&router, "/stats?role=user").await;
     assert!(words_of(&of_users).contains("3 messages in 3 conversations"), "{of_users}");
+}
+
+#[tokio::test]
+async fn a_list_tells_all_that_it_has_whatever_its_filters() {
+    let export = TestExport::of(&["red"; 70]);
+    // Each conversation has a message two months before and one two months after its first.
+    let sql = "INSERT INTO messages VALUES (?1, ?2, ?3, 'blue', 1700000000 + ?4)";
+    for id in 0..70 {
+        for (kind, (role, days)) in [("tool", -60), ("assistant", 60)].into_iter().enumerate() {
+            let seconds = days * 86_400 + id % 3 * 3_600;
+            let key = format!("{id}-{kind}");
+            export.connection.execute(sql, (key, id, role, seconds)).unwrap();
+        }
+    }
+    export.reindex();
+    let router = router_of(&export);
+    let hour = "strftime('%w %H', create_time, 'unixepoch')";
+    for (filters, condition) in [
+        // Saturday from 23 o'clock, and Tuesday from 22 o'clock.
+        ("hour=143", format!("{hour} = '6 23'")),
+        ("hour=46", format!("{hour} = '2 22'")),
+        ("hour=46&from=2023-10&to=2024-01", format!("{hour} = '2 22' AND role = 'user'")),
+        ("hour=143&role=tool", format!("{hour} = '6 23' AND role = 'tool'")),
+        ("role=tool", "role = 'tool'".to_owned()),
+        ("from=2023-11&to=2023-11", "role = 'user'".to_owned()),
+        ("from=2023-10&to=2023-10", "0".to_owned()),
+        ("to=2023-12&service=export", "role <> 'assistant'".to_owned()),
+        ("q=role:tool", "role = 'tool'".to_owned()),
+        ("", "1".to_owned()),
+    ] {
+        let sql = format!(
+            "SELECT count(*), count(DISTINCT conversation_id) FROM messages WHERE {condition}"
+        );
+        let row = |row: &rusqlite::Row<'_>| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?));
+        let expected = export.connection.query_row(&sql, [], row).unwrap();
+        let found = match expected {
+            (0, _) => "There is no conversation here".to_owned(),
+            (messages, conversations) => {
+                format!("{messages} messages in {conversations} conversations")
+            }
+        };
+        for more in ["", "&page=2", "&sort=oldest", "&page=2&sort=oldest"] {
+            let is_far = more.contains("page") && expected.1 <= 20;
+            for view in ["/?", "/results?", "/facets?"] {
+                let (_, page) = get_of(&router, &format!("{view}{filters}{more}")).await;
+                let words = words_of(&page);
+                let is_left_out = expected.0 == 0 && view == "/facets?" || is_far;
+                let is_told = words.contains(&found) || words.contains("more than");
+                assert!(is_told || is_left_out, "{view}{filters}{more}: {found}: {words}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_field_reads_filters_and_phrases() {
+    let export =
+        TestExport::indexed(&["a red sun", "say \"red\" now", "red sunset role:user", "x"]);
+    let sql = "INSERT INTO messages VALUES ('t', 3, 'tool', 'red tool', 1700000100)";
+    export.connection.execute(sql, []).unwrap();
+    export.reindex();
+    let router = router_of(&export);
+    for (typed, found, said) in [
+        ("%22red%22", "4 messages in 4", "Found without the quotation marks As text: 1 message"),
+        ("red+role:tool", "1 message in 1", "Filters: role:tool"),
+        ("%22red%22+-sun", "2 messages in 2", "oldest first"),
+        ("red+role:user", "3 messages in 3", "Filters: role:user"),
+        ("sunset+role:user", "1 message in 1", "As text: 1 message"),
+        (
+            "red+since:2001+title:%22title+2%22",
+            "1 message in 1",
+            "Filters: since:2001 title:\"title 2\"",
+        ),
+        ("red+in:2", "1 message in 1", "Filters: in:2"),
+        ("red+service:export", "4 messages in 4", "Filters: service:export"),
+        ("red+role:boss", "No message has", "searched as text"),
+        ("%22red%22&match=text", "1 message in 1", "Found as it was typed"),
+        ("red+role:user&match=regex", "No message has", "red role:user"),
+        ("red+sun+role:user&match=words", "2 messages in 2", "Filters: role:user"),
+    ] {
+        let (_, page) = get_of(&router, &format!("/?q={typed}")).await;
+        let words = words_of(&page);
+        assert!(words.contains(found) && words.contains(said), "{typed}: {words}");
+        assert!(!said.contains("As text") || page.contains("match=text"), "{typed}");
+        let (_, facets) = get_of(&router, &format!("/facets?q={typed}")).await;
+        let is_counted = words_of(&facets).contains(found) || found.starts_with("No");
+        assert!(is_counted, "{typed}: {}", words_of(&facets));
+    }
+    // The found text is marked in the conversation, and the way back has what was typed.
+    let (_, message) = get_of(&router, "/c/1/1?q=%22red%22+role%3Auser").await;
+    assert!(message.contains("id=\"hit\">red</mark>"), "{message}");
+    assert!(message.contains("href=\"/?q=%22red%22%20role%3Auser\""), "{message}");
 }
 
 #[tokio::test]

@@ -120,10 +120,11 @@ impl Sources {
             let called = given.iter_mut().map(|it| it.called(&source, call));
             let called: Vec<_> = called.collect::<Result<_>>()?;
             for place in 0..listing.len() {
-                let (id, _) = listing.heading(place);
+                let (id, title) = listing.heading(place);
                 let facts = NamedFacts {
                     kind: source.kind,
                     service: provenance.get(id).map(|provenance| provenance.service.as_str()),
+                    title,
                     origin: listing.origin(place).unwrap_or(&unknown),
                     models: models.get(id).map(Vec::as_slice).unwrap_or_default(),
                 };

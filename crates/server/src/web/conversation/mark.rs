@@ -21,6 +21,9 @@ const ENTITIES: [(&str, char); 6] = [
     ("&#x27;", '\''),
 ];
 
+/// The maximum number of matches that are marked in a message: each is an element to lay out.
+pub(super) const MOST_MARKED: usize = 2_000;
+
 /// A piece of HTML: a tag, or text with its place in the text without tags.
 enum HtmlPiece {
     Tag(Range<usize>),
@@ -28,16 +31,22 @@ enum HtmlPiece {
 }
 
 /// Returns the HTML with its matches marked, and the number of matches. `spans` returns the matches
-/// in a text. The match with the index `now` is marked as the current match, and is the anchor `hit`.
+/// in a text; `most` of them are marked. The match with the index `now` is marked as the current match, and is
+/// the anchor `hit`; then those beside it are marked.
 pub(super) fn mark_html(
     html: &str,
     now: Option<usize>,
+    most: usize,
     spans: &dyn Fn(&str) -> Vec<Range<usize>>,
 ) -> (String, usize) {
     let (tokens, plain) = tokens(html);
     let spans = spans(&plain);
-    if spans.is_empty() {
-        return (html.to_owned(), 0);
+    let marked = match now {
+        Some(now) if now >= most / 2 => now - most / 2..now + most.div_ceil(2).max(1),
+        _ => 0..most.max(usize::from(now.is_some())),
+    };
+    if spans.is_empty() || marked.is_empty() {
+        return (html.to_owned(), spans.len());
     }
     let mut out = String::with_capacity(html.len() + spans.len() * 16);
     let mut next = 0;
@@ -58,7 +67,9 @@ pub(super) fn mark_html(
             }
             let span = spans.get(next).filter(|span| span.start < plain.end);
             let (end, is_match) = match span {
-                Some(span) if span.start <= done => (span.end.min(plain.end), true),
+                Some(span) if span.start <= done => {
+                    (span.end.min(plain.end), marked.contains(&next))
+                }
                 Some(span) => (span.start, false),
                 None => (plain.end, false),
             };
@@ -152,7 +163,9 @@ mod tests {
     use verbatim_text::literal::LiteralPattern;
 
     fn marked(html: &str, text: &str) -> (String, usize) {
-        mark_html(html, None, &|plain| LiteralPattern::new(text, false).first_spans(plain, 100))
+        mark_html(html, None, 100, &|plain| {
+            LiteralPattern::new(text, false).first_spans(plain, 100)
+        })
     }
 
     #[test]
@@ -178,8 +191,22 @@ mod tests {
             assert_eq!(marked(html, text).0, expected, "{html}");
         }
         assert_eq!(marked("<p class=\"p\">p p</p>", "p").1, 2);
-        let (html, _) = mark_html("a <b>a</b>b", Some(1), &|_| vec![0..1, 2..4]);
+        let (html, _) = mark_html("a <b>a</b>b", Some(1), 100, &|_| vec![0..1, 2..4]);
         let current = "<b><mark class=\"now\" id=\"hit\">a</mark></b><mark class=\"now\">b</mark>";
         assert_eq!(html, format!("<mark>a</mark> {current}"));
+        let spans = |_: &str| (0..9).map(|at| at..at + 1).collect();
+        for (now, most, expected) in [
+            (None, 2, "<mark>a</mark><mark>b</mark>cdefghi"),
+            (
+                Some(4),
+                3,
+                "abc<mark>d</mark><mark class=\"now\" id=\"hit\">e</mark><mark>f</mark>ghi",
+            ),
+            (Some(8), 0, "abcdefgh<mark class=\"now\" id=\"hit\">i</mark>"),
+            (Some(0), 0, "<mark class=\"now\" id=\"hit\">a</mark>bcdefghi"),
+            (None, 0, "abcdefghi"),
+        ] {
+            assert_eq!(mark_html("abcdefghi", now, most, &spans), (expected.to_owned(), 9));
+        }
     }
 }

@@ -15,6 +15,10 @@ use verbatim_text::up_to;
 const FIRST_HEADING: usize = 3;
 const LAST_HEADING: usize = 6;
 
+/// The number of lists and quotations within each other. Deeper ones are shown as if they were not nested: the page
+/// would be wider than the window, and take long to lay out.
+const MOST_NESTED: usize = 8;
+
 /// The allowed beginnings of links in a message.
 const SCHEMES: [&str; 3] = ["https://", "http://", "mailto:"];
 
@@ -27,6 +31,7 @@ pub(super) fn render(text: &str, is_typed: bool, highlighter: &mut Highlighter) 
         picture: None,
         links: Vec::new(),
         headings: Vec::new(),
+        nested: 0,
     };
     let text = with_formulas(text);
     let events = parser(&text).filter_map(|event| writer.event(event));
@@ -122,6 +127,8 @@ struct SafeEvents<'h> {
     links: Vec<bool>,
     /// The levels of the last heading and of the headings above it, as the message has them.
     headings: Vec<HeadingLevel>,
+    /// The number of open lists and quotations.
+    nested: usize,
 }
 
 impl SafeEvents<'_> {
@@ -176,6 +183,11 @@ impl SafeEvents<'_> {
                 Some(ours(format!("<h{}>", self.heading())))
             }
             Tag::HtmlBlock => Some(ours("<p class=\"raw\">".to_owned())),
+            Tag::List(_) | Tag::BlockQuote(_) => {
+                self.nested += 1;
+                (self.nested <= MOST_NESTED).then_some(Event::Start(tag))
+            }
+            Tag::Item if self.nested > MOST_NESTED => Some(ours("<br>".to_owned())),
             other => Some(Event::Start(other)),
         }
     }
@@ -185,6 +197,11 @@ impl SafeEvents<'_> {
             TagEnd::Link => self.links.pop().unwrap_or(false).then(|| ours("</a>".to_owned())),
             TagEnd::Heading(_) => Some(ours(format!("</h{}>\n", self.heading()))),
             TagEnd::HtmlBlock => Some(ours("</p>\n".to_owned())),
+            TagEnd::List(_) | TagEnd::BlockQuote(_) => {
+                self.nested -= 1;
+                (self.nested < MOST_NESTED).then_some(Event::End(tag))
+            }
+            TagEnd::Item if self.nested > MOST_NESTED => None,
             other => Some(Event::End(other)),
         }
     }
@@ -321,6 +338,17 @@ mod tests {
         let levels: String = html.split("<h").skip(1).filter_map(|it| it.chars().next()).collect();
         assert_eq!(levels, "34434", "{html}");
         assert_eq!(shown("- [x] a"), "<ul>\n<li>☑ a</li>\n</ul>\n");
+        let list: String =
+            (0..30).map(|level| format!("{}- a{level}\n", "  ".repeat(level))).collect();
+        for deep in [list, "> ".repeat(5_000) + "a29", "- > ".repeat(900) + "a29"] {
+            let html = shown(&deep);
+            let [lists, quotes] = ["<ul>", "<blockquote>"].map(|tag| html.matches(tag).count());
+            assert!(lists + quotes == MOST_NESTED && html.contains("a29"), "{html}");
+            for tag in ["ul", "li", "blockquote"] {
+                let [open, close] = [format!("<{tag}>"), format!("</{tag}>")];
+                assert_eq!(html.matches(&open).count(), html.matches(&close).count(), "{html}");
+            }
+        }
         assert!(render("a\nb", true, &mut Highlighter::new()).contains("a<br />\nb"));
         assert!(
             shown("[a](https://b.example/?c&d)")

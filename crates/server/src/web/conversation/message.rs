@@ -4,7 +4,7 @@ use std::{borrow::Cow, ops::Range};
 
 use maud::{Markup, PreEscaped, html};
 
-use super::mark::{escaped, mark_html};
+use super::mark::{MOST_MARKED, escaped, mark_html};
 use super::prose::{first_words, telling_line};
 use super::{artifact, code::Highlighter, diff::parse_change, markdown::render};
 use crate::web::search::excerpt::{FIRST_SPANS, around, marked};
@@ -25,8 +25,8 @@ const MOST_RENDERED: usize = 200_000;
 /// The number of characters of the summary of a part that the reader can expand.
 const SUMMARY: usize = 120;
 
-/// The maximum number of marked matches in a part of a message. Only a very long message has more matches.
-const MOST_MARKED: usize = 10_000;
+/// The maximum number of counted matches in a part of a message. Only a very long message has more matches.
+const MOST_COUNTED: usize = 10_000;
 
 /// The number of bytes that a cut message shows before its first match.
 const BEFORE_MATCH: usize = 4_000;
@@ -40,6 +40,8 @@ pub(super) struct ShownMessage<'a> {
     pub(super) is_current: bool,
     /// Whether the whole message is shown, even if it is long.
     pub(super) is_whole: bool,
+    /// The number of its bytes that are shown at first.
+    pub(super) most: usize,
     /// Whether the parts that are usually collapsed are expanded.
     pub(super) is_open: bool,
     pub(super) versions: Option<Versions>,
@@ -63,6 +65,7 @@ impl<'a> ShownMessage<'a> {
             address,
             is_current: false,
             is_whole: false,
+            most: MOST_SHOWN,
             is_open: false,
             versions: None,
             files: html! {},
@@ -110,12 +113,7 @@ pub(super) struct ReadMessage<'a> {
 impl ReadMessage<'_> {
     /// Returns whether the message is only calls, results and thoughts of an agent.
     pub(super) fn is_steps(&self) -> bool {
-        !matches!(self.of.role, "user" | "system")
-            && !self.parts.is_empty()
-            && self
-                .parts
-                .iter()
-                .all(|part| matches!(part, Part::Thinking(_) | Part::Call(..) | Part::Output(_)))
+        are_steps(self.of.role, &self.parts)
     }
 
     pub(super) fn is_cut(&self) -> bool {
@@ -160,15 +158,19 @@ struct PartMarks<'a> {
     marker: &'a Marks,
     /// The current match among the next ones, from 0.
     now: Option<usize>,
+    /// The number of matches in the parts before.
+    before: usize,
 }
 
 impl PartMarks<'_> {
     fn mark(self, html: &str) -> (String, usize) {
-        mark_html(html, self.now, &|text| self.marker.spans(text, MOST_MARKED))
+        let most = MOST_MARKED.saturating_sub(self.before);
+        mark_html(html, self.now, most, &|text| self.marker.spans(text, MOST_COUNTED))
     }
 
     fn skipping(self, marked: usize) -> Self {
-        PartMarks { now: self.now.and_then(|now| now.checked_sub(marked)), ..self }
+        let now = self.now.and_then(|now| now.checked_sub(marked));
+        PartMarks { now, before: self.before + marked, ..self }
     }
 }
 
@@ -186,7 +188,8 @@ impl<'a> MessageSettings<'a> {
         let most = if message.is_current { usize::MAX } else { FIRST_SPANS };
         let spans = self.marker.spans(text, most);
         let near = &spans[hit.min(spans.len().saturating_sub(1))..];
-        let shown = if message.is_whole { 0..text.len() } else { part_of(text, near) };
+        let shown =
+            if message.is_whole { 0..text.len() } else { part_of(text, near, message.most) };
         let mut parts = parts(message.role, &text[shown.clone()], self.joins_thinking);
         parts.retain(|part| is_shown(part, self.view));
         ReadMessage { of: message, text, spans, shown, parts }
@@ -200,9 +203,8 @@ impl<'a> MessageSettings<'a> {
     ) -> MessageBody {
         let (pieces, hits) =
             self.draw_at_match(read, |settings, now| settings.pieces(read, results, now));
-        let most = pieces.iter().map(|(_, count)| *count).max().unwrap_or(0);
         let pieces = pieces.into_iter().map(|(piece, _)| piece).collect();
-        MessageBody { before: note_before(read), pieces, after: notes_after(read, hits, most) }
+        MessageBody { before: note_before(read), pieces, after: notes_after(read, hits) }
     }
 
     /// Draws a message whose current match is the wanted one, or else the last one that is drawn. `draw` also
@@ -239,7 +241,7 @@ impl<'a> MessageSettings<'a> {
         now: Option<usize>,
     ) -> (Vec<(MessagePiece, usize)>, usize) {
         let message = read.of;
-        let mut marks = PartMarks { marker: self.marker_of(read), now };
+        let mut marks = PartMarks { marker: self.marker_of(read), now, before: 0 };
         let mut results = results.iter();
         let mut hits = 0;
         let mut pieces = Vec::new();
@@ -344,13 +346,13 @@ impl<'a> MessageSettings<'a> {
         let message = read.of;
         let text = &read.text[read.shown.clone()];
         let marker = self.marker_of(read);
-        let (html, count) =
-            self.draw_at_match(read, |_, now| result_html(text, PartMarks { marker, now }));
+        let (html, count) = self
+            .draw_at_match(read, |_, now| result_html(text, PartMarks { marker, now, before: 0 }));
         let html = html! {
             article.msg.result id=(format!("m{}", message.number)) aria-current=[message.is_current.then_some("true")]
                 aria-label=(format!("Message {}, the result", message.number)) {
                 (self.number(read))
-                div { (note_before(read)) (html) (notes_after(read, count, count)) }
+                div { (note_before(read)) (html) (notes_after(read, count)) }
             }
         };
         results.add(text, html, count);
@@ -375,13 +377,13 @@ fn note_before(read: &ReadMessage<'_>) -> Markup {
     html! { @if read.shown.start > 0 { (rest_note(read.of, read.shown.start, "before this")) } }
 }
 
-/// Returns the notes and the files below a message. `hits` are its matches, `most` those of one part.
-fn notes_after(read: &ReadMessage<'_>, hits: usize, most: usize) -> Markup {
+/// Returns the notes and the files below a message with this number of matches.
+fn notes_after(read: &ReadMessage<'_>, hits: usize) -> Markup {
     let end = read.shown.end;
     let text = read.text;
     html! {
-        @if most >= MOST_MARKED {
-            p.note { "The first " (grouped(MOST_MARKED)) " matches of a part are marked, and the others are not." }
+        @if hits > MOST_MARKED {
+            p.note { (grouped(MOST_MARKED)) " of the matches in this message are marked: the first, and those beside the current one." }
         }
         @if end < text.len() { (rest_note(read.of, text.len() - end, "more")) }
         @if hits == 0 && !read.spans.is_empty() {
@@ -565,16 +567,17 @@ fn rest_note(message: &ShownMessage<'_>, bytes: usize, what: &str) -> Markup {
     }
 }
 
-/// Returns the range of a long text that is shown: from its beginning, or around its first match.
-fn part_of(text: &str, spans: &[Range<usize>]) -> Range<usize> {
-    if text.len() <= MOST_SHOWN {
+/// Returns the range of a long text that is shown, of `most` bytes: from its beginning, or around its first match.
+fn part_of(text: &str, spans: &[Range<usize>], most: usize) -> Range<usize> {
+    if text.len() <= most {
         return 0..text.len();
     }
+    let before = BEFORE_MATCH.min(most / 2);
     let first = spans.first().map_or(0, |span| span.start);
-    let start = if first < MOST_SHOWN - BEFORE_MATCH { 0 } else { first - BEFORE_MATCH };
-    let end = next_boundary(text, start + MOST_SHOWN);
+    let start = if first < most - before { 0 } else { first - before };
+    let end = next_boundary(text, start + most);
     let start = next_boundary(text, start);
-    let line = text[start..].find('\n').filter(|at| start > 0 && *at < BEFORE_MATCH);
+    let line = text[start..].find('\n').filter(|at| start > 0 && *at < before);
     start + line.map_or(0, |at| at + 1)..end
 }
 
@@ -599,6 +602,18 @@ pub(super) fn is_in_view(
 ) -> bool {
     let parts = parts(role, snippet::trim(content), joins_thinking);
     parts.iter().any(|part| is_shown(part, view))
+}
+
+fn are_steps(role: &str, parts: &[Part<'_>]) -> bool {
+    let mut parts = parts.iter().peekable();
+    !matches!(role, "user" | "system")
+        && parts.peek().is_some()
+        && parts.all(|part| matches!(part, Part::Thinking(_) | Part::Call(..) | Part::Output(_)))
+}
+
+/// Returns whether a message is only calls, results and thoughts of an agent.
+pub(super) fn is_only_steps(role: &str, content: &str, joins_thinking: bool) -> bool {
+    are_steps(role, &parts(role, snippet::trim(content), joins_thinking))
 }
 
 /// Returns a text without the lines that imports write in place of pictures, if all the pictures are shown.
@@ -669,6 +684,7 @@ mod tests {
                 address: String::new(),
                 is_current: false,
                 is_whole: false,
+                most: MOST_SHOWN,
                 is_open: false,
                 versions: None,
                 files: html! {},
@@ -691,9 +707,12 @@ mod tests {
         let text = format!("{}\nneedle {}", "日本 ".repeat(30_000), "x".repeat(60_000));
         let at = text.find("needle").unwrap();
         let span = at..at + 6;
-        let shown = part_of(&text, std::slice::from_ref(&span));
-        assert!(shown.start > 0 && shown.contains(&at) && shown.end < text.len());
-        assert!(part_of(&text, &[]).start == 0 && part_of("short", &[]) == (0..5));
+        for most in [MOST_SHOWN, 1_000] {
+            let shown = part_of(&text, std::slice::from_ref(&span), most);
+            assert!(shown.start > 0 && shown.contains(&at) && shown.end < text.len());
+            assert!(shown.len() <= most + 4, "{}", shown.len());
+        }
+        assert!(part_of(&text, &[], 9).start == 0 && part_of("short", &[], 9) == (0..5));
     }
 
     #[test]

@@ -28,11 +28,14 @@ use crate::web::search::excerpt::{
 };
 use crate::web::search::find::marks;
 use crate::web::search::page_query::{PageQuery, ShownParts, Way, fields};
+use crate::web::search::scope::read;
 use branches::Path;
 use code::Highlighter;
 use files::MessageFiles;
 use markdown::COPY_BUTTON;
-use message::{HitPlace, MOST_SHOWN, MessageSettings, ShownMessage, Versions, is_in_view};
+use message::{
+    HitPlace, MOST_SHOWN, MessageSettings, ShownMessage, Versions, is_in_view, is_only_steps,
+};
 use related::RelatedSessions;
 use steps::MessageThread;
 use verbatim_answer::conversation::{
@@ -43,15 +46,21 @@ use verbatim_base::call::{Call, Stop};
 use verbatim_base::model::Hit;
 use verbatim_engine::{self as engine, Error, Flag, Flags, Session};
 use verbatim_text::amount::{counted, grouped};
-use verbatim_text::{address::id_in_path, screen, snippet};
+use verbatim_text::{address::id_in_path, screen, snippet, up_to};
 
-/// The maximum number of messages on a page. A shorter conversation is shown completely.
+/// The maximum number of messages on a page, without the steps of agents. A shorter conversation is shown completely.
 const MOST_MESSAGES: usize = 120;
 
 const BEFORE: usize = 20;
 
-/// The maximum number of bytes of messages on a page.
+/// The maximum number of steps on a page. A fold with more is cut.
+const MOST_STEPS: usize = 1_000;
+
+/// The maximum number of bytes of messages on a page, with the first bytes of each result.
 const MOST_BYTES: usize = 90_000;
+
+/// The number of bytes that count of a tool's result, because a fold hides it, and that are shown at least.
+const RESULT: usize = 1_000;
 
 const MOST_ROWS: usize = 100;
 
@@ -60,6 +69,7 @@ const MOST_TICKS: usize = 400;
 
 const MOST_COLOURING: Duration = Duration::from_secs(3);
 
+#[derive(Clone)]
 pub(super) struct ConversationView {
     /// The id or its beginning, a title or a link.
     id: String,
@@ -72,6 +82,11 @@ impl ConversationView {
     pub(super) fn new(id: String, number: Option<u32>, query: &str) -> ConversationView {
         let is_whole = fields(query).any(|(name, value)| name == "all" && value == "1");
         ConversationView { id, number, query: PageQuery::parse(query), is_whole }
+    }
+
+    /// Returns the view with its search read.
+    pub(super) fn read(&self, site: &Site, call: &Call) -> Result<ConversationView, Problem> {
+        Ok(ConversationView { query: read(site, &self.query, call)?, ..self.clone() })
     }
 }
 
@@ -87,6 +102,13 @@ struct OpenConversation {
     path: Path,
     related: RelatedSessions,
     is_whole: bool,
+}
+
+/// What is on a page so far: messages without steps, and bytes.
+#[derive(Default)]
+struct PageWeight {
+    messages: usize,
+    bytes: usize,
 }
 
 pub(super) fn page(site: &Site, view: &ConversationView, call: &Call) -> Result<Markup, Problem> {
@@ -454,29 +476,43 @@ impl OpenConversation {
             let place = self.place().unwrap_or(0);
             return place..place + 1;
         }
-        let start = match self.place() {
-            _ if all <= MOST_MESSAGES => 0,
-            Some(place) => place.saturating_sub(BEFORE).min(all - MOST_MESSAGES),
-            None => 0,
-        };
-        let mut bytes = 0;
-        let first = self.place().unwrap_or(start);
+        let first = self.place().unwrap_or(0);
+        let before = if all <= MOST_MESSAGES { all } else { BEFORE };
+        let mut weight = PageWeight::default();
         let mut from = first;
         // Messages before the chosen message are added first, then messages after it.
-        while from > start && bytes < MOST_BYTES / 4 {
+        while from > 0 && weight.messages < before && weight.bytes < MOST_BYTES / 4 {
             from -= 1;
-            bytes += self.shown_bytes(from);
+            self.weigh(from, &mut weight);
+        }
+        // The steps between two texts are one fold, which begins with the text before them.
+        while from > 0 && first - from < MOST_STEPS && self.is_step(from) {
+            from -= 1;
         }
         let mut to = first;
-        while to < all && to < from + MOST_MESSAGES && bytes < MOST_BYTES {
-            bytes += self.shown_bytes(to);
+        while to < all && weight.messages < MOST_MESSAGES && weight.bytes < MOST_BYTES {
+            self.weigh(to, &mut weight);
             to += 1;
         }
-        from..to.max(first + 1).min(all)
+        let mut to = to.max(first + 1).min(all);
+        while to < all && to - from < MOST_STEPS && self.is_step(to) {
+            to += 1;
+        }
+        from..to
     }
 
-    fn shown_bytes(&self, place: usize) -> usize {
-        self.session.message(self.path.turns()[place]).content.len().min(MOST_SHOWN)
+    fn weigh(&self, place: usize, weight: &mut PageWeight) {
+        let turn = self.path.turns()[place];
+        let most = if self.session.role(turn) == "tool" { RESULT } else { MOST_SHOWN };
+        weight.bytes += self.session.message(turn).content.len().min(most);
+        weight.messages += usize::from(!self.is_step(place));
+    }
+
+    fn is_step(&self, place: usize) -> bool {
+        let turn = self.path.turns()[place];
+        let content = self.session.message(turn).content;
+        let joins = joins_thinking(&self.card);
+        is_only_steps(self.session.role(turn), up_to(&content, MOST_SHOWN), joins)
     }
 
     /// Returns the messages, and the place of the current match in the chosen message.
@@ -492,6 +528,10 @@ impl OpenConversation {
         let all = turns.len();
         let hits: Vec<Hit<'_>> =
             turns[shown.clone()].iter().map(|turn| self.session.message(*turn)).collect();
+        // The results of a long fold are shown in part.
+        let results =
+            turns[shown.clone()].iter().filter(|turn| self.session.role(**turn) == "tool");
+        let of_result = (2 * MOST_BYTES / results.count().max(1)).clamp(RESULT, MOST_SHOWN);
         let on_page = turns[shown.clone()].iter().zip(&hits).map(|(turn, hit)| ShownMessage {
             is_current: self.turn == Some(*turn),
             is_whole: self.is_whole,
@@ -502,6 +542,11 @@ impl OpenConversation {
                 (files.html(hit))
             },
             pictures: files.pictures(hit),
+            most: if hit.role == "tool" && self.turn != Some(*turn) {
+                of_result
+            } else {
+                MOST_SHOWN
+            },
             ..ShownMessage::new(&self.session, *turn, hit, self.permalink(*turn))
         });
         let messages: Vec<ShownMessage<'_>> = on_page.collect();

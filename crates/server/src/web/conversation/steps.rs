@@ -316,6 +316,7 @@ mod tests {
             address: format!("#m{number}"),
             is_current: number == current,
             is_whole: false,
+            most: 40_000,
             is_open: false,
             versions: None,
             files: html! {},

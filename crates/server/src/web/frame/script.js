@@ -21,9 +21,11 @@ addEventListener("DOMContentLoaded", () => {
   // Changes parts of the page into those of another page. Folds that the reader opened or closed stay so, the
   // chosen row stays chosen, and a message in which something is selected stays as it is.
   const morph = (page, ...parts) => {
+    // Each question about the selection lays the page out, if it has changed since the last one.
     const selection = getSelection();
+    const isSelecting = !selection.isCollapsed;
     const isWhole = (node) => node.matches?.(".msg, .group");
-    const isSelected = (node) => !selection.isCollapsed && isWhole(node) && selection.containsNode(node, true);
+    const isSelected = (node) => isSelecting && isWhole(node) && selection.containsNode(node, true);
     const callbacks = {
       beforeNodeMorphed: (now, next) => {
         if (now.isUsers) next.open = now.open;

@@ -18,7 +18,7 @@ use verbatim_answer::{clock::Clock, conversation::title_line, hint::Explained};
 use verbatim_base::call::{Call, StopOnDrop};
 use verbatim_base::{lock::lock, map_faults};
 use verbatim_engine::{
-    self as engine, About, ConversationIds, Engine, Facets, Flags, Heading, Note, Places,
+    self as engine, About, ConversationIds, Engine, Facets, Flags, Heading, Note, Place, Places,
     Resources, Result, Scope, SourceKind,
 };
 use verbatim_text::address::page_path;
@@ -197,12 +197,8 @@ impl Site {
         cached(&self.matches, key, || find().map(Arc::new))
     }
 
-    /// Returns the counts of all messages in a scope; `count` counts them if they are not cached.
-    pub(crate) fn totals(
-        &self,
-        scope: &Scope,
-        count: impl FnOnce() -> Result<Facets>,
-    ) -> Result<Arc<Facets>> {
+    /// Returns the counts of all messages in a scope.
+    pub(crate) fn totals(&self, scope: &Scope, call: &Call) -> Result<Arc<Facets>> {
         let stamp = self.stamp();
         let mut known = lock(&self.totals);
         if let Some((of, counted, counts)) = &*known
@@ -211,10 +207,40 @@ impl Site {
             return Ok(Arc::clone(counts));
         }
         // The lock is held during the count, so that other requests wait for the same counts.
-        let counts = Arc::new(count()?);
+        let counts = Arc::new(counted_totals(self, scope, call)?);
         *known = Some((stamp.to_owned(), scope.clone(), Arc::clone(&counts)));
         Ok(counts)
     }
+}
+
+fn counted_totals(site: &Site, scope: &Scope, call: &Call) -> Result<Facets> {
+    let clock = site.clock();
+    let tally = site.engine.tally(scope, &|time| clock.day(time), call)?;
+    let places = site.places(true, call)?;
+    let mut facets = Facets {
+        messages: tally.messages,
+        conversations: tally.conversations,
+        roles: tally.roles,
+        months: tally.months,
+        is_complete: true,
+        notes: tally.notes,
+        ..Facets::default()
+    };
+    for (kind, conversations) in tally.by_conversation {
+        for (id, count) in conversations {
+            let place = places.get(&(kind, id));
+            let service = place.map_or(kind.name(), |place| &*place.service);
+            *facets.services.entry(service.to_owned()).or_default() += count;
+            let named = place.map(|place| &*place.projects).unwrap_or_default();
+            for project in Place::named_projects(named) {
+                *facets.projects.entry(project.to_owned()).or_default() += count;
+            }
+            for model in place.map(|place| place.models.as_slice()).unwrap_or_default() {
+                *facets.models.entry(model.to_string()).or_default() += count;
+            }
+        }
+    }
+    Ok(facets)
 }
 
 /// The reason why there is no page.

@@ -8,9 +8,9 @@ use super::chart::{DAYS, HOURS, as_table, bar, columns, count_at, heat, month_na
 use super::labels::{moment, role_name, service};
 use super::site::{Problem, Site};
 use super::{Frame, Tab};
+use crate::web::search::chosen_filters::chosen;
 use crate::web::search::page_query::{NO_PROJECT, PageQuery, ShownParts, Way};
 use crate::web::search::scope::{choice, scope};
-use crate::web::search::{chosen_filters::chosen, facets::everything};
 use verbatim_answer::conversation::title_line;
 use verbatim_base::{call::Call, model::Instant};
 use verbatim_engine::{self as engine, About, Engine, Error, Facets, Scope};
@@ -42,6 +42,7 @@ impl MessageFigures {
                 &choice,
                 &places,
                 &|time| clock.month(time).filter(|_| request.has_time(Some(time))),
+                None,
                 call,
             )?;
             // A facet counts what another choice would find; statistics count what is chosen.
@@ -60,6 +61,7 @@ impl MessageFigures {
                     let hour = clock.hour_of_week(time).to_string();
                     request.has_time(Some(time)).then_some(hour)
                 },
+                None,
                 call,
             )?;
             let hours = by_hour.months;
@@ -77,7 +79,7 @@ impl MessageFigures {
             let tally = site.engine.tally(&scope, &|time| clock.day(time), call)?;
             of_all = Some(([tally.first, tally.last], longest(&site.engine, call)?));
         }
-        let counts = site.totals(&scope, || everything(site, &scope, call))?;
+        let counts = site.totals(&scope, call)?;
         let hours = engine::counted_by(sources, &scope, &|time| clock.hour_of_week(time), call)?;
         Ok(MessageFigures { counts, hours, of_all })
     }

@@ -7,13 +7,18 @@ use maud::{Markup, html};
 
 use super::page_query::{NO_PROJECT, PageQuery, Way};
 use super::scope::{choice, scope};
-use super::{chosen_filters::chosen_names, find::question};
+use super::{
+    chosen_filters::chosen_names,
+    find::{question, retain_hour},
+};
 use crate::web::frame::chart::{Month, histogram, months};
 use crate::web::frame::labels::{role_name, service};
 use crate::web::frame::site::{Problem, Site};
 use verbatim_answer::filters::WITHIN;
 use verbatim_base::call::Call;
-use verbatim_engine::{ChosenIds, Error, Facets, Flags, Match, Place, Places, Scope, count_of};
+use verbatim_engine::{
+    AcceptsTime, ChosenIds, Facets, Flags, Match, Place, Places, Scope, count_of,
+};
 use verbatim_text::amount::{counted, grouped};
 use verbatim_text::hash::fnv1a;
 
@@ -47,22 +52,37 @@ pub(crate) fn fragment(
     let facets = &*count(site, query, &flags, most, call)?;
     // A conversation whose title alone matches has no message to count.
     let has_some = facets.messages > 0 || !facets.is_complete;
-    let is_exact = query.way == Way::Exact && !query.text().is_empty();
+    let is_exact = query.way == Way::Exact || query.text().is_empty();
 
     Ok(html! {
         (filters(site, query, Some(facets), &flags, call)?)
         (timeline(site, query, facets, call)?)
         @if is_exact && has_some {
-            span #status {
-                b #total data-count=(facets.messages)
-                    data-more=[(!facets.is_complete).then_some("")] {
-                    @if !facets.is_complete { "more than " }
-                    (counted(facets.messages as usize, "message"))
-                }
-                " in " (counted(facets.conversations, "conversation"))
-            }
+            (total(query, facets.messages as usize, facets.conversations, !facets.is_complete))
         }
     })
+}
+
+/// Returns the numbers of messages and conversations, which are lower bounds if the search was cut.
+pub(super) fn total(
+    query: &PageQuery,
+    messages: usize,
+    conversations: usize,
+    is_cut: bool,
+) -> Markup {
+    let more = if is_cut { "more than " } else { "" };
+    // No text is in a title alone.
+    let by_title = messages == 0 && !query.text().is_empty();
+    html! {
+        span #status {
+            b #total data-count=(messages) data-more=[is_cut.then_some("")] {
+                @if by_title { "Only the title" } @else { (more) (counted(messages, "message")) }
+            }
+            @if by_title { " of " } @else { " in " }
+            (counted(conversations, "conversation")) @if is_cut { " or more" }
+            @if query.text().is_empty() { @if query.is_oldest { ", the oldest first" } @else { ", the latest first" } }
+        }
+    }
 }
 
 /// Counts the matching messages. At the time limit, counting stops, and the counts are incomplete.
@@ -73,23 +93,22 @@ pub(crate) fn count(
     most: Duration,
     call: &Call,
 ) -> Result<Arc<Facets>, Problem> {
-    // Hours are not counted.
-    if query.hour.is_some() {
-        return Ok(Arc::default());
-    }
     if query.way == Way::Meaning && !query.text().is_empty() {
         return Ok(Arc::new(of_nearest(site, query, flags, call)?));
     }
-    if query.text().is_empty() {
-        let ChosenIds { only: conversations, without } = choice(site, query, flags, call)?.ids;
-        let scope = Scope { conversations, without, ..Scope::default() };
-        return Ok(site.totals(&scope, || everything(site, &scope, call))?);
-    }
     let choice = choice(site, query, flags, call)?;
+    if query.text().is_empty() && choice.is_of_ids() && query.hour.is_none() {
+        let ChosenIds { only: conversations, without } = choice.ids;
+        let scope = Scope { conversations, without, ..Scope::default() };
+        return Ok(site.totals(&scope, call)?);
+    }
     let clock = site.clock();
+    let is_of_hour = |time| Some(clock.hour_of_week(time)) == query.hour;
+    let accepts: AcceptsTime<'_> = if query.hour.is_some() { Some(&is_of_hour) } else { None };
     let limited = call.within(most);
     let facets = site.places(true, &limited).and_then(|places| {
-        site.engine.all_sources().facets(&choice, &places, &|time| clock.month(time), &limited)
+        let sources = site.engine.all_sources();
+        sources.facets(&choice, &places, &|time| clock.month(time), accepts, &limited)
     });
     match facets {
         Err(error) if error.is_stopped() && !call.stop.requested() => Ok(Arc::default()),
@@ -167,7 +186,9 @@ fn ranked(
     call: &Call,
 ) -> Result<Vec<Match>, Problem> {
     let scope = scope(site, query, flags, call)?.0;
-    Ok(site.engine.rank(&question(query, scope), call)?.items)
+    let mut items = site.engine.rank(&question(query, scope), call)?.items;
+    retain_hour(site, query, &mut items);
+    Ok(items)
 }
 
 fn place_of<'p>(message: &Match, places: &'p Places) -> Option<&'p Place> {
@@ -176,36 +197,6 @@ fn place_of<'p>(message: &Match, places: &'p Places) -> Option<&'p Place> {
 
 fn add(counts: &mut BTreeMap<String, u64>, name: &str, count: u64) {
     *counts.entry(name.to_owned()).or_default() += count;
-}
-
-pub(crate) fn everything(site: &Site, scope: &Scope, call: &Call) -> Result<Facets, Error> {
-    let clock = site.clock();
-    let tally = site.engine.tally(scope, &|time| clock.day(time), call)?;
-    let places = site.places(true, call)?;
-    let mut facets = Facets {
-        messages: tally.messages,
-        conversations: tally.conversations,
-        roles: tally.roles,
-        months: tally.months,
-        is_complete: true,
-        notes: tally.notes,
-        ..Facets::default()
-    };
-    for (kind, conversations) in tally.by_conversation {
-        for (id, count) in conversations {
-            let place = places.get(&(kind, id));
-            let service = place.map_or(kind.name(), |place| &*place.service);
-            add(&mut facets.services, service, count);
-            let named = place.map(|place| &*place.projects).unwrap_or_default();
-            for project in Place::named_projects(named) {
-                add(&mut facets.projects, project, count);
-            }
-            for model in place.map(|place| place.models.as_slice()).unwrap_or_default() {
-                add(&mut facets.models, model, count);
-            }
-        }
-    }
-    Ok(facets)
 }
 
 /// Returns the filters. A dash stands for an unknown count.
@@ -310,7 +301,7 @@ fn links(query: &PageQuery) -> Markup {
 
 /// Returns the label of the button that shows the results, with their number if it is known.
 fn show_label(query: &PageQuery, facets: Option<&Facets>) -> String {
-    let facets = facets.filter(|facets| query.hour.is_none() && facets.messages > 0);
+    let facets = facets.filter(|facets| facets.messages > 0);
     let Some(facets) = facets else { return "Show results".to_owned() };
     let is_list = query.text().is_empty();
     let number = if is_list { facets.conversations } else { facets.messages as usize };

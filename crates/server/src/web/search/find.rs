@@ -16,8 +16,8 @@ use verbatim_answer::{asked::Asked, marks::Marks, ranked::RankedMessages, words:
 use verbatim_base::model::{Hit, Instant};
 use verbatim_base::{call::Call, lock::lock};
 use verbatim_engine::{
-    ConversationIds, ConversationKey, Facets, FallbackReason, Flags, Make, Match, Mode, Note,
-    QueryReading, Question, ReadingKind, Render, Scope, SearchPlan, SourceKind,
+    ConversationIds, ConversationKey, Facets, FallbackReason, Flags, ListOptions, Make, Match,
+    Mode, Note, QueryReading, Question, ReadingKind, Render, Scope, SearchPlan, SourceKind,
 };
 use verbatim_text::{excerpt::Piece, snippet};
 
@@ -35,6 +35,9 @@ const MOST_READ: usize = 60;
 
 /// The time limit of counting messages beyond a full page. The request for the filters counts all messages.
 const MOST_COUNTING: Duration = Duration::from_millis(1);
+
+/// The time limit of counting the messages with a text as it was typed.
+const MOST_COUNTING_TYPED: Duration = Duration::from_millis(20);
 
 /// How long a search without an index may take before the page says why it is slow.
 const SLOW: Duration = Duration::from_millis(200);
@@ -65,6 +68,8 @@ pub(super) struct SearchResults {
     pub(super) flags: Flags,
     /// The other readings of a text that was found nowhere. Each finds something.
     pub(super) readings: Vec<OtherReading>,
+    /// The number of messages with the text as it was typed, if it was read in another way.
+    pub(super) as_typed: Option<usize>,
     /// The messages with all the words of a text that was found nowhere.
     pub(super) in_any_order: Option<Box<WordsInAnyOrder>>,
 }
@@ -126,11 +131,29 @@ pub(super) fn find(site: &Site, query: &PageQuery, call: &Call) -> Result<Search
         }
     }
     results.notes.extend(notes);
+    if query.typed.is_some() && query.way == Way::Exact {
+        results.as_typed = count_as_typed(site, query, &flags, call)?;
+    }
     results.flags = flags;
     if results.took == Duration::ZERO {
         results.took = begun.elapsed();
     }
     Ok(results)
+}
+
+/// Counts the messages with the text as it was typed; `None` if that takes long.
+fn count_as_typed(
+    site: &Site,
+    query: &PageQuery,
+    flags: &Flags,
+    call: &Call,
+) -> Result<Option<usize>, Problem> {
+    let query = PageQuery { typed: None, is_as_typed: true, reading: None, ..query.clone() };
+    let (scope, _) = scope::scope(site, &query, flags, call)?;
+    let limited = call.within(MOST_COUNTING_TYPED);
+    let counted = site.engine.all_sources().count(&scope::request(&query), &scope, &limited);
+    let counted = counted.ok().filter(|_| !limited.stop.requested());
+    Ok(counted.map(|(count, _)| count.messages))
 }
 
 /// Adds the other readings of a text that was found nowhere. If messages have all its words, adds these.
@@ -179,7 +202,9 @@ fn query_of(reading: &QueryReading, query: &PageQuery) -> Option<PageQuery> {
             let texts: Vec<&str> =
                 [&request.text].into_iter().chain(&request.and).map(String::as_str).collect();
             let reading = if has_words { Some(ReadingKind::Words) } else { None };
-            Some(PageQuery { q: texts.join(" "), reading, ..query.clone() })
+            let filters = query.typed_filters().iter().map(String::as_str);
+            let q = texts.into_iter().chain(filters).collect::<Vec<_>>().join(" ");
+            Some(PageQuery { q, typed: None, reading, ..query.clone() })
         }
     }
 }
@@ -363,10 +388,7 @@ fn by_meaning(
     call: &Call,
 ) -> Result<SearchResults, Problem> {
     let mut ranking = RankedMessages::find(&site.engine, &question(query, scope), call)?;
-    let clock = site.clock();
-    if query.hour.is_some() {
-        ranking.items.retain(|one| one.hit.time.map(|time| clock.hour_of_week(time)) == query.hour);
-    }
+    retain_hour(site, query, &mut ranking.items);
     let marker = &ranking.marks;
     let keys = ranking.items.iter().map(|it| (it.source, it.hit.conversation_id.to_string()));
     let keys: Vec<ConversationKey> = keys.collect();
@@ -390,6 +412,14 @@ fn by_meaning(
         notes: ranking.true_notes().cloned().collect(),
         ..SearchResults::default()
     })
+}
+
+/// Leaves out the messages of other hours than the chosen one.
+pub(super) fn retain_hour(site: &Site, query: &PageQuery, messages: &mut Vec<Match>) {
+    let clock = site.clock();
+    if query.hour.is_some() {
+        messages.retain(|one| one.hit.time.map(|time| clock.hour_of_week(time)) == query.hour);
+    }
 }
 
 /// Returns a conversation with its best messages, the best first.
@@ -424,7 +454,20 @@ fn recent(
     call: &Call,
 ) -> Result<SearchResults, Problem> {
     let first = query.page.saturating_mul(GROUPS);
-    let page = site.engine.list(scope, first..first.saturating_add(GROUPS), call)?;
+    let wanted = first..first.saturating_add(GROUPS);
+    let options = ListOptions { oldest_first: query.is_oldest, ..ListOptions::default() };
+    let totals = site.totals(scope, call)?;
+    let sources = site.engine.all_sources();
+    let mut page = sources.list(scope, wanted.clone(), options, call)?;
+    // A list has the conversations that overlap with the dates. Some may have no message within.
+    if page.total > totals.conversations {
+        let tally = site.engine.tally(scope, &|_| 0, call)?;
+        let with_messages = tally.by_conversation.into_iter();
+        let ids: ConversationIds =
+            with_messages.map(|(kind, counts)| (kind, counts.into_keys().collect())).collect();
+        let scope = Scope { conversations: Some(Arc::new(ids)), ..scope.clone() };
+        page = sources.list(&scope, wanted, options, call)?;
+    }
     let keys: Vec<ConversationKey> =
         page.abouts.iter().map(|about| (about.source, about.id.clone())).collect();
     let mut cards = conversations(&site.engine, &keys, call)?;
@@ -442,6 +485,7 @@ fn recent(
     });
     Ok(SearchResults {
         groups: groups.collect(),
+        messages: totals.messages as usize,
         conversations: page.total,
         notes: page.notes,
         ..SearchResults::default()

@@ -40,7 +40,10 @@ pub(super) fn page(site: &Site, query: &PageQuery, call: &Call) -> Result<Markup
         results.totals = Some(facets).filter(|it| it.is_complete);
     }
     let messages = site.messages(call);
-    let title = if query.text().is_empty() { "Search" } else { query.text() };
+    let title = match query.q.trim() {
+        "" => "Search",
+        text => text,
+    };
     let zone = Some(site.clock().zone());
     let frame = Frame { title, tab: Tab::Search, query, messages, zone, stamp };
     let filters = facets::filters(site, query, None, &results.flags, call)?;
@@ -76,7 +79,7 @@ fn results_part(
             }
             @if let Some(heading) = results.heading { p.say { (sentence(heading.trim_end_matches(':'))) } }
             (notices(&results.notes))
-            (read_as(query))
+            (read_as(query, results))
             (flags::hidden_note(&results.flags, query))
         }
         (date_fields(query, false))
@@ -104,7 +107,7 @@ fn results_part(
 }
 
 fn headline(query: &PageQuery, results: &SearchResults) -> Markup {
-    let text = snippet::echo(query.text());
+    let text = snippet::echo(query.q.trim());
     let is_empty = results.groups.is_empty() && query.page == 0;
     let request = scope::request(query);
     let is_one_text = results.in_any_order.is_some()
@@ -137,8 +140,6 @@ fn count(query: &PageQuery, results: &SearchResults, all: Option<u64>) -> Markup
     let totals = results.totals.as_ref();
     let messages = totals.map_or(results.messages, |all| all.messages as usize);
     let conversations = totals.map_or(results.conversations, |all| all.conversations);
-    let more = if is_cut { "more than " } else { "" };
-    let conversations = counted(conversations, "conversation");
     let took = results.took.as_secs_f64() * 1e3;
     let took = match took {
         ..10.0 => format!("{took:.1} ms"),
@@ -147,21 +148,15 @@ fn count(query: &PageQuery, results: &SearchResults, all: Option<u64>) -> Markup
     };
     let leaves_out = !results.flags.hidden.is_empty();
     let of = all.filter(|_| !query.has_filters() && !is_cut && !leaves_out);
-    let by_title = messages == 0;
+    let total = facets::total(query, messages, conversations, is_cut);
     html! {
         p.count {
             @match (query.text(), query.way) {
-                ("", _) => span #status { b { (conversations) } ", the latest first" },
+                ("", _) => (total),
                 (_, Way::Exact) => {
                     span {
                         @if messages > 1 && query.page == 0 { b #rank aria-hidden="true" {} }
-                        span #status {
-                            b #total data-count=(messages) data-more=[is_cut.then_some("")] {
-                                @if by_title { "Only the title" } @else { (more) (counted(messages, "message")) }
-                            }
-                            @if by_title { " of " } @else { " in " }
-                            (conversations) @if is_cut { " or more" }
-                        }
+                        (total)
                     }
                     a href=(PageQuery { is_oldest: !query.is_oldest, page: 0, ..query.clone() }.address()) {
                         @if query.is_oldest { "newest first" } @else { "oldest first" }
@@ -171,7 +166,7 @@ fn count(query: &PageQuery, results: &SearchResults, all: Option<u64>) -> Markup
                 (_, Way::Meaning) => {
                     span #status {
                         b { "The " (grouped(messages)) " nearest messages" }
-                        " in " (conversations) ", the best first"
+                        " in " (counted(conversations, "conversation")) ", the best first"
                     }
                     span { (took) }
                 }
@@ -190,8 +185,31 @@ fn count(query: &PageQuery, results: &SearchResults, all: Option<u64>) -> Markup
 
 /// Returns how the text is read, with a link that reads it as one text. The form keeps the reading and the
 /// order.
-fn read_as(query: &PageQuery) -> Markup {
+fn read_as(query: &PageQuery, results: &SearchResults) -> Markup {
+    let other =
+        PageQuery { typed: None, is_as_typed: !query.is_as_typed, page: 0, ..query.clone() };
     html! {
+        @if let Some(typed) = &query.typed {
+            @if let Some(problem) = &typed.problem { p.say.warn { b { "Note" } " " (sentence(problem)) } }
+            @if !typed.filters.is_empty() || results.as_typed.is_some_and(|count| count > 0) {
+                p.say {
+                    @if typed.filters.is_empty() { "Found without the quotation marks" }
+                    @else { "Filters: " @for filter in &typed.filters { code { (filter) } " " } }
+                    @if results.as_typed != Some(0) {
+                        " " a href=(other.address()) {
+                            "As text" @if let Some(count) = results.as_typed { ": " (counted(count, "message")) }
+                        }
+                    }
+                }
+            }
+        }
+        @if query.is_as_typed {
+            p.say {
+                "Found as it was typed. "
+                a href=(other.address()) { "With its filters and phrases" }
+                input type="hidden" name="match" value="text" form="find";
+            }
+        }
         @if let Some((name, words)) = query.reads().filter(|_| query.reading != Some(ReadingKind::Expression)) {
             p.say {
                 "Found: " (words) ". "

@@ -2,7 +2,7 @@
 
 use verbatim_answer::asked::{Asked, LetterCase, TextMatching};
 use verbatim_answer::filters::{Filters, SINCE, UNTIL};
-use verbatim_answer::readings;
+use verbatim_answer::{readings, typed::TypedQuery};
 use verbatim_engine::{self as engine, Mode, ReadingKind};
 use verbatim_text::address::encoded;
 
@@ -40,6 +40,9 @@ const READINGS: [(&str, ReadingKind); 3] = [
     ("fold", ReadingKind::AnyAccents),
     ("regex", ReadingKind::Expression),
 ];
+
+/// The value of `match` in an address for a text that is found as it was typed, with its quotation marks and filters.
+const AS_TYPED: &str = "text";
 
 /// The parts of messages that a conversation shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -82,6 +85,10 @@ impl ShownParts {
 pub(crate) struct PageQuery {
     /// The text as the user typed it.
     pub(crate) q: String,
+    /// What the text was read as, if it does not only stand for itself; see `scope::read`.
+    pub(crate) typed: Option<Box<TypedQuery>>,
+    /// Whether the text is found as it was typed, and not read.
+    pub(crate) is_as_typed: bool,
     pub(crate) way: Way,
     /// How an exact search reads the text; `None` as one text.
     pub(crate) reading: Option<ReadingKind>,
@@ -129,6 +136,7 @@ impl PageQuery {
                 "match" => {
                     let known = READINGS.iter().find(|(name, _)| *name == value);
                     query.reading = known.map(|(_, reading)| *reading);
+                    query.is_as_typed = value == AS_TYPED;
                 }
                 "case" => query.is_case_sensitive = value == "1",
                 "word" => query.is_word = value == "1",
@@ -172,8 +180,20 @@ impl PageQuery {
             mode: (self.way == Way::Meaning).then_some(Mode::Both),
             filters: self.filters.clone(),
             oldest_first: self.is_oldest,
-            ..Asked::of(self.text())
+            ..self.texts()
         }
+    }
+
+    /// Returns the texts to find.
+    fn texts(&self) -> Asked {
+        let Some(typed) = &self.typed else { return Asked::of(self.text()) };
+        let Asked { text, or, and, not, .. } = typed.asked.clone();
+        Asked { text, or, and, not, ..Asked::default() }
+    }
+
+    /// Returns the filters in the text, as they were typed.
+    pub(crate) fn typed_filters(&self) -> &[String] {
+        self.typed.as_ref().map_or(&[], |typed| &typed.filters)
     }
 
     /// Returns the names that are chosen for a filter.
@@ -197,9 +217,9 @@ impl PageQuery {
         [&self.filters.since, &self.filters.until].map(|date| date.as_deref().unwrap_or_default())
     }
 
-    /// Returns the text without white space at its ends.
+    /// Returns the text to find, without white space at its ends and without filters.
     pub(crate) fn text(&self) -> &str {
-        engine::trimmed(&self.q)
+        self.typed.as_ref().map_or_else(|| engine::trimmed(&self.q), |typed| &typed.asked.text)
     }
 
     /// Returns the text to mark in a conversation.
@@ -229,20 +249,37 @@ impl PageQuery {
 
     /// Returns the text and how it is read, without filters.
     pub(crate) fn bare(&self) -> PageQuery {
-        let PageQuery { way, reading, is_case_sensitive, is_word, is_oldest, .. } = *self;
-        let q = self.q.clone();
-        PageQuery { q, way, reading, is_case_sensitive, is_word, is_oldest, ..PageQuery::default() }
+        let filters = self.typed_filters().iter();
+        let q = filters.fold(self.q.clone(), |q, filter| q.replacen(filter, "", 1));
+        PageQuery {
+            q: engine::trimmed(&q).to_owned(),
+            typed: None,
+            filters: Filters::default(),
+            hour: None,
+            starred: false,
+            hidden: false,
+            find: String::new(),
+            view: ShownParts::All,
+            hit: 0,
+            page: 0,
+            ..self.clone()
+        }
     }
 
     pub(crate) fn has_filters(&self) -> bool {
-        self.filters != Filters::default() || self.hour.is_some() || self.starred || self.hidden
+        let is_flagged = self.starred || self.hidden;
+        self.filters != Filters::default()
+            || !self.typed_filters().is_empty()
+            || self.hour.is_some()
+            || is_flagged
     }
 
     pub(crate) fn to_query_string(&self) -> String {
         let mut out = String::new();
         add(&mut out, "q", &self.q);
         add(&mut out, "mode", if self.way == Way::Meaning { self.way.name() } else { "" });
-        add(&mut out, "match", self.reads().map_or("", |(name, _)| name));
+        let as_typed = if self.is_as_typed && !self.text().is_empty() { AS_TYPED } else { "" };
+        add(&mut out, "match", self.reads().map_or(as_typed, |(name, _)| name));
         add(&mut out, "case", if self.is_case_sensitive { "1" } else { "" });
         add(&mut out, "word", if self.is_word { "1" } else { "" });
         add(&mut out, "sort", if self.is_oldest { "oldest" } else { "" });
