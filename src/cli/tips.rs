@@ -13,19 +13,31 @@ const UNINSTALL: &str = "to remove Verbatim: `verbatim disconnect CLIENT` for ea
      and the program (after an installation with Cargo: cargo uninstall verbatim-search)";
 
 /// Flags of other programs, and what to type here.
-const HABITS: [(&[&str], &str); 5] = [
-    (&["-F", "--fixed-strings"], "a text is found exactly as it is typed, so leave this flag out"),
+const HABITS: [(&[&str], &str); 11] = [
+    (
+        &["-F", "--fixed-strings", "--exact"],
+        "a text is found exactly as it is typed, so leave this flag out",
+    ),
     (&["--web"], "to read a conversation on its site: verbatim open CONVERSATION"),
     (&["--title"], "searches find titles too; `verbatim list` lists them"),
-    (&["--no-pager"], "without a pager: PAGER=cat before the command"),
+    (&["--no-pager", "--pager"], "without a pager: PAGER=cat before the command"),
+    (&["--all"], "all results: -n 0"),
+    (&["--newest", "--latest", "--recent"], "the newest come first; --oldest turns this round"),
+    (&["--me", "--mine"], "what you wrote: --role user"),
+    (&["--markdown", "--md"], "as Markdown: `verbatim show ID | cat`, or `verbatim export FOLDER`"),
+    (&["--vimgrep", "--csv", "--fields"], "for programs: --json"),
+    (&["--lang", "--language"], "all languages are searched"),
     (&["--utc", "--timezone", "--tz"], "times in UTC: TZ=UTC before the command"),
 ];
 
 /// Flags of other programs, and the flag of the same meaning here. A command gets only tips with flags that
 /// it has.
-const FLAGS: [(&[&str], &str); 18] = [
-    (&["--after", "--newer", "--newer-than", "--changed-within", "--date", "--days"], "--since"),
-    (&["--before", "--older", "--older-than", "--changed-before"], "--until"),
+const FLAGS: [(&[&str], &str); 19] = [
+    (
+        &["--after", "--newer", "--newer-than", "--changed-within", "--date", "--days", "--from"],
+        "--since",
+    ),
+    (&["--before", "--older", "--older-than", "--changed-before", "--to"], "--until"),
     (&["--format", "--output", "-o", "-0", "--null", "--jsonl"], "--json"),
     (&["--max", "--max-count", "--max-results", "-m", "--head", "--top", "--count"], "-n"),
     (&["--sort", "--sortr", "--order", "--reverse", "-r", "--asc"], "--oldest"),
@@ -33,10 +45,11 @@ const FLAGS: [(&[&str], &str); 18] = [
     (&["-v", "--invert-match", "--exclude", "--without"], "--not"),
     (&["-A", "-B", "--after-context", "--before-context", "--around"], "-C"),
     (&["-E", "-P", "-G", "--regex", "--extended-regexp", "--perl-regexp"], "-e"),
-    (&["--word-regexp", "--exact", "--whole"], "-w"),
+    (&["--word-regexp", "--whole"], "-w"),
     (&["--user", "--assistant", "--author", "--by", "--sender"], "--role"),
-    (&["--conversation", "--chat", "--thread"], "--in"),
+    (&["--conversation", "--chat", "--thread", "--id"], "--in"),
     (&["--repo", "--repository"], "--project"),
+    (&["--port", "-p", "--listen", "--bind"], "--http"),
     (&["--cwd", "--dir", "--directory", "--path"], "--folder"),
     (&["--agent", "--provider"], "--service"),
     (&["--no-color", "--no-colour", "--colour"], "--color"),
@@ -92,17 +105,13 @@ pub(super) fn with_tip(
                 error.remove(ContextKind::SuggestedValue);
                 tip
             }
-            ErrorKind::ArgumentConflict if invalid.contains("[WORDS]") => {
-                Some("the expression takes the place of the words; --and adds a text".to_owned())
-            }
+            ErrorKind::ArgumentConflict => of_conflict(&error, &invalid).map(str::to_owned),
             ErrorKind::UnknownArgument => {
                 // clap's own tips would be a flag that has only some of the letters, and how to pass the flag
                 // as a text.
                 error.remove(ContextKind::SuggestedArg);
                 error.remove(ContextKind::Usage);
-                if !invalid.starts_with("--") || words.first().is_none_or(|it| it != "search") {
-                    error.remove(ContextKind::Suggested);
-                }
+                error.remove(ContextKind::Suggested);
                 of_argument(&invalid, &words, program)
             }
             _ => None,
@@ -189,6 +198,9 @@ fn of_argument(given: &str, words: &[String], program: &Command) -> Option<Strin
             return Some(format!("flags follow their command: verbatim search{}", pasted(words)));
         }
     }
+    if first == "web" && ["--port", "-p", "--http", "--listen"].contains(&given) {
+        return Some("the port needs no flag: verbatim web 8000".to_owned());
+    }
     if let Some((_, tip)) = HABITS.iter().find(|(flags, _)| flags.contains(&given)) {
         return Some((*tip).to_owned());
     }
@@ -207,6 +219,25 @@ fn of_argument(given: &str, words: &[String], program: &Command) -> Option<Strin
     let long = known.iter().filter_map(|name| name.strip_prefix("--"));
     let name = nearest(given.strip_prefix("--")?, long)?;
     Some(format!("a similar argument exists: '--{name}'"))
+}
+
+/// Returns the tip for two arguments that exclude each other: which one to take.
+fn of_conflict(error: &clap::Error, invalid: &str) -> Option<&'static str> {
+    let others = match error.get(ContextKind::PriorArg) {
+        Some(ContextValue::String(one)) => one.clone(),
+        Some(ContextValue::Strings(several)) => several.join(" "),
+        _ => String::new(),
+    };
+    let both = format!("{invalid} {others}");
+    Some(if both.contains("[WORDS]") {
+        "the expression takes the place of the words; --and adds a text"
+    } else if both.contains("--fold") {
+        "in an expression, write the letters: caf[eé]; words take --fold"
+    } else if both.contains("--null") {
+        "-0 prints the ids alone, for xargs; `-l --json` prints an object for each conversation"
+    } else {
+        return None;
+    })
 }
 
 /// Returns the tip for a value of a list: those that begin with it, or the most similar one.

@@ -626,6 +626,21 @@ fn the_page_is_served_with_the_settings() {
     assert!(search("q=dark&mode=words").contains("dark red"));
     let none = server.ask("GET /search?q=dark&role=nobody", &[&server.bearer()], "");
     assert!(none.status == 400 && none.body.contains("known: user"), "{none:?}");
+    // A second command opens the page that runs. Another program's port is no place for a server.
+    let again = server.place.command(&["web", "--no-open"]).output().unwrap();
+    let printed = String::from_utf8(again.stdout).unwrap();
+    assert_eq!(printed, format!("http://{}/#token={}\n", server.address, server.token));
+    let errors = String::from_utf8(again.stderr).unwrap();
+    assert!(errors.contains("the page runs already"), "{errors}");
+    let port = server.address.port().to_string();
+    for command in [&["web", "--no-open", &port][..], &["serve", "--http", &port]] {
+        let taken = server.place.command(command).output().unwrap();
+        let errors = String::from_utf8(taken.stderr).unwrap();
+        assert!(
+            errors.contains("another program listens on") && errors.contains("--http "),
+            "{errors}"
+        );
+    }
     assert!(!server.place.index.exists(), "nothing is watched");
 }
 

@@ -34,6 +34,39 @@ fn the_front_matter_names_the_service_and_the_page() {
 }
 
 #[test]
+fn an_export_writes_only_what_was_meant() {
+    let scene = crate::scene::Scene::imported();
+    for (folder, word) in [
+        ("/", "name a folder of its own"),
+        ("..", "lie among others"),
+        ("../.local/share/verbatim", "lie among"),
+    ] {
+        scene.run(&["export", folder]).ends(2).warns(word);
+    }
+    assert!(!scene.path(".verbatim-export.json").exists());
+    let some = scene.run(&["export", "some", "--search", "borrow"]);
+    let all = scene.run(&["export", "all"]);
+    let count =
+        |said: &crate::user::Said| said.out.split(' ').next().unwrap().parse::<u32>().unwrap();
+    let found = scene.run(&["search", "borrow", "-l", "-c"]).out.trim().parse::<u32>().unwrap();
+    assert!(count(&some) == found && found > 0 && count(&all) > found, "{some}{all}");
+    // On a terminal, a first export of everything is asked for.
+    for (line, is_asked) in [
+        ("tomato", true),
+        ("all", false),
+        ("new --service chatgpt", false),
+        ("new2 --search borrow", false),
+    ] {
+        let line = format!("verbatim export {line}");
+        let written = crate::newcomer::on_terminal(&scene, &line, ("[y/N]", "\n"));
+        assert_eq!(written.contains("Write all"), is_asked, "{written}");
+        let says = written.contains("verbatim export --search tomato FOLDER");
+        assert_eq!(says, line.ends_with("tomato"), "{written}");
+    }
+    assert!(!scene.path("work/tomato").exists());
+}
+
+#[test]
 fn an_export_says_that_it_waits_for_another() {
     let scene = crate::scene::Scene::imported();
     let notes = scene.path("work/notes");

@@ -1,6 +1,7 @@
 //! The filters that `search`, `list`, `stats` and `export` share.
 
 use std::collections::BTreeSet;
+use std::fs;
 
 use serde_json::{Value, json};
 use verbatim_answer::filters;
@@ -12,6 +13,7 @@ use crate::http_server::HttpServer;
 use crate::program::Place;
 use crate::scene::{CHAT, Scene};
 use crate::terminal::sample;
+use crate::user::{Said, User};
 
 fn ask(scene: &Scene, command: &[&str], filters: &[&str]) -> Answer {
     let said = scene.run(&[command, &["--json"], filters].concat());
@@ -54,6 +56,93 @@ fn agree(scene: &Scene, filters: &[&str]) -> usize {
         assert_eq!(listed, conversations, "{filters:?}");
     }
     found.lines.len()
+}
+
+/// A folder may be given as a path from the working folder, and a project as the one that the person is in.
+#[test]
+fn the_project_that_the_person_is_in() {
+    let user = User::new();
+    let folders = ["shop", "shop/src", "shop-old", "garden"];
+    for (number, folder) in folders.iter().enumerate() {
+        fs::create_dir_all(user.path(&format!("work/{folder}"))).unwrap();
+        let line = json!({"type": "user", "uuid": format!("u{number}"), "sessionId": format!("s{number}"),
+            "timestamp": "2025-01-01T00:00:00Z", "cwd": dunce::canonicalize(user.path(&format!("work/{folder}"))).unwrap(),
+            "message": {"role": "user", "content": format!("needle in {folder}")}});
+        user.write(&format!(".claude/projects/p{number}/s{number}.jsonl"), format!("{line}\n"));
+    }
+    fs::create_dir(user.path("work/shop/.git")).unwrap();
+    for (from, filter, expected) in [
+        ("shop", &["--folder", "."][..], &["s0", "s1"][..]),
+        ("shop/src", &["--folder", "."], &["s1"]),
+        ("shop/src", &["--folder", ".."], &["s0", "s1"]),
+        ("shop/src", &["--folder", "../../garden"], &["s3"]),
+        ("shop/src", &["--here"], &["s0", "s1"]),
+        ("shop/src", &["--project", "."], &["s0", "s1"]),
+        ("garden", &["--here"], &["s3"]),
+        (".", &["--folder", "./shop-old"], &["s2"]),
+        (".", &["--folder", "shop"], &["s0", "s1", "s2"]),
+    ] {
+        for command in [&["search", "needle", "-n", "0", "--json"][..], &["list", "--json"]] {
+            let mut command = user.command(&[command, filter].concat());
+            let said = Said::of(command.current_dir(user.path("work").join(from)));
+            let key = if said.out.contains("conversation_id") { "conversation_id" } else { "id" };
+            let found = ids(&said.json(), key);
+            assert!(
+                found.iter().map(String::as_str).eq(expected.iter().copied()),
+                "{from} {filter:?}: {said}"
+            );
+        }
+    }
+    let mut command = user.command(&["list", "--here"]);
+    let said = Said::of(command.current_dir(user.path("config/..")));
+    said.ends(2).warns("no conversation has the folder");
+}
+
+/// Filters may stand among the words, as in the full-screen search and on the page.
+#[test]
+fn filters_among_the_words() {
+    let user = User::new();
+    let record = |kind: &str, uuid: &str, text: &str| {
+        json!({"type": kind, "sessionId": "s1", "uuid": uuid, "timestamp": "2025-01-01T00:00:00Z", "cwd": "/w/shop",
+            "message": {"role": kind, "content": text}})
+    };
+    let lines = [
+        record("user", "u1", "a needle in role:user needle hay"),
+        record("assistant", "u2", "the needle is \"hay\""),
+        json!({"type": "custom-title", "customTitle": "Sewing plan", "sessionId": "s1"}),
+    ];
+    let lines: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    user.write(".claude/projects/p/s1.jsonl", lines);
+    for (words, count) in [
+        (&["role:user", "needle"][..], 1),
+        (&["needle role:assistant"], 1),
+        (&["needle since:2026"], 0),
+        (&["needle title:sewing project:shop"], 2),
+        (&["needle service:claude-code"], 2),
+        (&["\"needle\""], 2),
+        (&["\"hay\" -\"role\""], 1),
+        (&["needle is \"hay\""], 1),
+        (&["needle role:nobody"], 0),
+        (&["needle colour:red"], 0),
+        (&["--and", "role:user needle"], 1),
+        (&["-e", "role:user needle"], 1),
+    ] {
+        let said = user.run(&[&["search", "-c"], words].concat());
+        assert_eq!(said.out, format!("{count}\n"), "{words:?}: {said}");
+        let is_text = words == ["role:user", "needle"];
+        assert_eq!(
+            said.errors.contains("as text: verbatim search --and"),
+            is_text,
+            "{words:?}: {said}"
+        );
+        assert_eq!(said.errors.contains("searched as text"), words[0].contains("nobody"), "{said}");
+    }
+    user.run(&["search", "-l", "-c", "needle"]).ends(0).prints("1\n");
+    user.run(&["search", "needle", "-0", "--json"]).ends(2).warns("`-l --json` prints an object");
+    user.run(&["search", "-e", "needle", "--fold"]).ends(2).warns("words take --fold");
+    user.run(&["search", "needle", "--mode", "both", "-c"])
+        .ends(2)
+        .warns("leave out --mode or --count");
 }
 
 #[test]

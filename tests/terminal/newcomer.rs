@@ -306,7 +306,7 @@ fn an_import_accounts_for_every_conversation() {
 }
 
 /// Runs a line of a shell on a terminal, and types a text when the output has a word. Returns the output.
-fn on_terminal(scene: &Scene, line: &str, (word, text): (&str, &str)) -> String {
+pub(crate) fn on_terminal(scene: &Scene, line: &str, (word, text): (&str, &str)) -> String {
     let shell = Command::new("/bin/sh")
         .args(["-c", line])
         .env_clear()
@@ -338,6 +338,41 @@ fn a_terminal_shows_the_folder_of_the_user_as_a_tilde() {
     }
     assert!(!written.contains(scene.path(".local").to_str().unwrap()), "{written}");
     scene.run(&["status"]).prints(scene.path(".local").to_str().unwrap());
+}
+
+#[test]
+fn titles_are_found_as_people_type_them() {
+    let user = User::new();
+    let chat = |id: &str, title: &str| {
+        json!({"uuid": id, "name": title, "chat_messages": [{"uuid": format!("m{id}"), "sender": "human",
+            "created_at": "2025-01-03T10:00:00Z", "text": "x"}]})
+    };
+    let titles = [
+        "Gardening: tomatoes",
+        "Codex: speed up shop",
+        "Codex: speed up shop again",
+        "Café Zürich, (draft)",
+        "Codex and me",
+    ];
+    let chats =
+        titles.iter().zip(["a1", "b2", "c3", "d4", "e5"]).map(|(title, id)| chat(id, title));
+    user.write("work/conversations.json", Value::Array(chats.collect()).to_string());
+    user.run(&["import", "conversations.json"]).ends(0);
+    for (words, id) in [
+        (&["gardening", "tomatoes"][..], "a1"),
+        (&["tomat", "gard"], "a1"),
+        (&["cafe zurich draft"], "d4"),
+        (&["Codex: speed up shop"], "b2"),
+        (&["shop", "again"], "c3"),
+    ] {
+        for command in [&["show"][..], &["open", "--json"]] {
+            user.run(&[command, words].concat()).prints(id);
+        }
+        user.run(&[&["forget"], words].concat()).warns_not("no conversation").warns_not("any of");
+    }
+    let said = user.run(&["forget", "Codex:", "speed", "up"]);
+    said.ends(2).warns("b2").warns("c3").warns_not("e5");
+    user.run(&["show", "tomatoes", "roses"]).ends(2).warns("no conversation has");
 }
 
 /// Every name that a chat has reaches a terminal as text, in answers, lists, notes and errors.

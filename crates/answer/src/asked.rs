@@ -133,6 +133,18 @@ pub const MODES: [(&str, Option<Mode>); 5] = [
 ];
 
 impl Asked {
+    /// Takes the text, with its filters, from how a typed text was read.
+    pub fn read_as(&mut self, typed: Asked) {
+        let Asked { text, or, and, not, filters, .. } = typed;
+        self.text = text;
+        self.or.extend(or);
+        self.and.extend(and);
+        self.not.extend(not);
+        for (name, value) in filters.given() {
+            let _is_filter = self.filters.add(name, value);
+        }
+    }
+
     /// Returns the question for a text that is found as it is.
     pub fn of(text: &str) -> Asked {
         Asked { text: text.to_owned(), ..Asked::default() }

@@ -7,7 +7,7 @@
 //! On Windows a new file has the rights of its folder, and the user's own folders are private there.
 
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, TryLockError};
-use std::io::{self, Write};
+use std::io::{self, Seek, Write};
 #[cfg(unix)]
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
@@ -96,6 +96,18 @@ impl FileLock {
         let file = open_file(path)?;
         file.lock()?;
         Ok(FileLock(file))
+    }
+
+    /// Writes into the file of the lock who holds it, for [`FileLock::holder`].
+    pub fn sign(&mut self, holder: &str) -> io::Result<()> {
+        self.0.set_len(0)?;
+        self.0.rewind()?;
+        self.0.write_all(holder.as_bytes())
+    }
+
+    /// Returns what the process that holds a lock wrote into its file; `None` if no process holds it.
+    pub fn holder(path: &Path) -> Option<String> {
+        FileLock::is_held(path).then(|| fs::read_to_string(path).ok())?
     }
 
     /// Returns whether a process holds the lock. Takes the lock for a moment to find out.

@@ -5,25 +5,32 @@ use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Seek};
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 use unicode_normalization::UnicodeNormalization;
 
 use super::{filters::FilterArgs, show};
 use crate::cli::command::{CommandArgs, Facts, Invocation, OutputForm, Reads, Terminal};
-use crate::cli::error::{Error, Result};
+use crate::cli::error::{Error, Result, usage};
+use crate::cli::settings::environment::Environment;
 use crate::cli::terminal::notes;
-use crate::cli::terminal::output::{FOUND, NOTHING, complain, counted, grouped};
+use crate::cli::terminal::output::{FOUND, NOTHING, complain, confirm_deletion, counted, grouped};
 use crate::cli::terminal::progress::Step;
+use verbatim_answer::asked::{Asked, filled};
 use verbatim_answer::clock::Clock;
 use verbatim_answer::conversation::{file_name, provenance};
 use verbatim_answer::markdown::add_message;
 use verbatim_base::call::Call;
-use verbatim_base::model::Provenance;
+use verbatim_base::model::{Hit, Provenance};
 use verbatim_base::private::{self, FileLock};
-use verbatim_engine::{About, Attachment, AttachmentFiles, ListOptions, Session};
-use verbatim_text::{date, snippet};
+use verbatim_engine::{
+    About, Attachment, AttachmentFiles, Config, ConversationIds, Engine, ListOptions, Make, Scope,
+    Session,
+};
+use verbatim_text::{date, shell, snippet};
 
 /// The number of conversations whose services are looked up in one step.
 const PART: usize = 500;
@@ -51,6 +58,7 @@ const NO_YEAR: &str = "undated";
 ///
 ///     verbatim export ~/Notes/chats
 ///     verbatim export ~/Notes/work --project parser --since 2025-01
+///     verbatim export ~/Notes/rust --search "borrow checker"
 ///
 /// Writes a file for each conversation into a folder for each year: its text in Markdown below a front
 /// matter that Obsidian and others read. Filters choose conversations; each is written whole. Run it
@@ -64,6 +72,9 @@ pub(crate) struct Args {
     /// The folder; it is created if it does not exist
     #[arg(value_name = "FOLDER")]
     target: PathBuf,
+    /// Only conversations that contain this text
+    #[arg(long, value_name = "TEXT", value_parser = filled)]
+    search: Option<String>,
     #[command(flatten)]
     filters: FilterArgs,
 }
@@ -85,10 +96,26 @@ impl CommandArgs for Args {
         let Invocation { engine, terminal: Terminal { environment, out }, .. } = invocation;
         let call = Call::default();
         let clock = environment.clock();
-        let (scope, unknown) = self.filters.scope(engine, clock, &call)?;
+        let (mut scope, unknown) = self.filters.scope(engine, clock, &call)?;
         notes::print(&unknown);
+        refuse_shared(&self.target, environment, engine.config())?;
+        if let Some(text) = &self.search {
+            scope.conversations = Some(Arc::new(containing(text, &scope, engine, &call)?));
+        }
         let listed = engine.all_sources().list(&scope, 0..usize::MAX, ListOptions::BRIEF, &call)?;
         notes::print(&listed.notes);
+        let writes_all = self.search.is_none() && self.filters.is_empty();
+        if writes_all && environment.can_ask && !self.target.join(RECORD).exists() {
+            let all = counted(listed.abouts.len(), "conversation");
+            complain(&self.alternative());
+            if !confirm_deletion(&format!(
+                "Write all {all} into {}?",
+                absolute(&self.target).display()
+            ))? {
+                complain("nothing was written");
+                return Ok(NOTHING);
+            }
+        }
         private::create_dir_all(&self.target).map_err(|error| failed(&self.target, error))?;
         // Two exports into one folder run one after the other, because the second needs the record that
         // the first writes.
@@ -166,6 +193,54 @@ impl CommandArgs for Args {
         }
         Ok(if all > 0 { FOUND } else { NOTHING })
     }
+}
+
+impl Args {
+    /// Returns how to export only some conversations.
+    fn alternative(&self) -> String {
+        let text = self.target.to_string_lossy();
+        let looks_like_words = !self.target.exists() && !text.contains(['/', '\\', '.', '~']);
+        let text = if looks_like_words { shell::quoted(&text) } else { "TEXT".to_owned() };
+        format!(
+            "only those with a text: verbatim export --search {text} FOLDER; filters choose too"
+        )
+    }
+}
+
+fn absolute(path: &Path) -> PathBuf {
+    dunce::canonicalize(path)
+        .or_else(|_| std::path::absolute(path))
+        .unwrap_or_else(|_| path.to_owned())
+}
+
+/// Refuses a folder in which the files of an export would lie among others that matter: the root, the folder of the
+/// user, and the home of this program.
+fn refuse_shared(target: &Path, environment: &Environment, config: &Config) -> Result<()> {
+    let target = absolute(target);
+    let user = environment.user_folder.as_deref().map(absolute);
+    if target.parent().is_none()
+        || user.is_some_and(|user| user == target)
+        || target == absolute(&config.home)
+    {
+        return Err(usage(format!(
+            "{}: nothing was written, because the files would lie among others; name a folder of its own, such as \
+             my-chats",
+            target.display()
+        )));
+    }
+    Ok(())
+}
+
+/// Returns the conversations with a message or a title that contains a text.
+fn containing(text: &str, scope: &Scope, engine: &Engine, call: &Call) -> Result<ConversationIds> {
+    let search = Asked::of(text).search(engine, scope.clone(), call)?;
+    let mut found = ConversationIds::new();
+    let make: Make<'_, _> = &|kind, hit: Hit<'_>| Some((kind, hit.conversation_id.into_owned()));
+    search.each(None, make.into(), &mut |(kind, id)| {
+        found.entry(kind).or_default().insert(id);
+        ControlFlow::Continue(())
+    })?;
+    Ok(found)
 }
 
 struct Link<'a> {

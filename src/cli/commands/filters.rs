@@ -1,10 +1,12 @@
 //! The filters that several commands take, as flags. `verbatim_answer::filters` says what they mean.
 
+use std::path::{Component, MAIN_SEPARATOR, Path};
+
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Arg, ArgAction, ArgMatches, Command, FromArgMatches};
 use clap_complete::{ArgValueCandidates, CompletionCandidate};
 
-use crate::cli::error::{Result, usage};
+use crate::cli::error::{Error, Result, usage};
 use verbatim_answer::clock::Clock;
 use verbatim_answer::filters::{self, FilterError, SINCE, UNTIL, WITHIN};
 use verbatim_base::call::Call;
@@ -29,6 +31,10 @@ struct OtherFilters {
     /// 2025-01 and 2025-01-31T14:30. A period, such as a week, begins here, and ends with --until.
     #[arg(long, value_name = "DATE")]
     since: Option<String>,
+    /// Only coding agents' conversations in this project: in the working folder or, within a repository of Git, in
+    /// all of it
+    #[arg(long, hide_short_help = true)]
+    here: bool,
     /// Only up to the end of this day or period, or up to this moment
     #[arg(long, hide_short_help = true, value_name = "DATE")]
     until: Option<String>,
@@ -58,6 +64,31 @@ pub(crate) fn ids() -> impl Iterator<Item = &'static str> {
     ALL.into_iter().map(|filter| filter.name).chain(["within", filters::BY_ROLE, SINCE, UNTIL])
 }
 
+const PROJECT: &str = "project";
+const FOLDER: &str = "folder";
+
+/// Returns a filter in which a relative path has become a folder: `.` and `..` and paths that begin with them. As a
+/// project, `.` is the repository of Git that the working folder is in.
+pub(crate) fn in_working_folder(name: &'static str, value: &str) -> (&'static str, String) {
+    let first = Path::new(value).components().next();
+    let is_relative = matches!(first, Some(Component::CurDir | Component::ParentDir));
+    if !is_relative || ![PROJECT, FOLDER].contains(&name) {
+        return (name, value.to_owned());
+    }
+    let Ok(folder) = dunce::canonicalize(value).or_else(|_| std::path::absolute(value)) else {
+        return (name, value.to_owned());
+    };
+    let mut root = folder.as_path();
+    if name == PROJECT {
+        root = folder.ancestors().find(|folder| folder.join(".git").exists()).unwrap_or(&folder);
+    }
+    // With a separator at its end, a folder whose name only begins alike is another one.
+    (
+        FOLDER,
+        format!("{}{MAIN_SEPARATOR}", root.display().to_string().trim_end_matches(MAIN_SEPARATOR)),
+    )
+}
+
 impl clap::Args for FilterArgs {
     fn augment_args(command: Command) -> Command {
         let command = ALL.into_iter().fold(command, |command, filter| command.arg(flag(filter)));
@@ -79,10 +110,15 @@ impl FromArgMatches for FilterArgs {
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
         for filter in ALL {
             for value in matches.get_many::<String>(filter.name).into_iter().flatten() {
-                self.given.add(filter.name, value);
+                let (name, value) = in_working_folder(filter.name, value);
+                self.given.add(name, &value);
             }
         }
-        let OtherFilters { role, since, until } = OtherFilters::from_arg_matches(matches)?;
+        let OtherFilters { role, since, here, until } = OtherFilters::from_arg_matches(matches)?;
+        if here {
+            let (name, value) = in_working_folder(PROJECT, ".");
+            self.given.add(name, &value);
+        }
         self.given.roles = role;
         self.given.since = since;
         self.given.until = until;
@@ -94,6 +130,10 @@ impl FilterArgs {
     /// Returns these filters, for these conversations only.
     pub(super) fn within(&self, conversations: &[String]) -> filters::Filters {
         filters::Filters { within: conversations.to_vec(), ..self.given.clone() }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.given == filters::Filters::default()
     }
 
     /// Returns whether the answer can include transcripts of coding agents.
@@ -119,7 +159,12 @@ pub(crate) fn scope(
     clock: Clock,
     call: &Call,
 ) -> Result<(Scope, Vec<Note>)> {
-    filters.scope(engine, clock, call).map_err(|error| match error {
+    filters.scope(engine, clock, call).map_err(refused)
+}
+
+/// Returns the error of filters that cannot be applied, with their flags.
+pub(crate) fn refused(error: FilterError) -> Error {
+    match error {
         FilterError::Engine(error) => error.into(),
         FilterError::Date { filter, reason } => {
             usage(format!("invalid value for '--{filter} <DATE>': {reason}"))
@@ -128,5 +173,5 @@ pub(crate) fn scope(
             "--{WITHIN} takes a conversation, not one message: --{WITHIN} {conversation}"
         )),
         error => usage(error.to_string()),
-    })
+    }
 }

@@ -216,9 +216,8 @@ fn find_forgettable(words: &[String], engine: &Engine, call: &Call) -> Result<Ve
         }
         (Ok(each), _) => Ok(each),
         (Err(_), Ok(whole)) => Ok(whole),
-        (Err(error), Err(of_title)) if is_unknown(&error) && !is_unknown(&of_title) => {
-            Err(of_title)
-        }
+        // Several titles that have all words are meant, rather than all that have one of them.
+        (Err(_), Err(of_title)) if !is_unknown(&of_title) => Err(of_title),
         (Err(error), Err(_)) => Err(error),
     }
 }

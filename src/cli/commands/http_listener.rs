@@ -139,6 +139,12 @@ fn sockets(places: &ListenAt<'_>) -> Result<Sockets> {
             ));
             bound = TcpListener::bind(SocketAddr::new(address.ip(), 0));
         }
+        if is_taken && bound.is_err() {
+            let other = address.port().checked_add(1).unwrap_or(PORT);
+            return Err(usage(format!(
+                "another program listens on {address}; end it, or take another port: --http {other}, `verbatim web {other}`"
+            )));
+        }
         let bound = bound.map_err(|source| http::Error::Bind { address: named.to_owned(), source });
         sockets.tcp = Some(bound?);
     }

@@ -28,9 +28,12 @@ use crate::cli::terminal::output::{FOUND, NOTHING, complain, counted, grouped};
 use verbatim_answer::asked::{Asked, AskedError, MOST_RANKED};
 use verbatim_answer::exact::{ExactSearch, Grouping, NothingFound};
 use verbatim_answer::json_lines::{Context, JsonLines, WrittenLines, json_line};
+use verbatim_answer::typed::TypedQuery;
+use verbatim_answer::words;
 use verbatim_base::call::Call;
 use verbatim_base::model::{Hit, Request};
 use verbatim_engine::{Count, Engine, Make, Mode, Scope, SearchPlan, Searched, StoreAddress};
+use verbatim_text::shell;
 
 /// The maximum number of highlighted matches in a message.
 const MOST_SPANS: usize = 100;
@@ -50,6 +53,7 @@ const MOST_READINGS: usize = 3;
 /// newest match come first. `verbatim show ID:NUMBER` shows a message.
 /// With --mode words, vector or both, the words are a question. The messages that answer it best come
 /// first. They contain its "quoted" texts exactly, and none of its -words.
+/// A word such as role:user, since:7d, project:shop or title:plan is a filter, as its flag is.
 /// The exit code is grep's: 0 if something was found, 1 if nothing, 2 for trouble.
 ///
 ///     verbatim search borrow checker --since 30d
@@ -92,12 +96,13 @@ pub(crate) struct Args {
     #[arg(long)]
     json: bool,
     /// Print only the conversations, one line each with its number of matches; -n counts them
-    #[arg(short = 'l', long, hide_short_help = true, conflicts_with = "count")]
+    #[arg(short = 'l', long, hide_short_help = true)]
     conversations: bool,
     /// Print only the ids of the conversations, each followed by a zero byte, for xargs -0
     #[arg(short = '0', long, hide_short_help = true, conflicts_with_all = ["json", "count"])]
     null: bool,
-    /// Print only how many messages match, of all sources and without a limit; titles are counted apart
+    /// Print only how many messages match, of all sources and without a limit, with -l how many conversations;
+    /// titles are counted apart
     #[arg(short = 'c', long, hide_short_help = true)]
     count: bool,
     /// Print nothing; the exit code says whether something was found
@@ -149,6 +154,7 @@ enum SearchMode {
     #[value(alias = "text")]
     Exact,
     Words,
+    #[value(alias = "semantic")]
     Vector,
     Both,
 }
@@ -178,8 +184,21 @@ impl CommandArgs for Args {
     fn run(&self, invocation: Invocation<'_>) -> Result<u8> {
         let Invocation { engine, places, terminal: Terminal { environment, out }, .. } = invocation;
         let call = Call::default();
-        let asked = self.asked()?;
         let clock = environment.clock();
+        let mut asked = self.asked()?;
+        let text = asked.text.clone();
+        let typed = if self.patterns.are_words() {
+            TypedQuery::read(&text, asked.mode, engine, clock, &call).map_err(filters::refused)?
+        } else {
+            TypedQuery::default()
+        };
+        let is_read = self.patterns.are_words() && typed.is_read(&text);
+        if let Some(problem) = &typed.problem {
+            complain(problem);
+        }
+        if is_read {
+            asked.read_as(typed.asked);
+        }
         let (scope, notes) = filters::scope(&asked.filters, engine, clock, &call)?;
         notes::print(&notes);
         let passed_over = passed_over_note(engine.config());
@@ -188,6 +207,19 @@ impl CommandArgs for Args {
         }
         let layout = LineLayout::of(environment).coloured(self.color);
         let page = Page { engine, layout, clock, context: self.context() };
+        if is_read && !self.quiet {
+            let as_text = Asked { text: text.clone(), ..Asked::default() };
+            let (count, _) = as_text.search(engine, Scope::default(), &call)?.count()?;
+            if count.messages > 0 {
+                let have = if count.messages == 1 { "has" } else { "have" };
+                complain(&format!(
+                    "{} {have} {} as text: verbatim search --and {}",
+                    counted(count.messages, "message"),
+                    words::quoted(&text),
+                    shell::quoted(&text)
+                ));
+            }
+        }
         if let Some(mode) = asked.mode {
             let has_limit = self.limit.is_some_and(|limit| (1..=MOST_RANKED).contains(&limit));
             let form = ranked::Form { json: self.json, quiet: self.quiet, has_limit };
@@ -198,7 +230,7 @@ impl CommandArgs for Args {
         let count = if self.quiet {
             usize::from(search.search.finds()?)
         } else if self.count {
-            search.count(self.json, environment.terminal, out)?
+            search.count(self, environment.terminal, out)?
         } else if self.conversations || self.null {
             let form = ListForm { json: self.json, null: self.null };
             search.conversations(form, out)?
@@ -271,12 +303,16 @@ impl<'a> Exact<'a> {
         Ok(searched)
     }
 
-    fn count(&self, is_json: bool, is_terminal: bool, out: &mut dyn Write) -> Result<usize> {
+    fn count(&self, args: &Args, is_terminal: bool, out: &mut dyn Write) -> Result<usize> {
         let (count, notes) = self.search.count()?;
         notes::print(&notes);
         let Count { messages, conversations, titles } = count;
-        if is_json {
+        if args.json {
             json_line(out, &count)?;
+        } else if args.conversations && is_terminal {
+            writeln!(out, "{}", counted(conversations + titles, "conversation"))?;
+        } else if args.conversations {
+            writeln!(out, "{}", conversations + titles)?;
         } else if is_terminal {
             let conversations = counted(conversations, "conversation");
             writeln!(out, "{} in {conversations}", counted(messages, "message"))?;

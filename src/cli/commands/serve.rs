@@ -1,6 +1,8 @@
 //! The command `verbatim serve`.
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::{sync::Arc, time::Duration};
 
 use super::http_listener::{ADDRESS, Admission, ListenAt};
 use super::watch::{event_text, interrupted};
@@ -10,6 +12,7 @@ use crate::cli::error::{Error, Result};
 use crate::cli::settings::environment::{Environment, is_off};
 use crate::cli::settings::{self, engine_config, settings_file};
 use crate::cli::terminal::output::{FOUND, complain};
+use verbatim_base::private::FileLock;
 use verbatim_engine::{Config, Engine, UpkeepEvent};
 use verbatim_server::http::HttpServer;
 use verbatim_server::http::search::searches_of;
@@ -141,6 +144,18 @@ pub(super) fn select_tools(
     Ok((options, offer))
 }
 
+/// The lock of the process that serves the page of a home. It holds the address.
+const PAGE_LOCK: &str = "page.lock";
+
+/// Returns the address of the page of a home, if a process serves it.
+pub(super) fn running_page(home: &Path) -> Option<String> {
+    let url = FileLock::holder(&home.join(PAGE_LOCK))?;
+    let address = url.strip_prefix("http://")?.parse().ok()?;
+    TcpStream::connect_timeout(&address, MAX_CONNECT).is_ok().then_some(url)
+}
+
+const MAX_CONNECT: Duration = Duration::from_secs(1);
+
 /// Answers over HTTP until a signal ends the program.
 pub(super) fn over_http(
     server: HttpServer,
@@ -148,6 +163,13 @@ pub(super) fn over_http(
     options: Options,
     offer: Offer,
 ) -> Result<u8> {
+    // The lock says to others that this process serves the page, and where.
+    let lock = engine.config().home.join(PAGE_LOCK);
+    let mut running =
+        options.page_url.as_ref().and_then(|_| FileLock::try_acquire(&lock, 1).ok()?);
+    if let (Some(lock), Some(url)) = (&mut running, server.url()) {
+        let _is_signed = lock.sign(&url);
+    }
     let watch = start_watch(engine);
     let signal = async { drop(interrupted().await) };
     let engine = Arc::clone(engine);

@@ -1,13 +1,15 @@
 //! The command `verbatim web`.
 
-use super::http_listener::{ADDRESS, ListenAt, token_of};
+use super::http_listener::{ADDRESS, ListenAt, PORT, token_of};
+use std::io::Write;
+
 use super::{exclusions, serve};
 use crate::cli::command::{CommandArgs, Facts, Invocation, Terminal};
 use crate::cli::error::Result;
 use crate::cli::settings::environment::Environment;
 use crate::cli::terminal::output::{FOUND, complain};
 use verbatim_engine::Config;
-use verbatim_server::http::search::searches_of;
+use verbatim_server::http::{self, search::searches_of};
 
 /// Search and read your chats in the browser
 ///
@@ -42,6 +44,17 @@ impl CommandArgs for Args {
 
     fn run(&self, invocation: Invocation<'_>) -> Result<u8> {
         let Invocation { engine, terminal: Terminal { environment, out }, .. } = invocation;
+        // A second page of the same chats would only be one more address.
+        if let Some(running) =
+            serve::running_page(&engine.config().home).filter(|_| self.address.is_none())
+        {
+            complain(&format!(
+                "the page runs already; `verbatim web {}` starts another one",
+                PORT + 1
+            ));
+            self.open(&running, engine.config(), environment, out)?;
+            return Ok(FOUND);
+        }
         exclusions::follow(engine, environment);
         let (mut options, offer) = serve::select_tools(&self.serving, engine, environment)?;
         let address = self.address.as_deref();
@@ -56,21 +69,30 @@ impl CommandArgs for Args {
         let server = self.serving.admission.server(&places, Some(page), config, environment)?;
         let server = server.with_search(searches_of(engine, environment.local_time));
         let Some(address) = server.url() else { return Ok(FOUND) };
-        // Other users can see the browser's command line, so the address that is opened must not have the token.
-        let mut printed = address.clone();
-        let mut opened = address;
-        if let Some(code) = server.login_code()? {
-            let token = token_of(None, config, environment)?;
-            printed = format!("{printed}/#token={}", token.as_str());
-            opened = format!("{opened}/#token={code}");
-        }
-        writeln!(out, "{printed}")?;
+        self.open(&address, config, environment, out)?;
+        options.page_url = Some(address);
+        serve::over_http(server, engine, options, offer)
+    }
+}
+
+impl Args {
+    /// Prints an address of the page with the token, and opens it.
+    fn open(
+        &self,
+        address: &str,
+        config: &Config,
+        environment: &Environment,
+        out: &mut dyn Write,
+    ) -> Result<()> {
+        let token = token_of(None, config, environment)?;
+        writeln!(out, "{address}/#token={}", token.as_str())?;
         out.flush()?;
+        // Other users can see the browser's command line, so the address that is opened must not have the token.
         // The error of the crate `open` is not printed, because it contains the address with the login code.
-        if !self.no_open && open::that_detached(&opened).is_err() {
+        let code = token.login_code_now().map_err(http::Error::from)?;
+        if !self.no_open && open::that_detached(format!("{address}/#token={code}")).is_err() {
             complain("no browser could be started; open the address above");
         }
-        options.page_url = server.url();
-        serve::over_http(server, engine, options, offer)
+        Ok(())
     }
 }

@@ -7,6 +7,7 @@ use super::asked::TypedText;
 use super::search::{PickerTarget, Preview, Results};
 use crate::cli::terminal::output::harmless;
 use verbatim_engine::Count;
+use verbatim_text::screen;
 
 #[derive(Debug, Default)]
 pub(super) struct Picker {
@@ -59,7 +60,8 @@ impl Picker {
             }
             Event::Paste(text) => {
                 self.waiting = None;
-                for c in text.chars() {
+                // What is copied from a terminal may have colours.
+                for c in screen::shown(text).chars() {
                     self.insert(if c.is_whitespace() { ' ' } else { c });
                 }
                 self.change_search(self.asked.is_ranked)

@@ -11,7 +11,7 @@ use crate::memory::database::Memory;
 use crate::source::{About, Listing, Scope, Session, Source, SourceKind, Sources, shared_start};
 use verbatim_base::call::Call;
 use verbatim_chats::db::{self, Heading};
-use verbatim_text::{address::encoded, snippet};
+use verbatim_text::{address::encoded, loose::loose, snippet};
 
 /// Maximum number of characters of a title in a key.
 const MAX_SLUG: usize = 40;
@@ -206,6 +206,10 @@ impl Lookup<'_> {
             let part = trimmed.to_lowercase();
             found = self.matching(&|_, _, title| title.to_lowercase().contains(&part))?;
         }
+        let words = words_of(trimmed);
+        if found.total == 0 && !words.is_empty() {
+            found = self.matching(&|_, _, title| begin_words(&words, &words_of(title)))?;
+        }
         if found.total > 1 {
             return Err(self.several(found, trimmed)?);
         }
@@ -382,6 +386,18 @@ struct NameMatches {
     first: Vec<About>,
     /// The number of conversations that the word may mean.
     total: usize,
+}
+
+/// Returns the words of a title or of what a person types for it, without signs, accents and capital letters.
+fn words_of(text: &str) -> Vec<String> {
+    let text = loose(text, true);
+    let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    words.map(str::to_owned).collect()
+}
+
+/// Returns whether each typed word begins a word of a title.
+fn begin_words(typed: &[String], title: &[String]) -> bool {
+    typed.iter().all(|typed| title.iter().any(|word| word.starts_with(typed)))
 }
 
 impl NameMatches {

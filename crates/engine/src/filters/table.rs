@@ -1,5 +1,7 @@
 //! Every filter by name.
 
+use std::path::MAIN_SEPARATOR;
+
 use super::name_filter::{FilterBy, NameFilter};
 use crate::decisions::exclusions::projects;
 use crate::source::{SourceKind, is_part};
@@ -58,7 +60,7 @@ pub const ALL: [&NameFilter; 8] = [
         legend: "Folder",
         value: "PATH",
         help: "Only coding agents' conversations in a folder with this in its path",
-        by: FilterBy::Names { names: |facts| facts.origin.folders().collect(), fits: is_part },
+        by: FilterBy::Names { names: |facts| facts.origin.folders().collect(), fits: is_folder },
         ..PLAIN
     },
     // The models that answered.
@@ -125,6 +127,12 @@ fn is_service(given: &str, service: &str) -> bool {
 
 fn letters_of(name: &str) -> String {
     name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+}
+
+/// Returns whether a text is a part of a folder's path. With a separator at its end, it ends where the name of a
+/// folder ends.
+fn is_folder(given: &str, folder: &str) -> bool {
+    is_part(given, &format!("{folder}{MAIN_SEPARATOR}"))
 }
 
 /// Returns the names of all services and sources.

@@ -1,7 +1,8 @@
 //! The login of a browser: a form asks for the token, and the answer sets the cookie.
 
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -18,7 +19,8 @@ pub(super) const LOGIN_STYLE: &str = "/login.css";
 
 const COOKIE_SECONDS: u32 = 30 * 24 * 3600;
 
-const CODE_LIFE: Duration = Duration::from_secs(120);
+/// How long a code is valid, in seconds.
+const CODE_LIFE: u64 = 120;
 
 /// The script that moves the token from the fragment of the address into the form. Browsers never
 /// send the fragment to a server.
@@ -55,30 +57,41 @@ button { margin-top: .75rem; padding: .4375rem 1.25rem; border: 1px solid var(--
   background: var(--link); color: var(--paper); font: inherit; cursor: pointer; }
 ";
 
-/// The code that logs in the browser that the program starts. The code is valid once and for a
-/// short time. The token is not passed to the browser, because other users can see the browser's
-/// command line.
+/// The codes that log in a browser which the program starts. A code is valid once and for a short time. The
+/// token is not passed to the browser, because other users can see the browser's command line. Every process
+/// that has the token can make a code for a server that has it too.
 #[derive(Debug, Default)]
-pub(super) struct LoginCode(Mutex<Option<(String, Instant)>>);
+pub(super) struct LoginCodes {
+    /// The codes that were used and have not expired.
+    used: Mutex<HashMap<Vec<u8>, u64>>,
+}
 
-impl LoginCode {
-    pub(super) fn make(&self) -> Result<String, token::Error> {
-        let code = token::random()?;
-        *lock(&self.0) = Some((code.clone(), Instant::now() + CODE_LIFE));
-        Ok(code)
-    }
-
+impl LoginCodes {
     /// Returns whether the given code is right. A right code cannot be used again.
-    fn redeem(&self, given: &[u8]) -> bool {
-        let mut held = lock(&self.0);
-        let is_right = held.as_ref().is_some_and(|(code, until)| {
-            Instant::now() < *until && is_equal(code.as_bytes(), given)
-        });
-        if is_right {
-            *held = None;
-        }
-        is_right
+    fn redeem(&self, token: &AccessToken, given: &[u8]) -> bool {
+        let now = seconds();
+        let text = str::from_utf8(given).unwrap_or_default();
+        let mut parts = text.split('-');
+        let until = parts.next().and_then(|until| until.parse().ok());
+        let until = until.filter(|until| (now..=now + CODE_LIFE).contains(until));
+        let (Some(until), Some(nonce)) = (until, parts.next()) else { return false };
+        let mut used = lock(&self.used);
+        used.retain(|_, until| *until >= now);
+        is_equal(token.login_code(until, nonce).as_bytes(), given)
+            && used.insert(given.to_owned(), until).is_none()
     }
+}
+
+impl AccessToken {
+    /// Returns a code that logs in one browser at a server with this token, within two minutes. It goes into the
+    /// fragment of the page's address.
+    pub fn login_code_now(&self) -> Result<String, token::Error> {
+        Ok(self.login_code(seconds() + CODE_LIFE, &token::random()?))
+    }
+}
+
+fn seconds() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
 #[derive(Debug, serde::Deserialize)]
@@ -90,7 +103,7 @@ pub(super) struct LoginForm {
 
 pub(super) struct LoginState {
     pub(super) token: Option<AccessToken>,
-    pub(super) code: Arc<LoginCode>,
+    pub(super) codes: LoginCodes,
     pub(super) cookie_name: String,
 }
 
@@ -100,7 +113,7 @@ pub(super) async fn log_in(
     headers: HeaderMap,
     Form(form): Form<LoginForm>,
 ) -> Response {
-    let LoginState { token, code, cookie_name } = &*login;
+    let LoginState { token, codes, cookie_name } = &*login;
     let Some(token) = token else {
         return (StatusCode::NOT_FOUND, "this server needs no token\n").into_response();
     };
@@ -108,7 +121,7 @@ pub(super) async fn log_in(
     let is_secure =
         headers.get(header::ORIGIN).is_some_and(|origin| origin.as_bytes().starts_with(b"https:"));
     let given = form.token.trim().as_bytes();
-    if !token.is_token(given) && !code.redeem(given) {
+    if !token.is_token(given) && !codes.redeem(token, given) {
         return page("This token is not right, or was used already.", &form.next);
     }
     let secure = if is_secure { "; Secure" } else { "" };
@@ -210,13 +223,24 @@ mod tests {
 
     #[test]
     fn a_code_works_once() {
-        let codes = LoginCode::default();
-        assert!(!codes.redeem(b""));
-        let code = codes.make().unwrap();
-        assert!(
-            !codes.redeem(b"wrong")
-                && codes.redeem(code.as_bytes())
-                && !codes.redeem(code.as_bytes())
-        );
+        let codes = LoginCodes::default();
+        let token = |word: &str| AccessToken::parse(&word.repeat(20), "").unwrap();
+        let (ours, other) = (token("ab"), token("cd"));
+        let code = ours.login_code_now().unwrap();
+        let late = ours.login_code(seconds() + 2 * CODE_LIFE, "n");
+        let old = ours.login_code(seconds() - 1, "n");
+        for wrong in [
+            "",
+            "wrong",
+            "9-9-9",
+            &late,
+            &old,
+            &code[..code.len() - 1],
+            &other.login_code_now().unwrap(),
+        ] {
+            assert!(!codes.redeem(&ours, wrong.as_bytes()), "{wrong}");
+        }
+        assert!(codes.redeem(&ours, code.as_bytes()) && !codes.redeem(&ours, code.as_bytes()));
+        assert!(codes.redeem(&ours, ours.login_code_now().unwrap().as_bytes()));
     }
 }

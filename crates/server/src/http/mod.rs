@@ -28,7 +28,7 @@ use tower_http::{catch_panic::CatchPanicLayer, set_header::SetResponseHeaderLaye
 
 use self::gate::{Credential, Gate, refused};
 use self::listener::{Acceptor, BODY_TIME, CONNECTIONS, GRACE, Listener, WRITE_TIME};
-use self::login::{LoginCode, LoginState};
+use self::login::{LoginCodes, LoginState};
 use self::paths::{HEALTH, MCP, MCP_SLASH, SEARCH_PATH};
 use self::search::{SearchRun, Searches};
 use self::token::AccessToken;
@@ -115,7 +115,6 @@ pub struct HttpServer {
     sockets: Sockets,
     gate: Gate,
     page: Option<Router>,
-    code: Arc<LoginCode>,
     /// Whether each request is logged; false at first.
     pub logs: bool,
     search: Option<Arc<SearchRun>>,
@@ -141,8 +140,7 @@ impl HttpServer {
         let port = address.map_or(0, |address| address.port());
         let cookie_name = format!("verbatim_{port}");
         let gate = Gate { token, cookie_name, names, has_page: page.is_some() };
-        let code = Arc::default();
-        Ok(HttpServer { sockets, gate, page, code, logs: false, search: None })
+        Ok(HttpServer { sockets, gate, page, logs: false, search: None })
     }
 
     /// Adds the route `/search`; the function `search` answers its requests.
@@ -162,14 +160,6 @@ impl HttpServer {
             address.set_ip(Ipv4Addr::LOCALHOST.into());
         }
         Some(format!("http://{address}"))
-    }
-
-    /// Returns a login code for one browser. The code goes into the fragment of the page's address.
-    pub fn login_code(&self) -> Result<Option<String>, Error> {
-        if self.gate.token.is_none() {
-            return Ok(None);
-        }
-        Ok(Some(self.code.make()?))
     }
 
     /// Answers requests until `end` completes. `mcp` makes the handler of `/mcp` from a
@@ -213,7 +203,7 @@ impl HttpServer {
     fn app(&self, mcp: MethodRouter) -> Router {
         let login = LoginState {
             token: self.gate.token.clone(),
-            code: self.code.clone(),
+            codes: LoginCodes::default(),
             cookie_name: self.gate.cookie_name.clone(),
         };
         let gate = Arc::new(self.gate.clone());

@@ -16,6 +16,7 @@ const RANDOM_BYTES: usize = 32;
 const SHORTEST: usize = 22;
 
 /// The text that is hashed together with the token for the cookie.
+const LOGIN_PURPOSE: &[u8] = b"verbatim page login\0";
 const COOKIE_PURPOSE: &[u8] = b"verbatim page cookie\0";
 
 /// An error of reading or making a token.
@@ -126,6 +127,15 @@ impl AccessToken {
     pub(super) fn cookie(&self) -> String {
         let hash = Sha256::new().chain_update(COOKIE_PURPOSE).chain_update(&self.0).finalize();
         hex(&hash)
+    }
+
+    /// Returns the code that logs in one browser until a time, in seconds since 1970. The token cannot be computed
+    /// from it.
+    /// `nonce` makes it unlike the other codes of this time.
+    pub(super) fn login_code(&self, until: u64, nonce: &str) -> String {
+        let start = format!("{until}-{nonce}-");
+        let hash = Sha256::new().chain_update(LOGIN_PURPOSE).chain_update(&start);
+        format!("{start}{}", hex(&hash.chain_update(&self.0).finalize()))
     }
 
     /// Returns the token as text.

@@ -49,6 +49,11 @@ pub(super) struct Patterns {
 }
 
 impl Patterns {
+    /// Returns whether the text is given as words, in which filters may stand.
+    pub(super) fn are_words(&self) -> bool {
+        self.regexp.is_empty() && !self.words.is_empty()
+    }
+
     /// Returns the question with these texts, without filters.
     pub(super) fn asked(&self) -> Asked {
         let mut expressions = self.regexp.iter().cloned();
