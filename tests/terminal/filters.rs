@@ -71,6 +71,7 @@ fn the_project_that_the_person_is_in() {
         user.write(&format!(".claude/projects/p{number}/s{number}.jsonl"), format!("{line}\n"));
     }
     fs::create_dir(user.path("work/shop/.git")).unwrap();
+    fs::create_dir(user.path("work/empty")).unwrap();
     for (from, filter, expected) in [
         ("shop", &["--folder", "."][..], &["s0", "s1"][..]),
         ("shop/src", &["--folder", "."], &["s1"]),
@@ -94,7 +95,7 @@ fn the_project_that_the_person_is_in() {
         }
     }
     let mut command = user.command(&["list", "--here"]);
-    let said = Said::of(command.current_dir(user.path("config/..")));
+    let said = Said::of(command.current_dir(user.path("work/empty")));
     said.ends(2).warns("no conversation has the folder");
 }
 

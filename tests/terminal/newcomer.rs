@@ -438,8 +438,8 @@ fn names_of_chats_do_not_control_a_terminal() {
         "forget --undo 7",
         "status",
         "doctor",
-        "export --yes out",
-        "export out2",
+        "export out --service codex",
+        "export out2 --search needle",
         "show zz",
         "config",
     ] {
