@@ -82,7 +82,10 @@ pub fn of_source(source: &SourceStatus, named: Option<&str>, config: &Config) ->
     facts.push(contents(source));
     if source.kept > 0 {
         let kept = counted(source.kept, "conversation");
-        facts.push(Fact::new("kept", format!("{kept} whose transcripts were deleted or cut")));
+        facts.push(Fact::new(
+            "kept",
+            format!("{kept} whose transcripts were deleted, cut or moved"),
+        ));
     }
     facts.extend(source.unread_parts.iter().map(|what| Fact::note("not read", what)));
     if let StoreAddress::Cluster(_) = source.database {

@@ -3,7 +3,7 @@
 //! tantivy's indexing writer spends most of its time in its hash map of terms. So `super::invert` makes the
 //! lists, and tantivy's serializer writes them. The result is an ordinary tantivy index.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
@@ -17,6 +17,7 @@ use tantivy::{Index, IndexSettings, SegmentReader, TantivyDocument};
 
 use super::artifact::checksum;
 use verbatim_base::call::Stop;
+use verbatim_base::files;
 use verbatim_base::map_faults::{self, Registration};
 
 const MAPPED: [SegmentComponent; 6] = [
@@ -104,7 +105,7 @@ struct Footer {
 
 fn is_as_written(path: &Path) -> io::Result<bool> {
     const AFTER_FOOTER: u64 = 8;
-    let mut file = File::open(path)?;
+    let mut file = files::open(path)?;
     let end = file.seek(SeekFrom::End(-(AFTER_FOOTER as i64)))?;
     let mut length = [0; 4];
     file.read_exact(&mut length)?;

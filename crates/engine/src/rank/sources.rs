@@ -110,7 +110,7 @@ fn open_one(
     let scorer = match source.reader(call).scorer(&scope, call) {
         Ok(scorer) => scorer,
         Err(error) if error.is_of_source() => {
-            notes.add(Note::Unreadable { source: source.kind, reason: error.reason() });
+            notes.add(Note::Unreadable { source: source.kind, reason: error.to_string() });
             return Ok(None);
         }
         Err(error) => return Err(error),

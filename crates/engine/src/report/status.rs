@@ -14,7 +14,7 @@ use crate::{
     source::{FallbackReason, Scope, Source, SourceKind, Sources, size_of},
     upkeep::{encode::Encoded, maintainer, transcripts},
 };
-use verbatim_base::{call::Call, model::Instant};
+use verbatim_base::{call::Call, files, model::Instant};
 use verbatim_chats::{db, import::Export};
 use verbatim_index::{Activity, IndexDir, Last, Snapshot, TermIndex, Vectors};
 use verbatim_text::{amount::grouped, date};
@@ -65,7 +65,7 @@ pub struct SourceStatus {
     pub conversations: Option<u64>,
     /// Null if counting takes too long.
     pub messages: Option<u64>,
-    /// Conversations whose transcripts are gone.
+    /// Conversations whose transcripts are gone, or in folders that are not followed.
     pub kept: usize,
     /// What could not be read of the transcripts, a sentence each.
     #[serde(rename = "partly_read")]
@@ -281,8 +281,15 @@ fn status_of(config: &Config, source: &Source, share: f32, call: &Call) -> Sourc
     count(&mut status, source, call);
     if source.kind == SourceKind::Archive {
         let origins = db::read_tables(path, &call.within(MAX_WAIT), db::origins);
-        status.kept = origins
-            .map_or(0, |origins| origins.values().filter(|origin| origin.gone.is_some()).count());
+        let roots = config.archive_roots();
+        status.kept = origins.map_or(0, |origins| {
+            let kept = origins.values().filter(|origin| {
+                let file = origin.file.as_deref().map(Path::new);
+                origin.gone.is_some()
+                    || file.is_some_and(|file| !roots.iter().any(|root| file.starts_with(root)))
+            });
+            kept.count()
+        });
         let parts = transcripts::unread_parts(config, call);
         status.unread_parts = parts.unwrap_or_else(|error| vec![error.to_string()]);
     }
@@ -337,6 +344,9 @@ fn count(status: &mut SourceStatus, source: &Source, call: &Call) {
 /// Returns what helps if a database cannot be read.
 pub(super) fn mend_of(error: &db::Error, kind: SourceKind, path: &Path) -> &'static str {
     match error {
+        db::Error::Io { source, .. } if files::is_no_file(source) => {
+            "put the file back in its place, or move what is there away to begin a new one"
+        }
         db::Error::NotADatabase { .. } | db::Error::NotCanonical { .. }
             if kind == SourceKind::Threads =>
         {

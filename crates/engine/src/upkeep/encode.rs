@@ -6,6 +6,7 @@
 //!
 //! Invariant: one thread or process at a time makes the parts of a segment.
 
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -72,7 +73,7 @@ impl Source {
         let Some((encoder, snapshot)) = encoder.zip(self.latest_index(call)) else {
             return Encoded::default();
         };
-        Encoded { made: made(&snapshot.segments(), encoder), total: snapshot.max_doc().into() }
+        Encoded { made: made(&snapshot, encoder), total: snapshot.messages().into() }
     }
 
     /// Returns whether a process is making the vectors of messages in the index. It goes on with the messages
@@ -89,11 +90,32 @@ impl Source {
         self.make_parts(threads, true, call, progress)
     }
 
-    /// Takes over the vectors that replaced segments have left, and removes the others.
+    /// Takes over the vectors that replaced segments and deleted messages have left for texts of the index. No
+    /// text is encoded, so the messages from the first new text on have theirs later.
     pub(super) fn take_over_vectors(&self, call: &Call) -> Result<()> {
-        self.make_parts(1, false, call, &|_| ())?;
-        KeptVectors::remove(self.index_dir()?.folder());
-        Ok(())
+        self.make_parts(1, false, call, &|_| ()).map(drop)
+    }
+
+    /// Removes the vectors of texts that the index does not hold.
+    pub(super) fn prune_vectors(&self, call: &Call) -> Result<()> {
+        let index_dir = self.index_dir()?;
+        if !KeptVectors::are_in(index_dir.folder()) {
+            return Ok(());
+        }
+        let encoder = self.model().sentence_encoder();
+        let Some((encoder, snapshot)) = encoder.zip(self.latest_index(call)) else {
+            KeptVectors::remove(index_dir.folder());
+            return Ok(());
+        };
+        let mut needed = HashSet::new();
+        for segment in snapshot.segments() {
+            let made = parts(&segment, encoder).made();
+            for doc_id in segment.doc_ids.start + made..segment.doc_ids.end {
+                call.stop.check(index::Error::Stopped)?;
+                needed.insert(fnv1a(snapshot.beginning(doc_id, encoder.most_read()).as_bytes()));
+            }
+        }
+        Ok(KeptVectors::retain(index_dir.folder(), encoder.name(), &needed)?)
     }
 
     fn make_parts(
@@ -122,9 +144,13 @@ fn parts(segment: &SegmentRef<'_>, encoder: SentenceEncoder) -> VectorParts {
     VectorParts::open(segment.folder, encoder.name(), segment.doc_ids.len() as u32)
 }
 
-/// Returns the number of messages in some segments whose vectors are made.
-fn made(segments: &[SegmentRef<'_>], encoder: SentenceEncoder) -> u64 {
-    segments.iter().map(|segment| u64::from(parts(segment, encoder).made())).sum()
+/// Returns the number of messages whose vectors are made.
+fn made(snapshot: &Snapshot, encoder: SentenceEncoder) -> u64 {
+    let made = snapshot.segments().into_iter().map(|segment| {
+        let start = segment.doc_ids.start;
+        u64::from(snapshot.messages_in(start..start + parts(&segment, encoder).made()))
+    });
+    made.sum()
 }
 
 struct PartWork<'a> {
@@ -143,8 +169,8 @@ impl PartWork<'_> {
         let Some(index_dir) = segments.first().and_then(|segment| segment.folder.parent()) else {
             return Ok(0);
         };
-        let total = u64::from(self.snapshot.max_doc());
-        let mut made = made(&segments, self.encoder);
+        let total = u64::from(self.snapshot.messages());
+        let mut made = made(self.snapshot, self.encoder);
         let mut kept = None;
         let mut done = 0;
         // The last segment has the newest messages.
@@ -162,9 +188,11 @@ impl PartWork<'_> {
             parts.extend(segment.folder, self.encoder.name());
             while !parts.is_complete() {
                 let kept =
-                    kept.get_or_insert_with(|| KeptVectors::open(index_dir, self.encoder.name()));
+                    kept.get_or_insert_with(|| KeptVectors::of(self.snapshot, self.encoder.name()));
                 let part = self.part(segment, parts.made(), kept, &|encoded| {
-                    progress(Encoded { made: made + u64::from(encoded), total });
+                    // Deleted documents are among them.
+                    let made = (made + u64::from(encoded)).min(total);
+                    progress(Encoded { made, total });
                 })?;
                 let count = part.count() as u64;
                 if count == 0 {
@@ -174,7 +202,7 @@ impl PartWork<'_> {
                 if !parts.extend(segment.folder, self.encoder.name()) {
                     return Err(Error::Indexing { folder: segment.folder.to_owned() });
                 }
-                made += count;
+                made = (made + count).min(total);
                 done += count;
             }
             parts.join(segment.folder, self.encoder.name())?;

@@ -120,6 +120,7 @@ impl Source {
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Reindexed> {
         let done = follow(self, options, true, call, progress)?;
+        take_over(self, done.as_ref(), call);
         done.ok_or_else(|| db::Error::Unsteady { path: self.address().to_string().into() }.into())
     }
 }
@@ -127,7 +128,21 @@ impl Source {
 /// Adds the changes of a database to the index of a source. Returns false if a full build is needed.
 pub(crate) fn refresh_changes(source: &Source, resources: Resources, call: &Call) -> Result<bool> {
     let options = Reindex { resources, full: false };
-    Ok(follow(source, options, false, call, &mut |_| ())?.is_some())
+    let done = follow(source, options, false, call, &mut |_| ())?;
+    take_over(source, done.as_ref(), call);
+    Ok(done.is_some())
+}
+
+/// Lets new segments have the vectors that equal texts had before. Without them, they are made later.
+fn take_over(source: &Source, done: Option<&Reindexed>, call: &Call) {
+    if let Some(Reindexed::Refreshed { .. } | Reindexed::Built { .. }) = done
+        && source.database().is_some()
+        && source.take_over_vectors(call).is_ok()
+        && let Some(Reindexed::Built { .. }) = done
+    {
+        // The index may have been removed because it had texts that must be forgotten.
+        drop(source.prune_vectors(call));
+    }
 }
 
 /// Refreshes an index. Returns `None` if a full build is needed and not allowed.

@@ -6,6 +6,7 @@ use std::{fs, io, time::SystemTime};
 
 use super::report::ArchiveReport;
 use crate::config::{Config, without_links};
+use verbatim_base::files;
 use verbatim_chats::db::header::Stamp;
 use verbatim_chats::import::beside;
 use verbatim_chats::import::compressed::{self, is_named_as_transcript};
@@ -159,7 +160,7 @@ impl TranscriptPath {
 
     /// Opens the text of the transcript.
     pub(super) fn open_unpacked(&self) -> io::Result<Box<dyn io::Read>> {
-        let file = fs::File::open(&self.path)?;
+        let file = files::open(&self.path)?;
         Ok(match compressed::plain(&self.path) {
             Some(_) => Box::new(compressed::unpacked(file)),
             None => Box::new(file),
