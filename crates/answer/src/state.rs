@@ -251,10 +251,9 @@ fn without_index(source: &SourceStatus, why: &FallbackReason) -> Fact {
             "searched",
             "without an index, which so few need only for --mode both; the first such search builds it",
         ),
-        Some(IndexNeed::BySearch) => Fact {
-            text: slowly.text + "; the next search of the transcripts brings the index up to date",
-            ..slowly
-        },
+        Some(IndexNeed::BySearch) => {
+            Fact { text: slowly.text + "; the next search brings the index up to date", ..slowly }
+        }
         _ if matches!(why, FallbackReason::Unreadable(_)) => {
             Fact { remedy: remedy(why), ..slowly.judged(Verdict::Wrong) }
         }

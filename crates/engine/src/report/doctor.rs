@@ -12,6 +12,7 @@ use super::status::{Status, mend_of};
 use crate::source::{FallbackReason, Source, SourceKind, Sources, size_of};
 use verbatim_base::{call::Call, private};
 use verbatim_chats::db;
+use verbatim_index::IndexDir;
 use verbatim_text::{amount, shell::quoted};
 
 /// Time limit of SQLite's integrity check of one database, unless everything is to be checked.
@@ -219,14 +220,23 @@ impl Examination<'_> {
         let index = self.sources.config().index_folder();
         let known = present.iter().filter_map(|source| source.index_dir().ok());
         let known: Vec<PathBuf> = known.map(|it| it.folder().to_owned()).collect();
-        let entries = fs::read_dir(&index).into_iter().flatten().flatten();
-        for folder in entries.map(|entry| entry.path()) {
-            if folder.join("current").is_file() && !known.contains(&folder) {
-                let size = amount::bytes(size_of(&folder));
-                let what = format!("the index of a database that is not searched, {size}");
-                let mend = "delete the folder if you do not go back to that database";
-                self.report(Finding::note(folder.display().to_string(), what, mend));
+        for index_dir in IndexDir::all(&index) {
+            let folder = index_dir.folder();
+            if index_dir.current().is_none() || known.iter().any(|known| known == folder) {
+                continue;
             }
+            let database = index_dir.database();
+            let size = amount::bytes(size_of(folder));
+            let remove = format!("rm -r {}", quoted(&folder.display().to_string()));
+            let (state, mend) = if index_dir.is_orphan() {
+                ("is gone", format!("{remove}, unless the database comes back"))
+            } else {
+                let named = quoted(&database.display().to_string());
+                ("is not searched", format!("verbatim search --db {named} TEXT, or {remove}"))
+            };
+            let what =
+                format!("the index of {}, which {state}; it takes {size}", database.display());
+            self.report(Finding::note(folder.display().to_string(), what, &mend));
         }
     }
 

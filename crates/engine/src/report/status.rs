@@ -265,7 +265,14 @@ fn status_of(config: &Config, source: &Source, share: f32, call: &Call) -> Sourc
     }
     let current = source.current_index(call);
     status.by_like = current.as_ref().err().cloned();
-    let Ok(index_dir) = source.index_dir() else { return status };
+    let index_dir = match source.index_dir() {
+        Ok(index_dir) => index_dir,
+        Err(error) => {
+            status.mend = Some(mend_of(&error, source.kind, path));
+            status.error = Some(error.to_string());
+            return status;
+        }
+    };
     status.at_work =
         index_dir.activity().map(|Activity { process, since }| ActivityStatus { process, since });
     status.refreshed = index_dir.last().map(|Last { at, what, took, cpu, messages }| {

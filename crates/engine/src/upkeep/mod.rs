@@ -53,6 +53,7 @@ impl IndexNeed {
     /// Returns how the index of a source gets built, from the size of its database in bytes.
     pub fn new(kind: SourceKind, bytes: u64, why: &FallbackReason) -> IndexNeed {
         match why {
+            FallbackReason::Moved => IndexNeed::BySearch,
             FallbackReason::NoIndex | FallbackReason::Stale if kind == SourceKind::Archive => {
                 match bytes {
                     ..WORTH_AN_INDEX => IndexNeed::Small,
@@ -170,8 +171,7 @@ impl Upkeep<'_> {
             let Some(path) = source.database() else { continue };
             let Err(why) = source.current_index(call) else { continue };
             let bytes = fs::metadata(path).map_or(0, |metadata| metadata.len());
-            let need = IndexNeed::new(source.kind, bytes, &why);
-            if need != IndexNeed::BySearch && !source.may_be_moved(call) {
+            if IndexNeed::new(source.kind, bytes, &why) != IndexNeed::BySearch {
                 continue;
             }
             let options = Reindex { resources, full: false };

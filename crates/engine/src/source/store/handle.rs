@@ -13,6 +13,8 @@ pub enum FallbackReason {
     NoIndex,
     /// The index is of another state of the database.
     Stale,
+    /// The database was moved, copied or restored since it was indexed, as far as its length and header tell.
+    Moved,
     /// The index cannot be read. The text is the error.
     Unreadable(String),
     /// The request is for an empty role, or for a role with a replacement character.
@@ -27,6 +29,7 @@ impl fmt::Display for FallbackReason {
         f.write_str(match self {
             FallbackReason::NoIndex => "there is no index of this database",
             FallbackReason::Stale => "the database has changed since it was indexed",
+            FallbackReason::Moved => "the database was moved or copied since it was indexed",
             FallbackReason::Unreadable(reason) => reason,
             FallbackReason::EmptyRole => "the index cannot tell this role from others",
             FallbackReason::RoleColumn => {
@@ -126,6 +129,7 @@ impl IndexHandle {
                 self.current_for = freshness;
                 Ok(Arc::clone(snapshot))
             }
+            Ok((_, state)) if now.may_be_moved(state) => Err(FallbackReason::Moved),
             Ok(_) => Err(FallbackReason::Stale),
             Err(reason) => Err(reason.clone()),
         }

@@ -337,13 +337,6 @@ impl Source {
         Some(Arc::clone(snapshot))
     }
 
-    /// Returns whether the index is of this database before it was moved or copied.
-    pub(crate) fn may_be_moved(&self, call: &Call) -> bool {
-        let indexed = self.latest_index(call).and_then(|snapshot| snapshot.state().parse().ok());
-        let now = self.path().and_then(db::state).ok();
-        indexed.zip(now).is_some_and(|(indexed, now)| now.may_be_moved(&indexed))
-    }
-
     /// Returns the searcher of a catalogue. Reuses the open searcher if it lacks no terms or vectors.
     pub(crate) fn searcher(&self, catalogue: &Arc<Catalogue>) -> Arc<Searcher> {
         let known = lock(&self.state.searcher).clone();
