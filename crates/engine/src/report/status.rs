@@ -355,9 +355,9 @@ pub(super) fn mend_of(error: &db::Error, kind: SourceKind, path: &Path) -> &'sta
             "put the file back in its place, or move what is there away to begin a new one"
         }
         db::Error::NotADatabase { .. } | db::Error::NotCanonical { .. }
-            if kind == SourceKind::Threads =>
+            if kind != SourceKind::Export =>
         {
-            "restore it from a backup, or move it away to begin a new one"
+            restored(kind)
         }
         db::Error::NotADatabase { .. } if !db::is_whole(path) => {
             "wait until it is copied, or copy it again"
@@ -367,7 +367,20 @@ pub(super) fn mend_of(error: &db::Error, kind: SourceKind, path: &Path) -> &'sta
         }
         db::Error::Io { .. } => "let your user read the file and its folder",
         db::Error::Busy { .. } | db::Error::Unsteady { .. } => "try again later",
-        _ => "restore it from a backup, or import your exports into a new database",
+        _ => restored(kind),
+    }
+}
+
+/// Returns what helps if a database is damaged.
+pub(super) fn restored(kind: SourceKind) -> &'static str {
+    match kind {
+        SourceKind::Export => {
+            "restore it from a backup, or import your exports into a new database"
+        }
+        SourceKind::Archive => {
+            "restore it from a backup, or move it away; then the transcripts that are there are read again"
+        }
+        SourceKind::Threads => "restore it from a backup, or move it away to begin a new one",
     }
 }
 
