@@ -116,6 +116,15 @@ impl IndexDir {
         read.collect()
     }
 
+    /// Returns what is in the place of the folder or of its lock, so that the index cannot be written.
+    pub fn obstacle(&self) -> Option<PathBuf> {
+        let lock = self.folder.join(LOCK);
+        if files::is_there(&self.folder) && !self.folder.is_dir() {
+            return Some(self.folder.clone());
+        }
+        files::check(&lock).is_err_and(|error| files::is_no_file(&error)).then_some(lock)
+    }
+
     /// Returns the path of the database.
     pub fn database(&self) -> PathBuf {
         let base = self.folder.parent().and_then(base).unwrap_or_default();

@@ -8,12 +8,13 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
 use serde::Deserialize;
+use tantivy::directory::error::{OpenDirectoryError, OpenReadError, OpenWriteError};
 use tantivy::directory::{Directory, MmapDirectory, OwnedBytes};
 use tantivy::index::SegmentComponent;
 use tantivy::postings::InvertedIndexSerializer;
 use tantivy::schema::{Field, IndexRecordOption, Schema, TextFieldIndexing, TextOptions};
 use tantivy::store::Compressor;
-use tantivy::{Index, IndexSettings, SegmentReader, TantivyDocument};
+use tantivy::{Index, IndexSettings, SegmentReader, TantivyDocument, TantivyError};
 
 use super::artifact::checksum;
 use verbatim_base::call::Stop;
@@ -80,6 +81,20 @@ pub(super) fn create(
     write(&mut serializer)?;
     serializer.close()?;
     Ok(())
+}
+
+/// Returns an error of tantivy in the words of the system, if that failed.
+pub(super) fn io_error(error: TantivyError) -> io::Error {
+    let source = match &error {
+        TantivyError::IoError(source)
+        | TantivyError::OpenReadError(OpenReadError::IoError { io_error: source, .. })
+        | TantivyError::OpenWriteError(OpenWriteError::IoError { io_error: source, .. })
+        | TantivyError::OpenDirectoryError(OpenDirectoryError::IoError {
+            io_error: source, ..
+        }) => source,
+        _ => return io::Error::other(error),
+    };
+    io::Error::new(source.kind(), source.to_string())
 }
 
 /// Checks the files of an index against the checksums that tantivy put at their ends while it wrote them.

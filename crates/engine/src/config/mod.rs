@@ -277,6 +277,9 @@ fn databases(folder: &Path) -> io::Result<Vec<PathBuf>> {
         Err(error) if error.kind() == ErrorKind::NotFound && !files::is_there(folder) => {
             return Ok(Vec::new());
         }
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            return Err(io::Error::other("it is a link to something that is gone, not a folder"));
+        }
         Err(error) => return Err(error),
     };
     for entry in entries {

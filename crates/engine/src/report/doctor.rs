@@ -250,6 +250,12 @@ impl Examination<'_> {
     fn examine_index(&mut self, source: &Source, is_reported: bool) {
         let Ok(index_dir) = source.index_dir() else { return };
         let about = index_dir.folder().display().to_string();
+        if let Some(path) = index_dir.obstacle() {
+            let path = path.display().to_string();
+            let mend = format!("rm -r {}; then verbatim reindex", quoted(&path));
+            let what = "it is in the place of a part of the index, which cannot be written";
+            self.report(Finding::wrong(path, what, &mend));
+        }
         let left = index_dir.leftovers();
         if !left.is_empty() {
             let bytes: u64 = left.iter().map(|path| size_of(path)).sum();
@@ -321,7 +327,7 @@ impl Examination<'_> {
 
 /// Returns the reason why a folder cannot be written to. The folder may not exist yet.
 fn obstacle(folder: &Path) -> Option<String> {
-    let there = folder.ancestors().find(|folder| folder.exists())?;
+    let there = folder.ancestors().find(|folder| files::is_there(folder))?;
     if !there.is_dir() {
         return Some(format!("{} is not a folder", there.display()));
     }

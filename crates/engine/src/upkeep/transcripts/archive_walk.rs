@@ -99,7 +99,11 @@ impl ArchiveWalk {
             };
             for entry in entries {
                 let is_wanted = match entry.file_type() {
-                    Ok(kind) if kind.is_symlink() => false,
+                    // A link is not followed, but if it leads to nothing, transcripts are missing.
+                    Ok(kind) if kind.is_symlink() => {
+                        is_named_as_transcript(&entry.path())
+                            && files::check(&entry.path()).is_err()
+                    }
                     Ok(kind) if kind.is_file() => {
                         is_named_as_transcript(&entry.path())
                             && !beside::is_no_transcript(&entry.path())
@@ -110,6 +114,10 @@ impl ArchiveWalk {
                     self.visit(&entry.path(), depth - 1, report);
                 }
             }
+        } else if is_named_as_transcript(path)
+            && let Err(error) = files::check(path)
+        {
+            self.fail(path, &error, report);
         }
     }
 
