@@ -87,19 +87,24 @@ impl Source {
     /// Makes the vectors by the sentence encoder that messages lack, the newest messages first. Returns the
     /// number of vectors that were made; stops early if another process makes them.
     pub fn encode(&self, threads: usize, call: &Call, progress: &dyn Fn(Encoded)) -> Result<u64> {
-        self.make_parts(threads, true, call, progress)
+        self.make_parts(threads, u32::MAX, call, progress)
     }
 
-    /// Takes over the vectors that replaced segments and deleted messages have left for texts of the index. No
-    /// text is encoded, so the messages from the first new text on have theirs later.
-    pub(super) fn take_over_vectors(&self, call: &Call) -> Result<()> {
-        self.make_parts(1, false, call, &|_| ()).map(drop)
+    /// Takes over the vectors that replaced segments and deleted messages have left for texts of the index, the
+    /// newest first. Encodes at most `most_new` other texts; the messages after them have their vectors later.
+    pub(super) fn take_over_vectors(&self, most_new: u32, call: &Call) -> Result<()> {
+        self.make_parts(1, most_new, call, &|_| ()).map(drop)
+    }
+
+    /// Returns whether replaced segments have left vectors.
+    pub(super) fn has_kept_vectors(&self) -> bool {
+        self.index_dir().is_ok_and(|index_dir| KeptVectors::are_in(index_dir.folder()))
     }
 
     /// Removes the vectors of texts that the index does not hold.
     pub(super) fn prune_vectors(&self, call: &Call) -> Result<()> {
         let index_dir = self.index_dir()?;
-        if !KeptVectors::are_in(index_dir.folder()) {
+        if !self.has_kept_vectors() {
             return Ok(());
         }
         let encoder = self.model().sentence_encoder();
@@ -121,13 +126,14 @@ impl Source {
     fn make_parts(
         &self,
         threads: usize,
-        may_encode: bool,
+        most_new: u32,
         call: &Call,
         progress: &dyn Fn(Encoded),
     ) -> Result<u64> {
         let Some(encoder) = self.model().sentence_encoder() else { return Ok(0) };
         let mut done = 0;
         while let Some(snapshot) = self.latest_index(call) {
+            let may_encode = AtomicU32::new(most_new);
             let work = PartWork { snapshot: &snapshot, encoder, threads, may_encode, call };
             let made = work.run(progress);
             done += *made.as_ref().unwrap_or(&0);
@@ -157,8 +163,8 @@ struct PartWork<'a> {
     snapshot: &'a Snapshot,
     encoder: SentenceEncoder,
     threads: usize,
-    /// Whether texts are encoded whose vectors no replaced segment had. Otherwise the parts end before them.
-    may_encode: bool,
+    /// How many texts may still be encoded, whose vectors no replaced segment had. The parts end before the others.
+    may_encode: AtomicU32,
     call: &'a Call,
 }
 
@@ -171,6 +177,7 @@ impl PartWork<'_> {
         };
         let total = u64::from(self.snapshot.messages());
         let mut made = made(self.snapshot, self.encoder);
+        let takes_all = self.may_encode.load(Ordering::Relaxed) == u32::MAX;
         let mut kept = None;
         let mut done = 0;
         // The last segment has the newest messages.
@@ -207,7 +214,7 @@ impl PartWork<'_> {
             }
             parts.join(segment.folder, self.encoder.name())?;
         }
-        if self.may_encode {
+        if takes_all {
             KeptVectors::remove(index_dir);
         }
         Ok(done)
@@ -281,8 +288,10 @@ impl PartWork<'_> {
         let new: Vec<usize> = (0..texts.len())
             .filter(|at| !texts[*at].trim().is_empty() && kept.get(hashes[*at]).is_none())
             .collect();
-        if !new.is_empty() && !self.may_encode {
-            return None;
+        let count = new.len() as u32;
+        let left = self.may_encode.load(Ordering::Relaxed);
+        if left < u32::MAX {
+            self.may_encode.store(left.checked_sub(count)?, Ordering::Relaxed);
         }
         let encoded = self.encoder.encode(&new.iter().map(|at| &*texts[*at]).collect::<Vec<_>>());
         let mut encoded = new.into_iter().zip(encoded).peekable();
@@ -445,11 +454,48 @@ mod tests {
         };
         assert!(kept(&source) > 0);
         // Nothing is encoded here.
-        source.take_over_vectors(&never).unwrap();
+        source.take_over_vectors(0, &never).unwrap();
         assert_eq!(source.encoded(&never), Encoded { made: 5, total: 5 });
+        source.prune_vectors(&never).unwrap();
         assert_eq!(kept(&source), 0);
         let question = "Wann habe ich einen Termin beim Zahnarzt?";
         assert!(found(&export, question)[0].contains("dentist"));
+    }
+
+    #[test]
+    fn texts_keep_their_vectors_whatever_happens_to_the_index() {
+        let export = TestExport::indexed(&TEXTS);
+        let source = export.engine.sources().remove(0);
+        let never = Call::default();
+        encode(&source);
+        let change = |sql: &str| {
+            export.connection.execute_batch(sql).unwrap();
+            export.reindex();
+            source.encoded(&never)
+        };
+        // A message goes, and comes back under another id.
+        let gone = change("DELETE FROM messages WHERE id = 'm1'");
+        assert_eq!(gone, Encoded { made: 3, total: 3 });
+        let text = TEXTS[1];
+        let back = change(&format!("INSERT INTO messages VALUES ('x', '1', 'user', '{text}', 1)"));
+        assert_eq!(back, Encoded { made: 4, total: 4 });
+        // One changes: only its vector is missing.
+        let changed = change("UPDATE messages SET content = 'a new text' WHERE id = 'm0'");
+        assert_eq!(changed, Encoded { made: 3, total: 4 });
+        encode(&source);
+        let resources = Resources { memory: 64 << 20, threads: 1 };
+        let full = crate::Reindex { resources, full: true };
+        source.reindex(full, &never, &mut |_| ()).unwrap();
+        assert_eq!(source.encoded(&never), Encoded { made: 4, total: 4 });
+        assert!(!KeptVectors::are_in(source.index_dir().unwrap().folder()));
+        // A new text does not keep the others from having theirs.
+        export
+            .connection
+            .execute_batch("UPDATE messages SET content = 'b' WHERE id = 'm3'")
+            .unwrap();
+        source.reindex(full, &never, &mut |_| ()).unwrap();
+        assert_eq!(source.encoded(&never), Encoded { made: 4, total: 4 });
+        assert!(!KeptVectors::are_in(source.index_dir().unwrap().folder()));
     }
 
     #[test]

@@ -49,6 +49,10 @@ const READ: f64 = 0.9;
 /// Pause between two reports of the progress of ordering.
 const ORDERING_TOLD: Duration = Duration::from_millis(50);
 
+/// The number of new texts that are encoded while a new index takes over the vectors of the others: a second of
+/// work, so that a few new messages do not keep all others waiting.
+const MOST_NEW: u32 = 500;
+
 /// Options for refreshing an index.
 #[derive(Clone, Copy, Debug)]
 pub struct Reindex {
@@ -133,15 +137,19 @@ pub(crate) fn refresh_changes(source: &Source, resources: Resources, call: &Call
     Ok(done.is_some())
 }
 
-/// Lets new segments have the vectors that equal texts had before. Without them, they are made later.
+/// Lets new segments have the vectors that equal texts had before. An error does no harm: they are made later.
 fn take_over(source: &Source, done: Option<&Reindexed>, call: &Call) {
-    if let Some(Reindexed::Refreshed { .. } | Reindexed::Built { .. }) = done
-        && source.database().is_some()
-        && source.take_over_vectors(call).is_ok()
-        && let Some(Reindexed::Built { .. }) = done
-    {
-        // The index may have been removed because it had texts that must be forgotten.
-        drop(source.prune_vectors(call));
+    if source.database().is_none() {
+        return;
+    }
+    match done {
+        Some(Reindexed::Refreshed { .. }) => drop(source.take_over_vectors(0, call)),
+        Some(Reindexed::Built { .. }) if source.has_kept_vectors() => {
+            drop(source.take_over_vectors(MOST_NEW, call));
+            // The index may have been removed because it had texts that must be forgotten.
+            drop(source.prune_vectors(call));
+        }
+        _ => {}
     }
 }
 
