@@ -296,8 +296,9 @@ fn make_pipe(path: &Path) {
 fn a_large_index_that_was_copied_is_checked_once() {
     let place = folder();
     let user = User::at(place.path().join("ann"));
-    let text = "the river bends around the hill and nobody knows why it does so ".repeat(9);
-    let texts: Vec<String> = (0..6_000).map(|number| format!("{number} {text}{number}")).collect();
+    let word = |number: u32| format!(" {:x}", fnv1a(&number.to_le_bytes()));
+    let text = |number: u32| (0..30).map(|at| word(30 * number + at)).collect::<String>();
+    let texts: Vec<String> = (0..6_000).map(|number| format!("river{}", text(number))).collect();
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
     user.import(&texts);
     let checked = || {

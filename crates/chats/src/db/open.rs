@@ -472,6 +472,8 @@ fn explain(path: &Path, stop: &Stop, error: rusqlite::Error) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     /// Returns the number of messages that an attempt reads.
