@@ -133,7 +133,9 @@ impl IndexDir {
 
     /// Returns whether there is no file where the database was. Then no program can ask this index.
     pub fn is_orphan(&self) -> bool {
-        matches!(self.database().try_exists(), Ok(false))
+        // A link to a disk that is not mounted stays the place of the database.
+        let gone = [io::ErrorKind::NotFound, io::ErrorKind::NotADirectory];
+        fs::symlink_metadata(self.database()).is_err_and(|error| gone.contains(&error.kind()))
     }
 
     /// Returns the state of the database from which the current snapshot was made.

@@ -201,10 +201,8 @@ impl PartWork<'_> {
                     let made = (made + u64::from(encoded)).min(total);
                     progress(Encoded { made, total });
                 })?;
+                let Some(part) = part else { break };
                 let count = part.count() as u64;
-                if count == 0 {
-                    break;
-                }
                 part.append(segment.folder, self.encoder.name(), &parts)?;
                 if !parts.extend(segment.folder, self.encoder.name()) {
                     return Err(Error::Indexing { folder: segment.folder.to_owned() });
@@ -221,14 +219,14 @@ impl PartWork<'_> {
     }
 
     /// Encodes the next messages of a segment, from the doc id `first` of the segment, until the time of a part
-    /// is over. `progress` gets the number of those that are encoded, on this thread.
+    /// is over. `progress` gets the number of those that are encoded, on this thread. Returns `None` if none were.
     fn part(
         &self,
         segment: &SegmentRef<'_>,
         first: u32,
         kept: &KeptVectors,
         progress: &dyn Fn(u32),
-    ) -> Result<VectorPartWriter> {
+    ) -> Result<Option<VectorPartWriter>> {
         let count = segment.doc_ids.len() as u32;
         let end = count.min(first.saturating_add(MAX_PART));
         let limit = if first == 0 { FIRST_PART } else { PART };
@@ -262,6 +260,10 @@ impl PartWork<'_> {
         self.call.stop.check(index::Error::Stopped)?;
         let mut slices = slices.into_inner().unwrap_or_default();
         slices.sort_unstable_by_key(|(start, _)| *start);
+        // The model is not loaded for nothing.
+        if slices.first().is_none_or(|(start, _)| *start != first) {
+            return Ok(None);
+        }
         let mut part = VectorPartWriter::new(self.encoder.mean(), BITS);
         for (start, slice) in slices {
             if start as usize != first as usize + part.count() {
@@ -269,12 +271,11 @@ impl PartWork<'_> {
             }
             part.append_all(&slice);
         }
-        Ok(part)
+        Ok(Some(part))
     }
 
     /// Returns the codes of some messages; `None` if texts must be encoded for them and may not be.
     fn slice(&self, doc_ids: Range<u32>, kept: &KeptVectors) -> Option<VectorPartWriter> {
-        let mut part = VectorPartWriter::new(self.encoder.mean(), BITS);
         let texts: Vec<_> = doc_ids
             .map(|doc_id| {
                 if self.snapshot.is_alive(doc_id) {
@@ -293,6 +294,7 @@ impl PartWork<'_> {
         if left < u32::MAX {
             self.may_encode.store(left.checked_sub(count)?, Ordering::Relaxed);
         }
+        let mut part = VectorPartWriter::new(self.encoder.mean(), BITS);
         let encoded = self.encoder.encode(&new.iter().map(|at| &*texts[*at]).collect::<Vec<_>>());
         let mut encoded = new.into_iter().zip(encoded).peekable();
         let none = vec![0.0; self.encoder.dimensions()];
