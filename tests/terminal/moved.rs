@@ -5,6 +5,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 use std::{fs, thread};
 
+use rusqlite::Connection;
 use serde_json::json;
 use tempfile::TempDir;
 use verbatim_text::hash::fnv1a;
@@ -324,4 +325,23 @@ fn a_large_index_that_was_copied_is_checked_once() {
     fs::write(&rows, bytes).unwrap();
     assert_eq!(user.count("river"), "6000");
     user.run(&["doctor"]).ends(1).prints("is not as it was written");
+}
+
+#[test]
+fn a_database_of_another_version_is_searched_and_named() {
+    let place = folder();
+    let user = User::with_chats(&place);
+    let db = user.home.join("db/verbatim.db");
+    for value in ["99", "'x'"] {
+        let sql = format!("UPDATE verbatim_meta SET value = {value} WHERE name = 'schema'");
+        Connection::open(&db).unwrap().execute_batch(&sql).unwrap();
+        assert_eq!(user.count("bears"), "3");
+        let doctor = user.run(&["doctor"]);
+        doctor.ends(1).prints("nothing can be added: another version of verbatim made it (schema");
+    }
+    // What else lies in the home.
+    copy(&db, &user.home.join("old.db"));
+    fs::write(user.home.join("transcripts.damaged-1"), "noise").unwrap();
+    let doctor = user.run(&["doctor"]);
+    doctor.prints("old.db: lies in the home and is not searched").prints("was set aside");
 }

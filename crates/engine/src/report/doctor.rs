@@ -308,12 +308,13 @@ impl Examination<'_> {
             let database = index_dir.database();
             let size = amount::bytes(size_of(folder));
             let remove = format!("rm -r {}", quoted(&folder.display().to_string()));
-            let (state, mend) = if index_dir.is_orphan() {
-                ("is gone", format!("{remove}, unless the database comes back"))
-            } else {
+            let mut state = "is gone";
+            let mut mend = format!("{remove}, unless the database comes back");
+            if !index_dir.is_orphan() {
+                state = "is not searched";
                 let named = quoted(&database.display().to_string());
-                ("is not searched", format!("verbatim search --db {named} TEXT, or {remove}"))
-            };
+                mend = format!("verbatim search --db {named} TEXT, or {remove}");
+            }
             let what =
                 format!("the index of {}, which {state}; it takes {size}", database.display());
             self.report(Finding::note(folder.display().to_string(), what, &mend));

@@ -117,6 +117,9 @@ impl Source {
             let made = parts(&segment, encoder).made();
             for doc_id in segment.doc_ids.start + made..segment.doc_ids.end {
                 call.stop.check(index::Error::Stopped)?;
+                if !snapshot.is_alive(doc_id) {
+                    continue;
+                }
                 needed.insert(fnv1a(snapshot.beginning(doc_id, encoder.most_read()).as_bytes()));
             }
         }
