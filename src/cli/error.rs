@@ -31,7 +31,7 @@ fn explained(error: &engine::Error) -> String {
         engine::Error::NoConversation { word } if !word.contains('/') => {
             format!("{says}; `verbatim search {}` finds messages with that text", quoted(word))
         }
-        _ if error.is_not_found() => error.reason(),
+        _ if error.is_not_found() => error.to_string(),
         _ => says.to_string(),
     }
 }

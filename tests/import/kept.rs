@@ -8,7 +8,8 @@ use verbatim_base::call::Call;
 use verbatim_base::model::{Instant, Request};
 use verbatim_chats::import::Branches;
 use verbatim_engine::{
-    Config, Engine, Mode, Question, Reindex, Resources, Scope, SourceKind, import,
+    Config, Engine, Mode, Question, Reindex, Resources, Scope, SourceKind, StoredTranscripts,
+    import,
 };
 use verbatim_search::cli::{self, Environment};
 use verbatim_server::tools::Options;
@@ -279,7 +280,10 @@ fn what_cannot_be_looked_at_is_not_deleted() {
         fs::remove_file(&archive).unwrap();
         fs::rename(&away, &archive).unwrap();
     }
-    // Another configuration of the same home has other files, and asks for those only.
+    // Another configuration of the same home has other files, and names those only.
+    let stored_transcripts = StoredTranscripts::OfArchives;
+    let named = Config { stored_transcripts, ..home.engine.config().clone() };
+    let home = Home { engine: Engine::new(named), ..home };
     let other = home.folder.path().join("other");
     fs::create_dir(&other).unwrap();
     fs::write(other.join("2.jsonl"), session(2, ["grey whales", "whales dive"])).unwrap();

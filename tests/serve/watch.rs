@@ -282,8 +282,8 @@ fn at_rest_nothing_is_written() {
 fn a_coding_agent_may_be_installed_while_a_server_runs() {
     let (place, projects) = folder_with("user/.claude/projects");
     let home = place.path().join("home");
-    let past_archives = vec![projects.clone(), place.path().join("user/.codex/sessions")];
-    let watched = Home::with(place, Config { home, past_archives, ..Config::default() });
+    let absent_archives = vec![projects.clone(), place.path().join("user/.codex/sessions")];
+    let watched = Home::with(place, Config { home, absent_archives, ..Config::default() });
     std::thread::sleep(Duration::from_secs(1));
     fs::create_dir_all(projects.join("p")).unwrap();
     let record = json!({

@@ -31,6 +31,8 @@ mod lists;
 #[cfg(unix)]
 mod meaning;
 #[cfg(unix)]
+mod moved;
+#[cfg(unix)]
 mod newcomer;
 mod notes;
 #[cfg(unix)]

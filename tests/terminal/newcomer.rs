@@ -275,7 +275,7 @@ fn a_search_indexes_transcripts_that_are_long() {
     // What an agent adds is indexed by the next search.
     scene.write(".claude/projects/-x/l.jsonl", line(61).replace("\"k\"", "\"l\""));
     scene.run(&["list"]).ends(0);
-    scene.run(&["status"]).prints("the next search of the transcripts brings the index");
+    scene.run(&["status"]).prints("the next search brings the index");
     scene.run(&["search", "copper kettles"]).ends(0);
     scene.run(&["status"]).prints("by its index, which is current");
 }

@@ -51,7 +51,9 @@ impl fmt::Display for Remedy {
 pub(super) fn remedy(reason: &FallbackReason) -> Option<Remedy> {
     let (command, effect) = match reason {
         FallbackReason::NoIndex => ("verbatim reindex", "builds it"),
-        FallbackReason::Stale => ("verbatim reindex", "brings it up to date"),
+        FallbackReason::Stale | FallbackReason::Moved => {
+            ("verbatim reindex", "brings it up to date")
+        }
         FallbackReason::Unreadable(_) => ("verbatim reindex --full", "builds it again"),
         FallbackReason::EmptyRole | FallbackReason::NulInPattern | FallbackReason::RoleColumn => {
             return None;

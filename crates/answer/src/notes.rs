@@ -56,7 +56,9 @@ pub fn line(note: &Note, reader: Audience) -> String {
         (Note::NotEmbedded { .. }, _) => "`verbatim reindex` makes them".to_owned(),
         (Note::Ambiguous { .. }, _) => "give more characters of it".to_owned(),
         (
-            Note::NotRanked { index: IndexState::Impossible, .. }
+            Note::NotRanked {
+                index: IndexState::Impossible | IndexState::Unreadable { .. }, ..
+            }
             | Note::Encoding { .. }
             | Note::Unreadable { .. }
             | Note::NoModels { .. }

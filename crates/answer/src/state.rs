@@ -82,7 +82,10 @@ pub fn of_source(source: &SourceStatus, named: Option<&str>, config: &Config) ->
     facts.push(contents(source));
     if source.kept > 0 {
         let kept = counted(source.kept, "conversation");
-        facts.push(Fact::new("kept", format!("{kept} whose transcripts were deleted or cut")));
+        facts.push(Fact::new(
+            "kept",
+            format!("{kept} whose transcripts were deleted, cut or moved"),
+        ));
     }
     facts.extend(source.unread_parts.iter().map(|what| Fact::note("not read", what)));
     if let StoreAddress::Cluster(_) = source.database {
@@ -248,10 +251,9 @@ fn without_index(source: &SourceStatus, why: &FallbackReason) -> Fact {
             "searched",
             "without an index, which so few need only for --mode both; the first such search builds it",
         ),
-        Some(IndexNeed::BySearch) => Fact {
-            text: slowly.text + "; the next search of the transcripts brings the index up to date",
-            ..slowly
-        },
+        Some(IndexNeed::BySearch) => {
+            Fact { text: slowly.text + "; the next search brings the index up to date", ..slowly }
+        }
         _ if matches!(why, FallbackReason::Unreadable(_)) => {
             Fact { remedy: remedy(why), ..slowly.judged(Verdict::Wrong) }
         }

@@ -14,6 +14,7 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
+use super::files;
 use tempfile::{TempDir, TempPath};
 
 /// The mode of private folders, and the mask that keeps only the owner's bits of other modes.
@@ -112,7 +113,7 @@ impl FileLock {
 
     /// Returns whether a process holds the lock. Takes the lock for a moment to find out.
     pub fn is_held(path: &Path) -> bool {
-        File::open(path).is_ok_and(|file| {
+        files::open(path).is_ok_and(|file| {
             let is_held = file.try_lock_shared().is_err();
             let _ = file.unlock();
             is_held

@@ -140,15 +140,6 @@ impl Error {
         }
     }
 
-    /// Returns the message. It also says whether the path of the database is a folder.
-    pub fn reason(&self) -> String {
-        let note = match self {
-            Error::Db(db::Error::NotFound { path }) if path.is_dir() => " is a folder",
-            _ => "",
-        };
-        format!("{self}{note}")
-    }
-
     /// Returns whether the error concerns only one source, so that the other sources can still answer.
     pub(crate) fn is_of_source(&self) -> bool {
         !self.is_stopped()

@@ -56,7 +56,7 @@ use verbatim_base::model::{Hit, Instant, Request};
 
 use source::Sources;
 
-pub use config::{Config, StoreAddress};
+pub use config::{Config, StoreAddress, StoredTranscripts};
 pub use conversation::describe::{ConversationKey, Described};
 pub use conversation::forget::{ForgetProgress, Forgettable, Forgetter};
 pub use conversation::lookup::{ConversationHeading, Lookup, address_of, id_at};

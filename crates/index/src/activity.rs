@@ -16,7 +16,7 @@ use std::{fs, process};
 use serde::{Deserialize, Serialize};
 
 use super::artifact;
-use verbatim_base::private;
+use verbatim_base::{files, private};
 
 const ACTIVITY: &str = "activity";
 const LAST: &str = "last";
@@ -101,7 +101,7 @@ pub(super) fn now() -> u64 {
 }
 
 fn read<T: for<'a> Deserialize<'a>>(path: &Path) -> Option<T> {
-    serde_json::from_slice(&fs::read(path).ok()?).ok()
+    serde_json::from_slice(&files::read(path).ok()?).ok()
 }
 
 /// Replaces a file in one step, so that no reader sees half of it. Ignores errors.

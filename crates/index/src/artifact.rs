@@ -9,8 +9,9 @@
 //! 4. The folder comes into use in one step: [`Unfinished::publish`] renames the folder, or another manifest
 //!    records its name and checksum.
 //! 5. A reader opens each file with [`FileRecord::open`]. A file with the recorded length and identity is
-//!    trusted. For any other file, the reader compares the checksum. The identity is recorded only if the
-//!    file's times are so old that every later change alters them, as in git's index ("racy git").
+//!    trusted. For any other file, the reader compares the checksum, and of a large file notes the identity in the
+//!    folder: a file that was copied or restored is checked once. The identity is recorded only if the file's
+//!    times are so old that every later change alters them, as in git's index ("racy git").
 //!
 //! Invariant: an artifact that opens without an error has the bytes that its writer wrote.
 
@@ -26,10 +27,15 @@ use tempfile::{NamedTempFile, TempDir};
 use super::{Error, Result};
 use verbatim_base::call::Stop;
 use verbatim_base::failpoint;
+use verbatim_base::files;
 use verbatim_base::map_faults::Mapped;
 use verbatim_base::private::{self, FileLock};
 
 const MANIFEST: &str = "manifest";
+
+/// The file with the identities of files that were found to be as written after they were copied: a line each, with
+/// the checksum, the length and the identity.
+const CHECKED: &str = "checked";
 
 /// The name of the lock file in an unfinished folder. The folder's writer holds the lock.
 const LOCK: &str = "lock";
@@ -199,10 +205,22 @@ impl FileRecord {
         if metadata.len() != self.length {
             return Err(self.changed(folder));
         }
-        if identity(&metadata) != self.identity {
-            let checksum = checksum(&file, &Stop::never());
-            if checksum.map_err(|error| self.unreadable(folder, error))? != self.checksum {
-                return Err(self.changed(folder));
+        let identity = identity(&metadata);
+        if identity != self.identity {
+            let line = format!("{:08x} {} {identity}\n", self.checksum, self.length);
+            let checked = folder.join(CHECKED);
+            let known = files::read_to_string(&checked).unwrap_or_default();
+            if self.length < WORTH_A_WAIT || !known.split_inclusive('\n').any(|it| it == line) {
+                let checksum = checksum(&file, &Stop::never());
+                if checksum.map_err(|error| self.unreadable(folder, error))? != self.checksum {
+                    return Err(self.changed(folder));
+                }
+                let is_old =
+                    metadata.modified().is_ok_and(|at| at.elapsed().is_ok_and(|age| age > RACY));
+                if self.length >= WORTH_A_WAIT && is_old {
+                    // If it cannot be noted, the next reader checks the file again.
+                    drop(note_checked(folder, &known, &line));
+                }
             }
         }
         Ok(OpenFile { stamp: stamp(&metadata), length: self.length, file })
@@ -222,7 +240,7 @@ impl FileRecord {
     }
 
     fn open_file(&self, folder: &Path) -> io::Result<(File, fs::Metadata)> {
-        let file = File::open(folder.join(&self.name))?;
+        let file = files::open(&folder.join(&self.name))?;
         let metadata = file.metadata()?;
         Ok((file, metadata))
     }
@@ -264,6 +282,15 @@ impl OpenFile {
     }
 }
 
+/// Adds a line to the file of checked identities, in the place of those for the same content.
+fn note_checked(folder: &Path, known: &str, line: &str) -> io::Result<()> {
+    let content = line.rsplit_once(' ').map_or(line, |(content, _)| content);
+    let others = known.split_inclusive('\n').filter(|it| !it.starts_with(content));
+    let next = others.chain([line]).collect::<String>();
+    let next = write_beside(folder, next.as_bytes())?.into_temp_path();
+    private::replace(next, &folder.join(CHECKED))
+}
+
 /// Writes the manifest of a folder and makes both durable. Returns the manifest's checksum, which other
 /// manifests record.
 pub(super) fn write_manifest(folder: &Path, manifest: &impl Serialize) -> io::Result<u32> {
@@ -280,7 +307,7 @@ pub(super) fn write_manifest(folder: &Path, manifest: &impl Serialize) -> io::Re
 }
 
 pub(super) fn manifest_checksum(folder: &Path) -> io::Result<u32> {
-    Ok(crc32fast::hash(&fs::read(folder.join(MANIFEST))?))
+    Ok(crc32fast::hash(&files::read(&folder.join(MANIFEST))?))
 }
 
 /// Reads a manifest. Fails if its format differs from `format`, or its checksum from a given one.
@@ -294,7 +321,7 @@ pub(super) fn read_manifest<M: DeserializeOwned>(
         format: u32,
     }
     check_trusted(folder, &fs::metadata(folder).map_err(unreadable(folder))?)?;
-    let bytes = fs::read(folder.join(MANIFEST)).map_err(unreadable(folder))?;
+    let bytes = files::read(&folder.join(MANIFEST)).map_err(unreadable(folder))?;
     if checksum.is_some_and(|checksum| checksum != crc32fast::hash(&bytes)) {
         return Err(damaged(folder, "its manifest is not as it was written"));
     }

@@ -10,7 +10,7 @@ use super::postings::{DocBits, PostingsWriter};
 use super::segment::{COLUMNS, COMMON, GRAMS, PLAIN, ROWS, SIGNATURES, SegmentManifest, Size};
 use super::signature::SignatureWriter;
 use super::store::{ConversationTitle, DocStoreWriter, Document};
-use super::{Result, Snapshot, write_error, write_error_unless_stopped};
+use super::{Result, Snapshot, lists, write_error, write_error_unless_stopped};
 use verbatim_base::{call::Stop, failpoint, private};
 use verbatim_text::{fold::fold, grams::CommonGrams, like::is_regular};
 
@@ -146,7 +146,7 @@ impl<'a> Build<'a> {
             stop.check(io::ErrorKind::Interrupted)?;
             Ok(())
         });
-        written.map_err(io::Error::other)?;
+        written.map_err(lists::io_error)?;
         failpoint::pass("posting lists written");
         let (layout, [rows, columns]) = store.finish(&folder, COLUMNS, plan.conversations)?;
         let packed: Vec<u8> = common.packed().into_iter().flat_map(u64::to_le_bytes).collect();

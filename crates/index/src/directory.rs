@@ -3,6 +3,7 @@
 //! ```text
 //! INDEX/NAME-HASH/    one folder per database
 //!     lock            held by the process that writes
+//!     database        where the database is, for [`IndexDir::adopt`]
 //!     current         the name of the current snapshot, and the checksum of its manifest
 //!     snapshot-9/     the list of its segments, and files that are derived from it ([`kept`](super::kept))
 //!     segment-7/, segment-9/
@@ -16,13 +17,14 @@ use std::{fs, io};
 use super::activity::{Activity, Begun, Last};
 use super::segment::SEGMENT;
 use super::snapshot::{SnapshotBuilder, SnapshotManifest};
-use super::vectors::{self, KEPT, KeptVectors};
+use super::vectors;
 use super::{Result, Snapshot, artifact, write_error};
-use verbatim_base::failpoint;
 use verbatim_base::private::{self, FileLock};
+use verbatim_base::{failpoint, files};
 use verbatim_text::hash::fnv1a;
 
 const CURRENT: &str = "current";
+const DATABASE: &str = "database";
 const LOCK: &str = "lock";
 const SNAPSHOT: &str = "snapshot-";
 
@@ -34,6 +36,9 @@ const ATTEMPTS: u32 = 20;
 #[derive(Clone, Debug)]
 pub struct IndexDir {
     folder: PathBuf,
+    /// Where the database is: relative to the folder that holds the index folder, if it is in there, else its
+    /// absolute path. A home that was moved or copied has the same places.
+    place: PathBuf,
 }
 
 /// The identity of the file that names the current snapshot.
@@ -62,16 +67,19 @@ pub(super) fn is_ours(name: &str) -> bool {
     [SNAPSHOT, SEGMENT, artifact::TEMPORARY].iter().any(|prefix| name.starts_with(prefix))
 }
 
-/// Returns the stem of the database's file name, from the name of an index directory.
-fn stem_of(folder: &Path) -> Option<String> {
-    let name = folder.file_name()?.to_string_lossy();
-    Some(name.rsplit_once('-')?.0.to_owned())
+/// Returns the folder that holds the index folder, without symbolic links.
+fn base(index: &Path) -> Option<PathBuf> {
+    let index = std::path::absolute(index).ok()?;
+    dunce::canonicalize(index.parent()?).ok()
 }
 
 impl IndexDir {
-    /// Returns the index directory of a database below the index folder. The directory's name is derived from
-    /// the database's absolute path.
+    /// Returns the index directory of a database below the index folder. `database` is an absolute path without
+    /// symbolic links. The directory's name is derived from the place of the database in the home, so that it is
+    /// the same after the home was moved; for a database elsewhere, from its path.
     pub fn for_database(index: &Path, database: &Path) -> IndexDir {
+        let base = base(index);
+        let place = base.and_then(|base| database.strip_prefix(base).ok()).unwrap_or(database);
         let stem = database.file_stem().unwrap_or_default().to_string_lossy();
         let stem: String = stem
             .chars()
@@ -79,8 +87,9 @@ impl IndexDir {
             .map(|c| if c.is_alphanumeric() || c == '-' { c } else { '_' })
             .collect();
         // Databases of the same name in different folders get different hashes.
-        let hash = fnv1a(database.as_os_str().as_encoded_bytes());
-        IndexDir { folder: index.join(format!("{stem}-{hash:016x}")) }
+        let hash = fnv1a(place.as_os_str().as_encoded_bytes());
+        let folder = index.join(format!("{stem}-{hash:016x}"));
+        IndexDir { folder, place: place.to_owned() }
     }
 
     /// Returns whether a folder is an index directory: its name ends with a hash, and it has a lock file.
@@ -96,24 +105,74 @@ impl IndexDir {
         &self.folder
     }
 
-    /// Returns the index directories beside this one whose databases have the same file name. If the home
-    /// folder was moved, the database's own earlier index is among them.
-    pub fn namesakes(&self) -> Vec<IndexDir> {
-        let beside = self.folder.parent().and_then(|folder| fs::read_dir(folder).ok());
-        let beside = beside.into_iter().flatten().flatten().map(|entry| entry.path());
-        beside
-            .filter(|folder| {
-                *folder != self.folder
-                    && IndexDir::is_at(folder)
-                    && stem_of(folder) == stem_of(&self.folder)
-            })
-            .map(|folder| IndexDir { folder })
-            .collect()
+    /// Returns all index directories in the index folder that say where their database is.
+    pub fn all(index: &Path) -> Vec<IndexDir> {
+        let entries = fs::read_dir(index).into_iter().flatten().flatten();
+        let folders = entries.map(|entry| entry.path()).filter(|folder| IndexDir::is_at(folder));
+        let read = folders.filter_map(|folder| {
+            let place = PathBuf::from(files::read_to_string(&folder.join(DATABASE)).ok()?);
+            Some(IndexDir { folder, place })
+        });
+        read.collect()
+    }
+
+    /// Returns what is in the place of the folder or of its lock, so that the index cannot be written.
+    pub fn obstacle(&self) -> Option<PathBuf> {
+        let lock = self.folder.join(LOCK);
+        if files::is_there(&self.folder) && !self.folder.is_dir() {
+            return Some(self.folder.clone());
+        }
+        files::check(&lock).is_err_and(|error| files::is_no_file(&error)).then_some(lock)
+    }
+
+    /// Returns the path of the database.
+    pub fn database(&self) -> PathBuf {
+        let base = self.folder.parent().and_then(base).unwrap_or_default();
+        base.join(&self.place)
+    }
+
+    /// Returns whether there is no file where the database was. Then no program can ask this index.
+    pub fn is_orphan(&self) -> bool {
+        // A link to a disk that is not mounted stays the place of the database.
+        let gone = [io::ErrorKind::NotFound, io::ErrorKind::NotADirectory];
+        fs::symlink_metadata(self.database()).is_err_and(|error| gone.contains(&error.kind()))
+    }
+
+    /// Returns the state of the database from which the current snapshot was made.
+    pub fn state(&self) -> Option<String> {
+        let current = self.current()?;
+        let folder = self.folder.join(&current.name);
+        Some(SnapshotManifest::read(&folder, current.manifest_checksum).ok()?.state().to_owned())
+    }
+
+    /// Makes the index in another directory that of this database, which has none, because it is where the other
+    /// database was moved to. Returns false if this directory exists, or the other one is in use.
+    pub fn adopt(&self, other: &IndexDir) -> bool {
+        if self.folder.exists() || other.activity().is_some() {
+            return false;
+        }
+        let is_moved = fs::rename(&other.folder, &self.folder).is_ok();
+        if is_moved {
+            self.record_place();
+        }
+        is_moved
+    }
+
+    /// Writes down where the database is.
+    fn record_place(&self) {
+        let file = self.folder.join(DATABASE);
+        if let Some(place) = self.place.to_str()
+            && files::read_to_string(&file).ok().as_deref() != Some(place)
+            && let Ok(next) = artifact::write_beside(&self.folder, place.as_bytes())
+        {
+            // Without the file, the index is built again if the database is moved.
+            drop(private::replace(next.into_temp_path(), &file));
+        }
     }
 
     /// Returns the current snapshot; `None` if there is none or its name cannot be read.
     pub fn current(&self) -> Option<CommitId> {
-        let text = fs::read_to_string(self.folder.join(CURRENT)).ok()?;
+        let text = files::read_to_string(&self.folder.join(CURRENT)).ok()?;
         let (name, checksum) = text.trim_end().split_once(' ')?;
         let number = name.strip_prefix(SNAPSHOT)?;
         let manifest_checksum = u32::from_str_radix(checksum, 16).ok()?;
@@ -172,6 +231,7 @@ impl IndexDir {
         let lock = FileLock::try_acquire(&self.folder.join(LOCK), ATTEMPTS)
             .map_err(write_error(&self.folder))?;
         Ok(lock.map(|lock| {
+            self.record_place();
             Activity::begin(&self.folder);
             Writing { index_dir: self.clone(), begun: Begun::now(), _lock: lock }
         }))
@@ -197,15 +257,12 @@ impl Writing {
         Ok(folder)
     }
 
-    /// Removes every snapshot and segment; returns whether all of them are gone.
+    /// Removes every snapshot and segment; returns whether all of them are gone. What [`KeptVectors`](super::KeptVectors) keeps of
+    /// them stays.
     pub fn wipe(&self) -> bool {
         drop(fs::remove_file(self.index_dir.folder.join(CURRENT)));
         self.clean();
-        KeptVectors::remove(&self.index_dir.folder);
-        !self
-            .entries()
-            .iter()
-            .any(|name| is_ours(name) || name.starts_with(KEPT) || name == CURRENT)
+        !self.entries().iter().any(|name| is_ours(name) || name == CURRENT)
     }
 
     /// Records the work since the lock was taken, for [`IndexDir::last`].

@@ -3,20 +3,22 @@
 //! tantivy's indexing writer spends most of its time in its hash map of terms. So `super::invert` makes the
 //! lists, and tantivy's serializer writes them. The result is an ordinary tantivy index.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
 use serde::Deserialize;
+use tantivy::directory::error::{OpenDirectoryError, OpenReadError, OpenWriteError};
 use tantivy::directory::{Directory, MmapDirectory, OwnedBytes};
 use tantivy::index::SegmentComponent;
 use tantivy::postings::InvertedIndexSerializer;
 use tantivy::schema::{Field, IndexRecordOption, Schema, TextFieldIndexing, TextOptions};
 use tantivy::store::Compressor;
-use tantivy::{Index, IndexSettings, SegmentReader, TantivyDocument};
+use tantivy::{Index, IndexSettings, SegmentReader, TantivyDocument, TantivyError};
 
 use super::artifact::checksum;
 use verbatim_base::call::Stop;
+use verbatim_base::files;
 use verbatim_base::map_faults::{self, Registration};
 
 const MAPPED: [SegmentComponent; 6] = [
@@ -81,6 +83,20 @@ pub(super) fn create(
     Ok(())
 }
 
+/// Returns an error of tantivy in the words of the system, if that failed.
+pub(super) fn io_error(error: TantivyError) -> io::Error {
+    let source = match &error {
+        TantivyError::IoError(source)
+        | TantivyError::OpenReadError(OpenReadError::IoError { io_error: source, .. })
+        | TantivyError::OpenWriteError(OpenWriteError::IoError { io_error: source, .. })
+        | TantivyError::OpenDirectoryError(OpenDirectoryError::IoError {
+            io_error: source, ..
+        }) => source,
+        _ => return io::Error::other(error),
+    };
+    io::Error::new(source.kind(), source.to_string())
+}
+
 /// Checks the files of an index against the checksums that tantivy put at their ends while it wrote them.
 /// They are read and not mapped, because mapped pages count as memory of the process.
 pub(super) fn check(folder: &Path) -> io::Result<()> {
@@ -104,7 +120,7 @@ struct Footer {
 
 fn is_as_written(path: &Path) -> io::Result<bool> {
     const AFTER_FOOTER: u64 = 8;
-    let mut file = File::open(path)?;
+    let mut file = files::open(path)?;
     let end = file.seek(SeekFrom::End(-(AFTER_FOOTER as i64)))?;
     let mut length = [0; 4];
     file.read_exact(&mut length)?;

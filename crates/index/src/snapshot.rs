@@ -8,6 +8,7 @@
 //! Invariant: a snapshot that opens without an error has the bytes that its build wrote.
 
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -54,6 +55,10 @@ impl SnapshotManifest {
 
     pub(super) fn segments(&self) -> &[SegmentRecord] {
         &self.segments
+    }
+
+    pub(super) fn state(&self) -> &str {
+        &self.state
     }
 }
 
@@ -215,6 +220,11 @@ impl Snapshot {
         &self.folder
     }
 
+    /// Returns the folder of the index directory.
+    pub fn index_folder(&self) -> &Path {
+        self.folder.parent().unwrap_or(&self.folder)
+    }
+
     pub(super) fn manifest_checksum(&self) -> u32 {
         self.manifest_checksum
     }
@@ -232,6 +242,14 @@ impl Snapshot {
     /// Returns the number of messages, without deleted documents.
     pub fn messages(&self) -> u32 {
         self.max_doc() - self.deleted
+    }
+
+    /// Returns the number of messages with these doc ids, without deleted documents.
+    pub fn messages_in(&self, doc_ids: Range<u32>) -> u32 {
+        if self.deleted == 0 {
+            return doc_ids.len() as u32;
+        }
+        doc_ids.into_iter().filter(|doc_id| self.is_alive(*doc_id)).count() as u32
     }
 
     /// Returns for each segment the number of documents, and how many of them are deleted.

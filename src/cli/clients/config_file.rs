@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use toml_edit::{DocumentMut, InlineTable, Item, RawString, Table, ser::ValueSerializer};
 
-use verbatim_base::private;
+use verbatim_base::{files, private};
 
 const BYTE_ORDER_MARK: char = '\u{FEFF}';
 
@@ -293,7 +293,7 @@ impl ConfigFile {
 
 /// Returns the text of a file; `None` if there is no file.
 fn read_text(path: &Path) -> io::Result<Option<String>> {
-    match fs::read(path) {
+    match files::read(path) {
         Ok(bytes) => String::from_utf8(bytes)
             .map(Some)
             .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not in UTF-8")),

@@ -14,6 +14,7 @@ use crate::cli::clients::{
 use crate::cli::command::{CommandArgs, Facts, Invocation, OutputForm, Terminal};
 use crate::cli::settings::engine_config::{agents_folders, default_home};
 use crate::cli::settings::environment::Environment;
+use crate::cli::settings::{SetBy, settings_file};
 use crate::cli::terminal::output::{FOUND, NOTHING, confirm, harmless};
 use crate::cli::terminal::wrap::wrapped;
 use verbatim_engine::{Config, StoreAddress};
@@ -292,7 +293,11 @@ fn server_places(config: &Config, environment: &Environment) -> Result<Vec<Strin
         places.push(("--home", StoreAddress::Database(config.home.clone())));
     }
     places.extend(config.db.clone().map(|db| ("--db", db)));
-    let other_archives = config.archives != agents_folders(environment);
+    // The server reads the configuration file too.
+    let in_file = environment.setting(&settings_file::ARCHIVES);
+    let is_in_file = matches!(in_file.by, SetBy::File(..))
+        && in_file.paths().is_some_and(|archives| archives == config.archives);
+    let other_archives = !is_in_file && config.archives != agents_folders(environment);
     if other_archives {
         for folder in &config.archives {
             places.push(("--archive", StoreAddress::Database(folder.clone())));

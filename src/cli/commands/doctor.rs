@@ -1,6 +1,6 @@
 //! The command `verbatim doctor`.
 
-use std::{fs, io::Write, path::Path};
+use std::{io::Write, path::Path};
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -14,7 +14,7 @@ use crate::cli::terminal::output::{FOUND, NOTHING, harmless};
 use crate::cli::terminal::waiting;
 use crate::cli::terminal::wrap::shortened;
 use verbatim_answer::state;
-use verbatim_base::call::Call;
+use verbatim_base::{call::Call, files};
 use verbatim_engine::{self as engine, Finding, Verdict};
 
 /// The width of a verdict and the space after it.
@@ -127,7 +127,7 @@ fn run(args: &Args, invocation: Invocation<'_>) -> Result<u8> {
 
 /// Returns after how many days Claude Code deletes transcripts; `settings` is its file of settings.
 fn deletion(settings: &Path) -> Finding {
-    let text = fs::read_to_string(settings).unwrap_or_default();
+    let text = files::read_to_string(settings).unwrap_or_default();
     let json: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
     let (days, is_set) = match json[CLEANUP].as_u64() {
         Some(days) => (days, "is set"),

@@ -24,6 +24,7 @@ use verbatim_answer::clock::Clock;
 use verbatim_answer::conversation::{file_name, provenance};
 use verbatim_answer::markdown::add_message;
 use verbatim_base::call::Call;
+use verbatim_base::files;
 use verbatim_base::model::{Hit, Provenance};
 use verbatim_base::private::{self, FileLock};
 use verbatim_engine::{
@@ -334,7 +335,7 @@ impl ExportedFiles {
             .flat_map(|year| paths_in(&year))
             .filter(|file| file.to_str().is_some_and(|name| name.ends_with(").md")))
             .filter_map(|file| Some((first_lines(&file)?, file)));
-        let record = fs::read(folder.join(RECORD)).unwrap_or_default();
+        let record = files::read(&folder.join(RECORD)).unwrap_or_default();
         ExportedFiles {
             folder: folder.to_owned(),
             written: serde_json::from_slice(&record).unwrap_or_default(),
@@ -350,7 +351,7 @@ impl ExportedFiles {
 
     /// Returns whether a file is missing, or is as an export wrote it. If not, notes that the file is kept.
     fn may_write(&mut self, path: &Path) -> bool {
-        let may_write = match fs::File::open(path).and_then(hash_of) {
+        let may_write = match files::open(path).and_then(hash_of) {
             Ok(now) => self.written.get(&self.relative(path)) == Some(&now),
             // A link to a file that is not there is kept.
             Err(_) => fs::symlink_metadata(path)
@@ -367,7 +368,7 @@ impl ExportedFiles {
     fn copy(&mut self, content: &mut fs::File, target: &Path, length: u64) -> io::Result<()> {
         let name = self.relative(target);
         let is_same = fs::metadata(target).is_ok_and(|there| there.len() == length)
-            && is_same(content, &mut fs::File::open(target)?)?;
+            && is_same(content, &mut files::open(target)?)?;
         if is_same && self.written.contains_key(&name) {
             return Ok(());
         }
@@ -417,7 +418,7 @@ impl ExportedFiles {
     /// Writes a file, unless another program or the user wrote the file that is there. If the title changed,
     /// removes the conversation's file with the old name.
     fn write(&mut self, path: &Path, id: &str, text: &[u8]) -> io::Result<ExportedFile> {
-        if fs::read(path).is_ok_and(|now| now == text) {
+        if files::read(path).is_ok_and(|now| now == text) {
             self.written.insert(self.relative(path), hash_of(text)?);
             return Ok(ExportedFile::Unchanged);
         }
@@ -482,7 +483,7 @@ fn id_lines(id: &str) -> String {
 }
 
 fn first_lines(file: &Path) -> Option<String> {
-    let start = fs::File::open(file).ok()?.take(MAX_START);
+    let start = files::open(file).ok()?.take(MAX_START);
     let mut lines = BufReader::new(start).lines().map_while(Result::ok);
     Some(format!("{}\n{}\n", lines.next()?, lines.next()?))
 }

@@ -6,9 +6,10 @@ use clap_complete::ArgValueCompleter;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{completions::conversations, indexing, transcripts};
+use super::{background, completions::conversations, indexing, transcripts};
 use crate::cli::command::{CommandArgs, Facts, Invocation, OutputForm, Reads, Terminal};
 use crate::cli::error::{Error, Result};
+use crate::cli::settings::engine_config::PlaceArgs;
 use crate::cli::settings::environment::Environment;
 use crate::cli::terminal::interrupt;
 use crate::cli::terminal::output::{
@@ -75,11 +76,11 @@ impl CommandArgs for Args {
     }
 
     fn run(&self, invocation: Invocation<'_>) -> Result<u8> {
-        run(self, invocation.engine, invocation.terminal)
+        run(self, invocation.engine, invocation.places, invocation.terminal)
     }
 }
 
-fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Result<u8> {
+fn run(args: &Args, engine: &Engine, places: &PlaceArgs, terminal: Terminal<'_>) -> Result<u8> {
     let Terminal { environment, out } = terminal;
     if args.list {
         return list(args, engine, Terminal { environment, out });
@@ -166,6 +167,9 @@ fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Result<u8> {
     }
     write(args, &found, out)?;
     out.flush()?;
+    if engine.sources().iter().any(|source| source.encoded(&call).missing() > 0) {
+        background::reindex(places.db.as_deref(), places, environment);
+    }
     let is_all = delete_damaged(args, &found, engine, environment)?;
     Ok(if left.is_clean() && is_all { FOUND } else { NOTHING })
 }

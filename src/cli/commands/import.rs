@@ -1,6 +1,5 @@
 //! `verbatim import`: imports exports into a canonical database.
 
-mod background;
 pub(crate) mod error;
 mod exports;
 
@@ -14,6 +13,7 @@ use clap::Args;
 use unicode_width::UnicodeWidthStr;
 
 use self::{error::Error, exports::FoundChoice};
+use super::background;
 use super::indexing::{self, IndexLines};
 use crate::cli::command::{CommandArgs, Facts, Invocation, Terminal};
 use crate::cli::settings::engine_config::{self, PlaceArgs};

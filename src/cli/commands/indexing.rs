@@ -4,6 +4,8 @@ use std::cell::RefCell;
 use std::io::{self, Write};
 use std::thread;
 
+use super::background;
+use crate::cli::settings::engine_config::PlaceArgs;
 use crate::cli::settings::environment::Environment;
 use crate::cli::settings::settings_file;
 use crate::cli::settings::values::parse_size;
@@ -34,21 +36,27 @@ pub(super) fn resources(environment: &Environment) -> Resources {
     Resources { memory: memory.unwrap_or(MEMORY), threads }
 }
 
-/// Indexes the transcripts before an exact search, if the search needs it and it takes only seconds. A
-/// terminal shows a progress bar. Without the index the search finds the same, so an error is not reported.
+/// Indexes before an exact search what needs it and takes only seconds. A terminal shows a progress bar. Without
+/// the index the search finds the same, so an error is not reported.
 pub(crate) fn index_in_passing(engine: &Engine, environment: &Environment) {
     let lines = IndexLines::new(environment);
     let resources = resources(environment);
-    drop(engine.upkeep().index_transcripts_in_passing(resources, &Call::default(), &mut |now| {
-        lines.show(&IndexStep::Building(SourceKind::Archive, Completing::Index(now)));
+    drop(engine.upkeep().index_in_passing(resources, &Call::default(), &mut |kind, now| {
+        lines.show(&IndexStep::Building(kind, Completing::Index(now)));
     }));
 }
 
 /// Makes the missing files that ranking the sources of a question needs. A terminal shows a progress bar.
-/// Errors are reported later, with the answer.
-pub(crate) fn complete(engine: &Engine, question: &Question, environment: &Environment) {
+/// Errors are reported later, with the answer. What takes long is left to a process in the background.
+pub(crate) fn complete(
+    engine: &Engine,
+    question: &Question,
+    places: &PlaceArgs,
+    environment: &Environment,
+) {
     let resources = resources(environment);
     let kinds = &question.scope.sources;
+    let mut is_left = false;
     for source in engine.sources() {
         if !kinds.is_empty() && !kinds.contains(&source.kind) {
             continue;
@@ -58,9 +66,17 @@ pub(crate) fn complete(engine: &Engine, question: &Question, environment: &Envir
         drop(engine.upkeep().complete(&source, resources, &call, &mut |now| {
             lines.show(&IndexStep::Building(source.kind, now));
         }));
-        if question.mode != Mode::Text && source.encoded(&call).missing() <= MAX_IN_PASSING {
-            drop(source.encode(resources.threads, &call, &|_| ()));
+        if question.mode == Mode::Text {
+            continue;
         }
+        if source.encoded(&call).missing() <= MAX_IN_PASSING {
+            drop(source.encode(resources.threads, &call, &|_| ()));
+        } else {
+            is_left |= !source.is_being_encoded(&call);
+        }
+    }
+    if is_left {
+        background::reindex(places.db.as_deref(), places, environment);
     }
 }
 

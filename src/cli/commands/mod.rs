@@ -1,5 +1,6 @@
 //! The commands, a file each, and what only commands share.
 
+mod background;
 pub(super) mod completions;
 pub(super) mod connect;
 pub(super) mod demo;

@@ -14,8 +14,8 @@ use clap_complete::ArgValueCompleter;
 
 use self::conversations::ListForm;
 use self::patterns::{Patterns, hint};
-use super::completions::conversations;
 use super::filters::{self, FilterArgs};
+use super::{completions::conversations, indexing};
 use crate::cli::command::{CommandArgs, Facts, Invocation, OutputForm, Reads, Terminal};
 use crate::cli::error::{Error, Result};
 use crate::cli::settings::engine_config::passed_over_note;
@@ -224,6 +224,7 @@ impl CommandArgs for Args {
             let has_limit = self.limit.is_some_and(|limit| (1..=MOST_RANKED).contains(&limit));
             let form = ranked::Form { json: self.json, quiet: self.quiet, has_limit };
             let question = asked.question(mode, scope);
+            indexing::complete(engine, &question, places, environment);
             return ranked::run(&question, form, page, Terminal { environment, out });
         }
         let search = Exact::of(&asked, page, scope, &call)?;

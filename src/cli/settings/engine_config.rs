@@ -9,7 +9,9 @@ use super::values::parse_share;
 use super::{SetBy, SettingValue, resolve};
 use crate::cli::terminal::output::harmless;
 use verbatim_base::private;
-use verbatim_engine::{COWORK_FOLDER, Config, Key, Provider, StoreAddress, UnknownProvider};
+use verbatim_engine::{
+    COWORK_FOLDER, Config, Key, Provider, StoreAddress, StoredTranscripts, UnknownProvider,
+};
 use verbatim_text::shell::quoted;
 
 /// The flags that say where the data is.
@@ -81,8 +83,15 @@ pub(crate) fn config(places: &PlaceArgs, environment: &Environment) -> Config {
     let local_databases = named.is_none().then(|| environment.working_folder.join("db"));
     let home = named.unwrap_or_else(|| default_home(environment));
     let patterns = environment.setting(&settings_file::EXCLUDE).values.into_iter();
-    let archives = given(&settings_file::ARCHIVES, places, environment).paths();
-    let (archives, past_archives) = match archives {
+    let archives = given(&settings_file::ARCHIVES, places, environment);
+    let stored_transcripts = match archives.by {
+        SetBy::Default => StoredTranscripts::All,
+        _ if archives.values.is_empty() => StoredTranscripts::None,
+        SetBy::Flag(_) => StoredTranscripts::OfArchives,
+        // They say what is read. What was read before may be of other folders.
+        SetBy::Variable(_) | SetBy::File(..) => StoredTranscripts::All,
+    };
+    let (archives, absent_archives) = match archives.paths() {
         Some(archives) => (archives, Vec::new()),
         None => all_agents_folders(environment).into_iter().partition(|folder| folder.is_dir()),
     };
@@ -93,7 +102,8 @@ pub(crate) fn config(places: &PlaceArgs, environment: &Environment) -> Config {
         home,
         index: environment.setting(&settings_file::INDEX).path(),
         archives,
-        past_archives,
+        absent_archives,
+        stored_transcripts,
         forget_deleted: forget_deleted.is_some_and(|it| !is_off(Some(it))),
         cluster_ca: environment.setting(&settings_file::CLUSTER_CA).path(),
         exclude: patterns.map(|pattern| pattern.to_string_lossy().into_owned()).collect(),
@@ -394,15 +404,15 @@ mod tests {
         };
         let found = config(&places([None; 2]), &environment);
         assert_eq!(found.archives, [claude, codex]);
-        // Folders that do not exist now may have existed before, and their stored transcripts are searched.
-        let past = [
+        // Folders that do not exist now are read once they do.
+        let absent = [
             ".config/claude/projects",
             "elsewhere/archived_sessions",
             "Library/Application Support/Claude/local-agent-mode-sessions",
             ".config/Claude/local-agent-mode-sessions",
             "AppData/Roaming/Claude/local-agent-mode-sessions",
         ];
-        assert_eq!(found.past_archives, past.map(|folder| user.path().join(folder)));
+        assert_eq!(found.absent_archives, absent.map(|folder| user.path().join(folder)));
         // In WSL, agents that run in Windows have their folders there.
         let windows = user.path().join("windows");
         std::fs::create_dir_all(windows.join(".codex/sessions")).expect("folders can be made");

@@ -7,7 +7,7 @@ use std::{fmt, fs, io};
 use toml_edit::{Document, Item, Value};
 
 use super::values::{parse_share, parse_size};
-use verbatim_base::private;
+use verbatim_base::{files, private};
 use verbatim_engine::{Exclusions, StoreAddress};
 
 /// The variable that names the configuration file; an empty value means no file.
@@ -125,14 +125,16 @@ impl SettingsFile {
         user: Option<&Path>,
     ) -> Result<SettingsFile, Error> {
         let (path, is_named) = match named {
-            Some(name) if name.is_empty() => return Ok(SettingsFile::default()),
+            Some(name) if name.is_empty() || name == "/dev/null" => {
+                return Ok(SettingsFile::default());
+            }
             Some(name) => (PathBuf::from(name), true),
             None => match folder {
                 Some(folder) => (folder.join("verbatim").join("config.toml"), false),
                 None => return Ok(SettingsFile::default()),
             },
         };
-        let text = match fs::read_to_string(&path) {
+        let text = match files::read_to_string(&path) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound && !is_named => {
                 return Ok(SettingsFile { path: Some(path), ..SettingsFile::default() });

@@ -2,7 +2,8 @@
 
 use rusqlite::{Connection, OptionalExtension};
 
-use super::{Database, Result, functions, layout};
+use super::schema::{self, SchemaState};
+use super::{Database, Result, functions, layout, threads, transcripts};
 use verbatim_base::model::Instant;
 
 const MOST_FAULTS: u32 = 5;
@@ -84,6 +85,36 @@ pub fn strays(database: &Database) -> Result<u64> {
     database.query(|connection| {
         enlarge_cache(connection)?;
         connection.query_row(sql, [], |row| Ok(row.get::<_, i64>(0)?.unsigned_abs()))
+    })
+}
+
+/// The databases that this program writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OwnDatabase {
+    /// A database that imports write.
+    Imported,
+    /// The transcript store.
+    Transcripts,
+    /// The database of threads.
+    Threads,
+}
+
+/// Returns why this program cannot write to a database of its own, which it can read; `None` if it can, and for
+/// databases of other programs.
+pub fn why_not_written(database: &Database, own: OwnDatabase) -> Result<Option<String>> {
+    database.query(|connection| match own {
+        OwnDatabase::Threads => threads::obstacle(connection),
+        OwnDatabase::Transcripts => {
+            let version = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+            Ok((version != transcripts::VERSION)
+                .then(|| threads::other_version("store", version, transcripts::VERSION)))
+        }
+        OwnDatabase::Imported => Ok(match schema::find(connection)? {
+            Ok(SchemaState::OtherVersion(version)) => {
+                Some(threads::other_version("schema", version, schema::SCHEMA_VERSION))
+            }
+            _ => None,
+        }),
     })
 }
 

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
-use verbatim_base::{lock::lock, private};
+use verbatim_base::{files, lock::lock, private};
 
 /// Above this number of open files, unused files that no path names any more are closed.
 const MANY: usize = 64;
@@ -117,7 +117,7 @@ pub(crate) fn shared_file(path: &Path) -> io::Result<SharedFile> {
     if let Some(entry) = files.iter().find(|entry| entry.identity == identity) {
         return Ok(SharedFile { file: entry.file.clone(), identity });
     }
-    let file = File::open(path)?;
+    let file = files::open(path)?;
     let identity = Stamp::from_file(&file)?.identity;
     if let Some(entry) = files.iter_mut().find(|entry| entry.identity == identity) {
         entry.spare.push(file);
@@ -161,10 +161,12 @@ impl SharedFile {
     }
 }
 
-/// Returns the stamp of the file at `path`; `None` if there is no file.
+/// Returns the stamp of the file at `path`; `None` if there is nothing. SQLite would wait for a pipe.
 pub(crate) fn stamp_at(path: &Path) -> io::Result<Option<Stamp>> {
-    match private::until_free(|| Stamp::from_path(path)) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+    match private::until_free(|| Stamp::from_path(path))
+        .and_then(|it| files::check(path).map(|()| it))
+    {
+        Err(error) if error.kind() == io::ErrorKind::NotFound && !files::is_there(path) => Ok(None),
         stamp => stamp.map(Some),
     }
 }

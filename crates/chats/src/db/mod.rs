@@ -30,6 +30,7 @@ pub mod writer;
 pub use branches::branches;
 pub use detect::{has_log, is_canonical, is_whole};
 pub use error::{Error, Result};
+pub use examine::{OwnDatabase, why_not_written};
 pub use examine::{counts, faults, imports, is_imported, newest_titles, sample_keys, span, strays};
 pub use layout::Layout;
 pub use open::{Database, beside, open, open_again, read, read_tables};

@@ -5,7 +5,6 @@
 //! beside the database. If the access bypasses SQLite's locks, the files are compared before and after the
 //! read. An answer counts only if no program wrote meanwhile.
 
-use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -18,6 +17,7 @@ use super::error::LOCK_WAIT;
 use super::header::{self, SharedFile, Stamp};
 use super::{Error, Layout, Result, functions, layout};
 use verbatim_base::call::{Call, Stop};
+use verbatim_base::files;
 use verbatim_base::map_faults::FaultWatch;
 use verbatim_base::private;
 
@@ -315,10 +315,8 @@ impl DatabaseFiles {
     }
 
     fn at(path: &Path) -> io::Result<DatabaseFiles> {
+        files::check(path)?;
         let real = dunce::canonicalize(path)?;
-        if !fs::metadata(&real)?.is_file() {
-            return Err(io::ErrorKind::NotFound.into());
-        }
         let database = header::shared_file(&real)?;
         let before = FileState::of(&database, &real)?;
         Ok(DatabaseFiles { database, real, before })
@@ -388,7 +386,7 @@ impl DatabaseFiles {
             }
         }
         for suffix in ["-wal", "-journal"] {
-            match File::open(beside(&self.real, suffix)) {
+            match files::open(&beside(&self.real, suffix)) {
                 Ok(mut file) => private::create_file(&beside(&copy, suffix))
                     .and_then(|mut copy| io::copy(&mut file, &mut copy))
                     .map(drop)
@@ -474,6 +472,8 @@ fn explain(path: &Path, stop: &Stop, error: rusqlite::Error) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     /// Returns the number of messages that an attempt reads.

@@ -138,7 +138,7 @@ pub(super) fn find(connection: &Connection) -> rusqlite::Result<Result<SchemaSta
         return Ok(Ok(SchemaState::Canonical));
     }
     let version: i64 = connection.query_one(
-        "SELECT coalesce(max(value), 0) FROM verbatim_meta WHERE name = 'schema'",
+        "SELECT CAST(coalesce(max(value), 0) AS INTEGER) FROM verbatim_meta WHERE name = 'schema'",
         [],
         |row| row.get(0),
     )?;

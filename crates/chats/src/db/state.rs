@@ -17,8 +17,8 @@
 //! Invariant: equal states have equal rows. The reverse is not always true: a checkpoint changes
 //! the state and no row.
 
-use std::fs::File;
 use std::io::{self, Read};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::{Duration, SystemTime};
@@ -27,6 +27,7 @@ use std::{fmt, thread};
 use super::header::{self, SharedFile, Stamp};
 use super::open::{CLOCK_TICK, beside};
 use super::{Error, Result};
+use verbatim_base::files;
 
 /// The clock tick of file systems that store times in whole seconds, or in steps of two seconds as FAT does.
 const COARSE_TICK: Duration = Duration::from_secs(2);
@@ -52,6 +53,7 @@ pub struct Probe {
 impl Probe {
     /// Returns a probe for the database at `path`. The probe keeps the database file open.
     pub fn new(path: &Path) -> Result<Probe> {
+        files::check(path).map_err(|source| explain(path, source))?;
         let real = dunce::canonicalize(path).map_err(|source| explain(path, source))?;
         Ok(Probe {
             path: path.to_owned(),
@@ -160,7 +162,19 @@ pub fn settled(path: &Path) -> Result<State> {
     state(path)
 }
 
+/// What a state says of the database file: device, inode, length and times, then bytes of SQLite's header.
+const LENGTH: Range<usize> = 16..24;
+const HEADER: Range<usize> = 56..86;
+
 impl State {
+    /// Returns whether another state may be that of the same file before it was moved or copied: length and header
+    /// are equal, and no log or journal has more. The rows are equal if nobody wrote to the file since, which must
+    /// be checked.
+    pub fn may_be_moved(&self, other: &State) -> bool {
+        [self, other].iter().all(|state| state.0.len() == HEADER.end)
+            && [LENGTH, HEADER].into_iter().all(|part| self.0[part.clone()] == other.0[part])
+    }
+
     fn add(&mut self, bytes: &[u8]) {
         self.0.extend_from_slice(bytes);
     }
@@ -204,7 +218,7 @@ fn explain(path: &Path, source: io::Error) -> Error {
 
 /// Reads the first bytes of a file that SQLite does not lock. A shorter or missing file gives fewer bytes.
 fn read_start(path: &Path, buffer: &mut [u8]) -> io::Result<()> {
-    let mut file = match File::open(path) {
+    let mut file = match files::open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(error),

@@ -7,7 +7,7 @@ use std::path::Path;
 use tempfile::{PathPersistError, TempPath};
 
 use super::header::Stamp;
-use verbatim_base::private;
+use verbatim_base::{files, private};
 
 const PREFIX: &str = ".verbatim-";
 const SUFFIX: &str = ".tmp";
@@ -80,7 +80,7 @@ fn mark_in_use(file: File, path: &Path) -> io::Result<File> {
 
 fn is_abandoned(path: &Path) -> bool {
     // Windows needs no check, because it refuses to remove a file that is in use.
-    cfg!(windows) || File::open(path).is_ok_and(|file| file.try_lock().is_ok())
+    cfg!(windows) || files::open(path).is_ok_and(|file| file.try_lock().is_ok())
 }
 
 /// Writes a file under a temporary name, syncs it to disk, and then renames it to `path`.

@@ -17,11 +17,11 @@ use super::schema::{self, SchemaState};
 use super::temporary::TemporaryDatabase;
 use super::{functions, scrub};
 use verbatim_base::model::{Instant, Message, Origin};
-use verbatim_base::private;
+use verbatim_base::{files, private};
 use verbatim_text::hash::fnv1a;
 
 /// The version of the tables and of the texts in them.
-const VERSION: i64 = 8;
+pub(super) const VERSION: i64 = 8;
 
 const LOCK_WAIT: Duration = Duration::from_secs(30);
 
@@ -251,10 +251,13 @@ impl TranscriptStore {
 
     /// Connects to a store; returns `None` if there is none, or the file is an empty database.
     pub fn connect(path: &Path) -> Result<Option<TranscriptStore>> {
-        if !path.is_file() {
-            return Ok(None);
-        }
         let path = path.to_owned();
+        match files::check(&path) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            // The store may be on a disk that is not mounted now.
+            Err(source) => return Err(Error::Io { path, source }),
+        }
         match connected(&path) {
             Err(source) => Err(Error::Sqlite { path, source }),
             Ok((connection, VERSION)) => Ok(Some(TranscriptStore { path, connection })),

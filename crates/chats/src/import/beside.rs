@@ -5,11 +5,11 @@
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
-use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use super::json::Raw;
+use verbatim_base::files;
 
 /// The name of the folder in which the desktop app keeps the conversations of Claude Cowork.
 pub const COWORK_FOLDER: &str = "local-agent-mode-sessions";
@@ -79,7 +79,7 @@ pub fn names_file(transcript: &Path) -> Option<PathBuf> {
 /// replace earlier ones. Nothing is added from a file that cannot be read.
 pub fn add_names(file: &Path, names: &mut HashMap<String, String>) {
     let mut text = Vec::new();
-    if File::open(file).and_then(|file| file.take(LONGEST).read_to_end(&mut text)).is_err() {
+    if files::open(file).and_then(|file| file.take(LONGEST).read_to_end(&mut text)).is_err() {
         return;
     }
     let records: Vec<&[u8]> = if file.file_name() == Some(OsStr::new(CODEX_NAMES)) {

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use super::Error;
 use super::json::{Raw, Value};
 use super::package::is_json;
+use verbatim_base::files;
 
 const LONGEST: u64 = 16 << 20;
 
@@ -74,7 +75,7 @@ struct DownloadList {
 
 impl DownloadList {
     fn read(path: &Path) -> Option<DownloadList> {
-        let bytes = fs::read(path).ok()?;
+        let bytes = files::read(path).ok()?;
         let list = Raw::new(&bytes).value().ok()?;
         let items = list.get("data_files").map(Value::items)?;
         let names: Vec<_> = items

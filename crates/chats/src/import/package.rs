@@ -17,6 +17,7 @@ use crate::import::formats::searched_formats;
 use crate::import::json::{Raw, Value};
 use crate::import::repeats::ReadingOrder;
 use crate::import::{Error, compressed, foreign};
+use verbatim_base::files;
 
 /// The maximum ratio of unpacked size to zip size. Texts reach 3 to 20; a file of zeros reaches 1030.
 const RATIO: u64 = 400;
@@ -112,7 +113,7 @@ impl Package {
             let reason = "it is not a file; save the export as a file and import that";
             return Err(open_error(path)(io::Error::other(reason)));
         }
-        let file = File::open(path).map_err(open_error(path))?;
+        let file = files::open(path).map_err(open_error(path))?;
         let mut magic = Vec::new();
         (&file).take(4).read_to_end(&mut magic).map_err(open_error(path))?;
         if matches!(magic[..], [b'P', b'K', 3, 4] | [b'P', b'K', 5, 6]) {
@@ -145,7 +146,7 @@ impl Package {
     fn open_zip(path: &Path, file: File, with_inner: bool) -> Result<Package, Error> {
         let length = file.metadata().map_err(open_error(path))?.len();
         let mut zip = ZipArchive::new(file).map_err(zip_error(path))?;
-        let directory = File::open(path).map_err(open_error(path))?;
+        let directory = files::open(path).map_err(open_error(path))?;
         let mut refused =
             repeated_names(directory, zip.central_directory_start()).map_err(open_error(path))?;
         let mut package = Package::empty("the zip");
@@ -512,7 +513,7 @@ impl Package {
                 })?;
                 Box::new(BoundedReader { inner: entry, left: size })
             }
-            Location::Path(path) => Box::new(File::open(path).map_err(|error| error.to_string())?),
+            Location::Path(path) => Box::new(files::open(path).map_err(|error| error.to_string())?),
         })
     }
 }

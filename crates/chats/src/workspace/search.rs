@@ -16,7 +16,7 @@ use ignore::WalkBuilder;
 
 use super::layout::{ConversationFile, WorkspacePlace};
 use super::{Error, Folder, FoundLines, Line, WorkspaceQuestion};
-use verbatim_base::{call::Stop, lock::lock};
+use verbatim_base::{call::Stop, files, lock::lock};
 use verbatim_text::excerpt::{self, Room, characters};
 use verbatim_text::expression::{COMPILING, ExpressionError, MAX_PROGRAM_BYTES, check_size};
 
@@ -196,7 +196,7 @@ impl Search<'_> {
     fn search_file(&self, file: &ConversationFile, searcher: &mut Searcher) -> Vec<Line> {
         let mut lines = Vec::new();
         let sink = LineSink { search: self, file, lines: &mut lines };
-        let searched = File::open(&file.path).and_then(|file| {
+        let searched = files::open(&file.path).and_then(|file| {
             searcher.search_reader(
                 self.matcher,
                 StoppableFile { file, search: self, last: None },

@@ -12,8 +12,8 @@ use tempfile::NamedTempFile;
 use super::attachment::Attachment;
 use crate::config::Config;
 use crate::error::{Error, Result};
-use verbatim_base::failpoint;
 use verbatim_base::private::{self, FileLock};
+use verbatim_base::{failpoint, files};
 use verbatim_chats::db;
 
 /// The names of the attachment stores in the home folder, and of the files and folders in a store.
@@ -65,7 +65,7 @@ impl AttachmentStore {
 
     pub(crate) fn open(&self, attachment: &Attachment) -> Result<File> {
         let path = self.file_path(&attachment.sha256);
-        File::open(&path).map_err(failed(&path))
+        files::open(&path).map_err(failed(&path))
     }
 
     /// Returns a text that changes when a list or a file is added, changed or removed.
@@ -227,7 +227,7 @@ fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
 
 /// Reads a list. If it is damaged, the error is of the kind `InvalidData`.
 fn read_list(path: &Path) -> io::Result<Vec<Attachment>> {
-    let text = fs::read(path)?;
+    let text = files::read(path)?;
     serde_json::from_slice(&text).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
 }
 

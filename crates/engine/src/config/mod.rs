@@ -4,10 +4,10 @@ mod store_address;
 
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
-use std::{fs, time::SystemTime};
+use std::{fs, fs::Metadata, time::SystemTime};
 
 use crate::error::{Error, Result};
-use verbatim_base::call::Call;
+use verbatim_base::{call::Call, files};
 use verbatim_chats::db;
 #[cfg(feature = "cluster")]
 use verbatim_cluster::{Access, Address, Cluster};
@@ -17,6 +17,18 @@ pub use store_address::StoreAddress;
 
 /// The name of the transcript store in the home folder.
 pub(crate) const TRANSCRIPTS: &str = "transcripts.db";
+
+/// Which transcripts of the transcript store are searched.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StoredTranscripts {
+    /// All, whatever folder they were read from: a home may have moved, and folders may have been renamed.
+    #[default]
+    All,
+    /// Those of the folders in [`Config::archives`].
+    OfArchives,
+    /// None, and none are read either.
+    None,
+}
 
 /// The paths and the model that flags and the environment choose.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -36,8 +48,10 @@ pub struct Config {
     pub archives: Vec<PathBuf>,
     /// Globs of project names and of folders. The transcripts in them are excluded from everything.
     pub exclude: Vec<String>,
-    /// Folders of transcripts that do not exist now. Stored messages of their transcripts are searched.
-    pub past_archives: Vec<PathBuf>,
+    /// Folders of transcripts that do not exist now. They are read once they do.
+    pub absent_archives: Vec<PathBuf>,
+    /// Which transcripts of the store are searched.
+    pub stored_transcripts: StoredTranscripts,
     /// Whether the messages of a deleted transcript are removed from the transcript store.
     pub forget_deleted: bool,
     /// The provider of vectors.
@@ -104,12 +118,17 @@ impl Config {
                 return Ok(StoreAddress::Cluster(address.clone()));
             }
             Some(StoreAddress::Database(path)) => {
-                return match fs::metadata(path) {
-                    Ok(metadata) if metadata.is_file() => Ok(path.clone().into()),
-                    Err(error) if error.kind() == ErrorKind::PermissionDenied => {
-                        Err(db::Error::Io { path: path.clone(), source: error }.into())
+                return match files::check(path) {
+                    Ok(()) => Ok(path.clone().into()),
+                    Err(error)
+                        if matches!(
+                            error.kind(),
+                            ErrorKind::NotFound | ErrorKind::NotADirectory
+                        ) =>
+                    {
+                        Err(db::Error::NotFound { path: path.clone() }.into())
                     }
-                    _ => Err(db::Error::NotFound { path: path.clone() }.into()),
+                    Err(source) => Err(db::Error::Io { path: path.clone(), source }.into()),
                 };
             }
             None => {}
@@ -117,10 +136,8 @@ impl Config {
         if let Some(folder) = &self.local_databases {
             match newest_canonical(folder) {
                 Ok(Some(path)) => return Ok(path.into()),
-                // A `db` folder that Verbatim may not read belongs to another program.
-                Err(error) if error.kind() == ErrorKind::PermissionDenied => {}
-                Err(source) => return Err(db::Error::Io { path: folder.clone(), source }.into()),
-                Ok(None) => {}
+                // A `db` that Verbatim cannot read belongs to another program.
+                Ok(None) | Err(_) => {}
             }
         }
         let folder = self.db_folder();
@@ -147,8 +164,7 @@ impl Config {
     /// Returns the database of the transcript store. It still has transcripts that were deleted, so it is
     /// not in the index folder, which users may delete.
     ///
-    /// All configurations of a home share one store. Each configuration adds the files of its folders, and
-    /// searches only these files.
+    /// All configurations of a home share one store. Each configuration adds the files of its folders.
     pub fn archive_database(&self) -> PathBuf {
         if !self.has_transcripts() {
             return self.index_folder().join("archive.db");
@@ -156,24 +172,29 @@ impl Config {
         self.home.join(TRANSCRIPTS)
     }
 
-    /// Returns whether there are folders of transcripts now, or were in the past.
+    /// Returns whether transcripts are read and searched.
     pub(crate) fn has_transcripts(&self) -> bool {
-        !self.archives.is_empty() || !self.past_archives.is_empty()
+        self.stored_transcripts != StoredTranscripts::None
     }
 
     /// Returns the folders of transcripts to read now: those that are named, and of the others those that
     /// exist. A coding agent may be used for the first time while a server runs.
     pub(crate) fn archives_now(&self) -> impl Iterator<Item = &PathBuf> {
-        self.archives.iter().chain(self.past_archives.iter().filter(|folder| folder.is_dir()))
+        self.archives.iter().chain(self.absent_archives.iter().filter(|folder| folder.is_dir()))
     }
 
     /// Returns the folders of transcripts with symbolic links resolved, whether they exist or not.
     pub(crate) fn archive_roots(&self) -> Vec<PathBuf> {
         self.archives
             .iter()
-            .chain(&self.past_archives)
+            .chain(&self.absent_archives)
             .map(|folder| without_links(folder))
             .collect()
+    }
+
+    /// Returns the folders whose stored transcripts alone are searched; `None` if all are.
+    pub(crate) fn searched_roots(&self) -> Option<Vec<PathBuf>> {
+        (self.stored_transcripts != StoredTranscripts::All).then(|| self.archive_roots())
     }
 
     /// Returns whether a path is in one of the configured folders of transcripts.
@@ -247,15 +268,17 @@ fn newest_canonical(folder: &Path) -> io::Result<Option<PathBuf>> {
     Ok(databases(folder)?.into_iter().rfind(|path| db::is_canonical(path)))
 }
 
-/// Returns the `*.db` files of a folder, oldest first, and by name if equally old. Returns none if the
-/// folder does not exist.
+/// Returns the `*.db` files of a folder, oldest first, and by name if equally old. Whatever else has such a name
+/// counts as the oldest, so that opening it says what it is. Returns none if the folder does not exist.
 fn databases(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let mut found: Vec<(SystemTime, PathBuf)> = Vec::new();
-    let mut failure = None;
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
-        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+        Err(error) if error.kind() == ErrorKind::NotFound && !files::is_there(folder) => {
             return Ok(Vec::new());
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            return Err(io::Error::other("it is a link to something that is gone, not a folder"));
         }
         Err(error) => return Err(error),
     };
@@ -264,19 +287,12 @@ fn databases(folder: &Path) -> io::Result<Vec<PathBuf>> {
         if path.extension().is_none_or(|name| name != "db") {
             continue;
         }
-        match fs::metadata(&path) {
-            Ok(metadata) if metadata.is_file() => {
-                found.push((metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH), path));
-            }
-            Ok(_) => {}
-            Err(error) => failure = Some(error),
-        }
+        let metadata = fs::metadata(&path).ok().filter(Metadata::is_file);
+        let modified = metadata.and_then(|metadata| metadata.modified().ok());
+        found.push((modified.unwrap_or(SystemTime::UNIX_EPOCH), path));
     }
     found.sort();
-    match failure {
-        Some(failure) if found.is_empty() => Err(failure),
-        _ => Ok(found.into_iter().map(|(_, path)| path).collect()),
-    }
+    Ok(found.into_iter().map(|(_, path)| path).collect())
 }
 
 /// Returns whether an import may write to a database that the user searches: the database does not exist

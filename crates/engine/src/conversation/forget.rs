@@ -10,7 +10,7 @@ use std::{sync::Arc, thread, time::Duration};
 use crate::config::{StoreAddress, may_write};
 use crate::decisions::{Decisions, flags::Flags, forgotten::ForgottenId, list};
 use crate::error::{Error, Result};
-use crate::source::{SourceKind, Sources, wipe_indexes};
+use crate::source::{SourceKind, Sources, forget_vectors, wipe_indexes};
 use crate::upkeep::{Upkeep, enrich, transcripts};
 use crate::{attachments::AttachmentStore, conversation::lookup::SHORT_ID};
 use verbatim_base::call::{Call, Stop};
@@ -159,17 +159,38 @@ impl<'a> Forgetter<'a> {
         // Another process may have stored more files from transcripts before the removal.
         let of_transcripts = AttachmentStore::of_transcripts(config).forget(&ids, &mut wait);
         // If one database failed, the indexes of the cleaned databases must still lose the text.
+        let present = self.sources.present();
         for (path, _) in &removed {
-            outcome = outcome.and(wipe_indexes(config, path, &mut wait));
+            // An index that no search needs is not built again, so nobody would know which vectors to keep.
+            let is_searched = present.iter().any(|source| source.database() == Some(path));
+            outcome = outcome.and(wipe_indexes(config, path, is_searched, &mut wait));
         }
         self.sources.close();
         #[cfg(feature = "cluster")]
         let in_cluster = self.remove_from_cluster(&ids, &call.stop);
         #[cfg(not(feature = "cluster"))]
         let in_cluster: Result<_> = Ok(None);
+        let not_indexed =
+            outcome.and_then(|()| self.index_again(&removed, resources, call, progress));
+        if not_indexed.is_err() {
+            removed.iter().try_for_each(|(path, _)| forget_vectors(config, path))?;
+        }
         let mut lists = files?;
         lists.extend(of_transcripts?);
-        outcome?;
+        let not_indexed = not_indexed?;
+        let logs = removed.into_iter().filter(|(_, is_clean)| !is_clean).map(|(path, _)| path);
+        Ok(Remains { logs: logs.collect(), in_cluster: in_cluster?, lists, not_indexed })
+    }
+
+    /// Builds the indexes of databases from which conversations were removed, with the vectors that their texts had
+    /// before. Returns the databases that have none, because other programs keep writing to them.
+    fn index_again(
+        &self,
+        removed: &[(PathBuf, bool)],
+        resources: Resources,
+        call: &Call,
+        progress: &mut dyn FnMut(ForgetProgress<'_>),
+    ) -> Result<Vec<PathBuf>> {
         let mut not_indexed = Vec::new();
         for source in &self.sources.present() {
             let Some(path) = source.database() else { continue };
@@ -182,13 +203,15 @@ impl<'a> Forgetter<'a> {
             });
             match done {
                 // The text is gone. A later refresh builds the index when no other program writes.
-                Err(error) if error.is_contention() => not_indexed.push(path.to_owned()),
+                Err(error) if error.is_contention() => {
+                    forget_vectors(self.sources.config(), path)?;
+                    not_indexed.push(path.to_owned());
+                }
                 done => done?,
             }
             enrich::prune_caches(source, call)?;
         }
-        let logs = removed.into_iter().filter(|(_, is_clean)| !is_clean).map(|(path, _)| path);
-        Ok(Remains { logs: logs.collect(), in_cluster: in_cluster?, lists, not_indexed })
+        Ok(not_indexed)
     }
 
     /// Removes conversations from the index of a cluster, if the export is in a cluster. Returns the

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::list::{self, Decision};
 use crate::source::{ConversationIds, SourceKind};
 use crate::{config::Config, error::Result};
+use verbatim_base::files;
 
 /// A flag that a person can set for a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,7 +68,7 @@ impl Flags {
 
     /// Returns a number that changes when the flags change.
     pub fn stamp(config: &Config) -> u32 {
-        crc32fast::hash(&std::fs::read(list::path::<FlagLine>(config)).unwrap_or_default())
+        crc32fast::hash(&files::read(&list::path::<FlagLine>(config)).unwrap_or_default())
     }
 
     pub(crate) fn with(&self, flag: Flag) -> &Arc<ConversationIds> {

@@ -1,12 +1,13 @@
 //! The lists of decisions in the home folder, which several processes change: files with one JSON object per line.
 
+use std::io;
 use std::path::{Path, PathBuf};
-use std::{fs, io};
 
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::config::Config;
 use crate::error::{Error, Result};
+use verbatim_base::files;
 use verbatim_base::private::{self, FileLock};
 use verbatim_chats::db;
 
@@ -43,7 +44,7 @@ pub(crate) fn change<T: Decision, R>(
 }
 
 fn parsed<T: Decision>(path: &Path) -> io::Result<Vec<T>> {
-    let text = match fs::read_to_string(path) {
+    let text = match files::read_to_string(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         text => text?,
     };

@@ -2,9 +2,9 @@
 //!
 //! A transcript may be in two sources: the transcript store follows its file, and an import may have copied
 //! it into a database. Answers about all sources show it once, in the state that changed last. If both
-//! states are equally new, they show the transcript store's. A transcript whose file is in none of the
-//! configured folders is left out too, because another configuration of the same home follows it. A search
-//! of a single source leaves out only such transcripts.
+//! states are equally new, they show the transcript store's. If the user names the folders to search,
+//! transcripts of other folders are left out too. A search of a single source leaves out only such
+//! transcripts.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -33,7 +33,7 @@ struct KnownSuperseded {
 /// The conversations that answers leave out.
 #[derive(Clone, Debug)]
 pub(crate) struct Superseded {
-    /// The conversations of the transcript store whose files are in none of the configured folders.
+    /// The conversations of the transcript store whose files are in none of the folders that the user named.
     pub(crate) elsewhere: Ids,
     /// The conversations of the transcript store that are left out, including those in `elsewhere`.
     pub(crate) in_store: Ids,
@@ -80,12 +80,14 @@ impl KnownSuperseded {
         if let Some((path, _)) = store {
             stored = db::read(path, call, db::last_changes).ok()?;
         }
-        let roots = config.archive_roots();
+        let roots = config.searched_roots();
         let mut elsewhere = HashSet::new();
         let mut in_store = HashSet::new();
         let mut in_export = HashSet::new();
         for (id, (file, last)) in stored {
-            if !roots.iter().any(|root| Path::new(&file).starts_with(root)) {
+            if let Some(roots) = &roots
+                && !roots.iter().any(|root| Path::new(&file).starts_with(root))
+            {
                 elsewhere.insert(id.clone());
                 in_store.insert(id);
                 continue;

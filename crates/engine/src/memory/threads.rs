@@ -123,7 +123,7 @@ impl Memory {
         if is_deleted {
             let config = self.sources.config();
             let begun = std::time::Instant::now();
-            let wiped = wipe_indexes(config, &config.threads_database(), &mut |_| {
+            let wiped = wipe_indexes(config, &config.threads_database(), true, &mut |_| {
                 thread::sleep(PAUSE);
                 begun.elapsed() < PATIENCE
             });

@@ -23,7 +23,7 @@ pub(super) fn narrowed<'a>(
     for source in sources {
         match with_every_concept(&scoped, source) {
             Err(error) if error.is_of_source() && sources.len() > 1 => {
-                notes.add(Note::Unreadable { source: source.kind, reason: error.reason() });
+                notes.add(Note::Unreadable { source: source.kind, reason: error.to_string() });
             }
             ids => {
                 common.insert(source.kind, ids?);

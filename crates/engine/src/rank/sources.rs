@@ -12,7 +12,7 @@ use super::ranker::{MAX_WAIT, Ranker, SMALL};
 use super::{all_concepts, notes::Notes, question::Mode, scoped::Scoped};
 use crate::error::{Error, Result};
 use crate::scoring::Scorer;
-use crate::source::{IndexState, Note, Source, SourceKind, Task};
+use crate::source::{FallbackReason, IndexState, Note, Source, SourceKind, Task};
 use crate::upkeep::refresh::{self, Reindex};
 use crate::upkeep::{encode::MAX_IN_PASSING, enrich};
 use verbatim_base::call::{Call, Stop};
@@ -110,7 +110,7 @@ fn open_one(
     let scorer = match source.reader(call).scorer(&scope, call) {
         Ok(scorer) => scorer,
         Err(error) if error.is_of_source() => {
-            notes.add(Note::Unreadable { source: source.kind, reason: error.reason() });
+            notes.add(Note::Unreadable { source: source.kind, reason: error.to_string() });
             return Ok(None);
         }
         Err(error) => return Err(error),
@@ -135,8 +135,11 @@ fn open_one(
     }
     let index = match progress {
         Some((percent, seconds_left)) => IndexState::Building { percent, seconds_left },
-        None if source.store().can_be_indexed(source, call) => IndexState::Missing,
-        None => IndexState::Impossible,
+        None => match source.current_index(call) {
+            Err(FallbackReason::Unreadable(reason)) => IndexState::Unreadable { reason },
+            _ if source.store().can_be_indexed(source, call) => IndexState::Missing,
+            _ => IndexState::Impossible,
+        },
     };
     notes.add(Note::NotRanked { source: source.kind, index });
     Ok(None)

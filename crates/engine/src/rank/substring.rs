@@ -288,7 +288,7 @@ impl<'a> TextSearch<'a> {
                         found.extend(here.hits);
                     }
                     Err(error) if error.is_of_source() && self.sources.len() > 1 => {
-                        let reason = error.reason();
+                        let reason = error.to_string();
                         notes.add(Note::Unreadable { source: source.kind, reason });
                     }
                     Err(error) => return Err(error),

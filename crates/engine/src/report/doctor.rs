@@ -8,10 +8,15 @@ use std::time::Duration;
 
 use super::finding::Finding;
 use super::sample;
-use super::status::{Status, mend_of};
+use super::status::{Status, mend_of, restored};
+use crate::attachments::{ATTACHMENTS, TRANSCRIPT_FILES};
+use crate::config::TRANSCRIPTS;
+use crate::decisions::{flags::FlagLine, forgotten::ForgottenId, list};
 use crate::source::{FallbackReason, Source, SourceKind, Sources, size_of};
-use verbatim_base::{call::Call, private};
-use verbatim_chats::db;
+use crate::upkeep::home::TOKEN_FILE;
+use verbatim_base::{call::Call, files, private};
+use verbatim_chats::db::{self, OwnDatabase};
+use verbatim_index::IndexDir;
 use verbatim_text::{amount, shell::quoted};
 
 /// Time limit of SQLite's integrity check of one database, unless everything is to be checked.
@@ -49,6 +54,7 @@ impl Examination<'_> {
     fn run(&mut self) {
         let present = self.sources.present();
         self.examine_folders(&present);
+        self.examine_home();
         for source in &present {
             let mut known = self.status.sources.iter();
             let known = known.find(|known| known.database == source.address());
@@ -109,6 +115,70 @@ impl Examination<'_> {
         });
     }
 
+    /// Reports which files of the home cannot be used, and what lies in it and is not searched.
+    fn examine_home(&mut self) {
+        let config = self.sources.config();
+        let no_file =
+            "put the file back in its place, or move what is there away to begin a new one";
+        let lists =
+            [list::read::<ForgottenId>(config).map(drop), list::read::<FlagLine>(config).map(drop)];
+        for error in lists.into_iter().filter_map(Result::err) {
+            self.report(Finding::wrong("home", error.to_string(), no_file));
+        }
+        let token = config.home.join(TOKEN_FILE);
+        if let Err(error) = files::check(&token)
+            && files::is_no_file(&error)
+        {
+            self.report(Finding::wrong(token.display().to_string(), error.to_string(), no_file));
+        }
+        for folder in [ATTACHMENTS, TRANSCRIPT_FILES].map(|name| config.home.join(name)) {
+            if files::is_there(&folder) && !folder.is_dir() {
+                let mend = "put the folder back in its place";
+                self.report(Finding::wrong(
+                    folder.display().to_string(),
+                    "it is not a folder",
+                    mend,
+                ));
+            }
+        }
+        for path in config.damaged_stores() {
+            let what = "a damaged transcript store was set aside; transcripts that their programs deleted \
+                        may only be in it";
+            let mend = "name it with --db to search it, or delete it";
+            self.report(Finding::note(path.display().to_string(), what, mend));
+        }
+        let store = config.home.join(TRANSCRIPTS);
+        let own = [store.clone(), config.threads_database()];
+        let entries = fs::read_dir(&config.home).into_iter().flatten().flatten();
+        let mut others: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+        others.retain(|path| {
+            let is_own = own.contains(path) && (*path != store || config.has_transcripts());
+            !is_own && path.is_file() && path.extension().is_some_and(|it| it == "db")
+        });
+        others.sort();
+        for path in others {
+            let named = path.display().to_string();
+            let mend = format!("verbatim search --db {} TEXT", quoted(&named));
+            self.report(Finding::note(named, "lies in the home and is not searched", &mend));
+        }
+    }
+
+    /// Reports the stored transcripts that the named folders leave out.
+    fn report_left_out(&mut self, source: &Source) {
+        let alone = source.clone().asked_alone(true);
+        let Ok(excluded) = alone.excluded(self.call) else { return };
+        let Ok(left_out) = alone.left_out(self.call) else { return };
+        let elsewhere = left_out.difference(&excluded).count();
+        if elsewhere > 0 {
+            let what = format!(
+                "{} of transcripts in other folders than those of --archive are not searched",
+                amount::counted(elsewhere, "conversation")
+            );
+            let about = source.address().to_string();
+            self.report(Finding::note(about, what, "search without --archive"));
+        }
+    }
+
     /// Checks a database. Returns whether it can be read.
     fn examine_database(&mut self, source: &Source) -> bool {
         let about = source.address().to_string();
@@ -142,19 +212,24 @@ impl Examination<'_> {
             Ok(faults) => self.report(Finding::wrong(
                 about,
                 format!("SQLite finds it damaged: {}", faults.join("; ")),
-                "restore it from a backup, or import your exports into a new database",
+                restored(source.kind),
             )),
             Err(error) => {
                 self.report_unread(source.kind, path, &error);
             }
         }
+        let own = match source.kind {
+            SourceKind::Export => OwnDatabase::Imported,
+            SourceKind::Archive => OwnDatabase::Transcripts,
+            SourceKind::Threads => OwnDatabase::Threads,
+        };
+        let why = db::read_tables(path, &in_time, |database| db::why_not_written(database, own));
+        if let Ok(Some(why)) = why {
+            let what = format!("it can be searched, but nothing can be added: {why}");
+            self.report(Finding::wrong(path.display().to_string(), what, "update verbatim"));
+        }
         if source.kind == SourceKind::Archive {
-            for path in self.sources.config().damaged_stores() {
-                let what = "a damaged transcript store was set aside; transcripts that their programs deleted \
-                            may only be in it";
-                let mend = "name it with --db to search it, or delete it";
-                self.report(Finding::note(path.display().to_string(), what, mend));
-            }
+            self.report_left_out(source);
         }
         true
     }
@@ -175,6 +250,12 @@ impl Examination<'_> {
     fn examine_index(&mut self, source: &Source, is_reported: bool) {
         let Ok(index_dir) = source.index_dir() else { return };
         let about = index_dir.folder().display().to_string();
+        if let Some(path) = index_dir.obstacle() {
+            let path = path.display().to_string();
+            let mend = format!("rm -r {}; then verbatim reindex", quoted(&path));
+            let what = "it is in the place of a part of the index, which cannot be written";
+            self.report(Finding::wrong(path, what, &mend));
+        }
         let left = index_dir.leftovers();
         if !left.is_empty() {
             let bytes: u64 = left.iter().map(|path| size_of(path)).sum();
@@ -219,14 +300,24 @@ impl Examination<'_> {
         let index = self.sources.config().index_folder();
         let known = present.iter().filter_map(|source| source.index_dir().ok());
         let known: Vec<PathBuf> = known.map(|it| it.folder().to_owned()).collect();
-        let entries = fs::read_dir(&index).into_iter().flatten().flatten();
-        for folder in entries.map(|entry| entry.path()) {
-            if folder.join("current").is_file() && !known.contains(&folder) {
-                let size = amount::bytes(size_of(&folder));
-                let what = format!("the index of a database that is not searched, {size}");
-                let mend = "delete the folder if you do not go back to that database";
-                self.report(Finding::note(folder.display().to_string(), what, mend));
+        for index_dir in IndexDir::all(&index) {
+            let folder = index_dir.folder();
+            if index_dir.current().is_none() || known.iter().any(|known| known == folder) {
+                continue;
             }
+            let database = index_dir.database();
+            let size = amount::bytes(size_of(folder));
+            let remove = format!("rm -r {}", quoted(&folder.display().to_string()));
+            let mut state = "is gone";
+            let mut mend = format!("{remove}, unless the database comes back");
+            if !index_dir.is_orphan() {
+                state = "is not searched";
+                let named = quoted(&database.display().to_string());
+                mend = format!("verbatim search --db {named} TEXT, or {remove}");
+            }
+            let what =
+                format!("the index of {}, which {state}; it takes {size}", database.display());
+            self.report(Finding::note(folder.display().to_string(), what, &mend));
         }
     }
 
@@ -237,7 +328,7 @@ impl Examination<'_> {
 
 /// Returns the reason why a folder cannot be written to. The folder may not exist yet.
 fn obstacle(folder: &Path) -> Option<String> {
-    let there = folder.ancestors().find(|folder| folder.exists())?;
+    let there = folder.ancestors().find(|folder| files::is_there(folder))?;
     if !there.is_dir() {
         return Some(format!("{} is not a folder", there.display()));
     }

@@ -14,7 +14,7 @@ use crate::{
     source::{FallbackReason, Scope, Source, SourceKind, Sources, size_of},
     upkeep::{encode::Encoded, maintainer, transcripts},
 };
-use verbatim_base::{call::Call, model::Instant};
+use verbatim_base::{call::Call, files, model::Instant};
 use verbatim_chats::{db, import::Export};
 use verbatim_index::{Activity, IndexDir, Last, Snapshot, TermIndex, Vectors};
 use verbatim_text::{amount::grouped, date};
@@ -65,7 +65,7 @@ pub struct SourceStatus {
     pub conversations: Option<u64>,
     /// Null if counting takes too long.
     pub messages: Option<u64>,
-    /// Conversations whose transcripts are gone.
+    /// Conversations whose transcripts are gone, or in folders that are not followed.
     pub kept: usize,
     /// What could not be read of the transcripts, a sentence each.
     #[serde(rename = "partly_read")]
@@ -265,7 +265,14 @@ fn status_of(config: &Config, source: &Source, share: f32, call: &Call) -> Sourc
     }
     let current = source.current_index(call);
     status.by_like = current.as_ref().err().cloned();
-    let Ok(index_dir) = source.index_dir() else { return status };
+    let index_dir = match source.index_dir() {
+        Ok(index_dir) => index_dir,
+        Err(error) => {
+            status.mend = Some(mend_of(&error, source.kind, path));
+            status.error = Some(error.to_string());
+            return status;
+        }
+    };
     status.at_work =
         index_dir.activity().map(|Activity { process, since }| ActivityStatus { process, since });
     status.refreshed = index_dir.last().map(|Last { at, what, took, cpu, messages }| {
@@ -281,8 +288,15 @@ fn status_of(config: &Config, source: &Source, share: f32, call: &Call) -> Sourc
     count(&mut status, source, call);
     if source.kind == SourceKind::Archive {
         let origins = db::read_tables(path, &call.within(MAX_WAIT), db::origins);
-        status.kept = origins
-            .map_or(0, |origins| origins.values().filter(|origin| origin.gone.is_some()).count());
+        let roots = config.archive_roots();
+        status.kept = origins.map_or(0, |origins| {
+            let kept = origins.values().filter(|origin| {
+                let file = origin.file.as_deref().map(Path::new);
+                origin.gone.is_some()
+                    || file.is_some_and(|file| !roots.iter().any(|root| file.starts_with(root)))
+            });
+            kept.count()
+        });
         let parts = transcripts::unread_parts(config, call);
         status.unread_parts = parts.unwrap_or_else(|error| vec![error.to_string()]);
     }
@@ -337,10 +351,13 @@ fn count(status: &mut SourceStatus, source: &Source, call: &Call) {
 /// Returns what helps if a database cannot be read.
 pub(super) fn mend_of(error: &db::Error, kind: SourceKind, path: &Path) -> &'static str {
     match error {
+        db::Error::Io { source, .. } if files::is_no_file(source) => {
+            "put the file back in its place, or move what is there away to begin a new one"
+        }
         db::Error::NotADatabase { .. } | db::Error::NotCanonical { .. }
-            if kind == SourceKind::Threads =>
+            if kind != SourceKind::Export =>
         {
-            "restore it from a backup, or move it away to begin a new one"
+            restored(kind)
         }
         db::Error::NotADatabase { .. } if !db::is_whole(path) => {
             "wait until it is copied, or copy it again"
@@ -350,7 +367,20 @@ pub(super) fn mend_of(error: &db::Error, kind: SourceKind, path: &Path) -> &'sta
         }
         db::Error::Io { .. } => "let your user read the file and its folder",
         db::Error::Busy { .. } | db::Error::Unsteady { .. } => "try again later",
-        _ => "restore it from a backup, or import your exports into a new database",
+        _ => restored(kind),
+    }
+}
+
+/// Returns what helps if a database is damaged.
+pub(super) fn restored(kind: SourceKind) -> &'static str {
+    match kind {
+        SourceKind::Export => {
+            "restore it from a backup, or import your exports into a new database"
+        }
+        SourceKind::Archive => {
+            "restore it from a backup, or move it away; then the transcripts that are there are read again"
+        }
+        SourceKind::Threads => "restore it from a backup, or move it away to begin a new one",
     }
 }
 

@@ -147,7 +147,7 @@ impl Sources {
                 match search.join().unwrap_or_else(|panic| resume_unwind(panic)) {
                     Ok(plan) => plans.push(plan),
                     Err(error) if error.is_of_source() => {
-                        notes.push(Note::Unreadable { source: kind, reason: error.reason() });
+                        notes.push(Note::Unreadable { source: kind, reason: error.to_string() });
                         first.get_or_insert(error);
                     }
                     Err(error) => return Err(error),

@@ -32,5 +32,6 @@ pub(crate) use scope::{is_part, shared_start};
 pub(crate) use sources::{Sources, store_at};
 pub use store::{Source, handle::FallbackReason};
 pub(crate) use store::{
-    Store, changed::is_same, database::size_of, wipe::wipe_indexes, work::Task,
+    Store, changed::is_same, database::size_of, wipe::forget_vectors, wipe::wipe_indexes,
+    work::Task,
 };

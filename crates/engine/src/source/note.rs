@@ -140,7 +140,7 @@ pub enum Note {
 }
 
 /// The state of the index of a source that is not ranked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum IndexState {
     /// It is being built.
     Building {
@@ -151,16 +151,22 @@ pub enum IndexState {
     },
     /// There is none of the current state of the database, and nothing builds one.
     Missing,
+    /// It cannot be read.
+    Unreadable {
+        /// The error.
+        reason: String,
+    },
     /// There cannot be one: the database has views, or tables without row ids.
     Impossible,
 }
 
 impl IndexState {
     /// Returns what a note says of a source with this index.
-    fn of(self, source: SourceKind) -> String {
+    fn of(&self, source: SourceKind) -> String {
         let is = if source.is_plural() { "are" } else { "is" };
         match self {
             IndexState::Impossible => "cannot be ranked".to_owned(),
+            IndexState::Unreadable { reason } => format!("{is} not ranked, because {reason}"),
             IndexState::Missing | IndexState::Building { percent: None, .. } => {
                 format!("{is} not ranked yet")
             }

@@ -12,7 +12,7 @@ use crate::config::{Config, StoreAddress};
 use crate::decisions::exclusions::CurrentExclusions;
 use crate::decisions::superseded::SupersededIds;
 use crate::error::{Error, Result};
-use verbatim_base::{call::Call, map_faults};
+use verbatim_base::{call::Call, files, map_faults};
 use verbatim_chats::db;
 use verbatim_embed::Model;
 
@@ -100,7 +100,8 @@ impl Sources {
             SourceKind::Archive => self.shared.config.archive_database(),
             SourceKind::Threads => self.shared.config.threads_database(),
         };
-        Ok(path.is_file().then(|| self.at(kind, path.into())))
+        // If something else is in the place of the file, reading it says so.
+        Ok(files::is_there(&path).then(|| self.at(kind, path.into())))
     }
 
     /// Returns the source of a kind that this question has read before, for a question to it alone.
@@ -144,7 +145,7 @@ impl Sources {
             match outcome {
                 Ok(one) => done.push(one),
                 Err(error) if error.is_of_source() => {
-                    notes.push(Note::Unreadable { source: kind, reason: error.reason() });
+                    notes.push(Note::Unreadable { source: kind, reason: error.to_string() });
                     first.get_or_insert(error);
                 }
                 Err(error) => return Err(error),
@@ -180,7 +181,7 @@ impl Sources {
             match self.readable(&[kind], call) {
                 Ok((_, notes)) => problems.extend(notes),
                 Err(error) if error.is_of_source() => {
-                    problems.push(Note::Unreadable { source: kind, reason: error.reason() });
+                    problems.push(Note::Unreadable { source: kind, reason: error.to_string() });
                 }
                 Err(_) => {}
             }

@@ -6,6 +6,7 @@
 //!
 //! Invariant: one thread or process at a time makes the parts of a segment.
 
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -72,7 +73,7 @@ impl Source {
         let Some((encoder, snapshot)) = encoder.zip(self.latest_index(call)) else {
             return Encoded::default();
         };
-        Encoded { made: made(&snapshot.segments(), encoder), total: snapshot.max_doc().into() }
+        Encoded { made: made(&snapshot, encoder), total: snapshot.messages().into() }
     }
 
     /// Returns whether a process is making the vectors of messages in the index. It goes on with the messages
@@ -86,26 +87,56 @@ impl Source {
     /// Makes the vectors by the sentence encoder that messages lack, the newest messages first. Returns the
     /// number of vectors that were made; stops early if another process makes them.
     pub fn encode(&self, threads: usize, call: &Call, progress: &dyn Fn(Encoded)) -> Result<u64> {
-        self.make_parts(threads, true, call, progress)
+        self.make_parts(threads, u32::MAX, call, progress)
     }
 
-    /// Takes over the vectors that replaced segments have left, and removes the others.
-    pub(super) fn take_over_vectors(&self, call: &Call) -> Result<()> {
-        self.make_parts(1, false, call, &|_| ())?;
-        KeptVectors::remove(self.index_dir()?.folder());
-        Ok(())
+    /// Takes over the vectors that replaced segments and deleted messages have left for texts of the index, the
+    /// newest first. Encodes at most `most_new` other texts; the messages after them have their vectors later.
+    pub(super) fn take_over_vectors(&self, most_new: u32, call: &Call) -> Result<()> {
+        self.make_parts(1, most_new, call, &|_| ()).map(drop)
+    }
+
+    /// Returns whether replaced segments have left vectors.
+    pub(super) fn has_kept_vectors(&self) -> bool {
+        self.index_dir().is_ok_and(|index_dir| KeptVectors::are_in(index_dir.folder()))
+    }
+
+    /// Removes the vectors of texts that the index does not hold.
+    pub(super) fn prune_vectors(&self, call: &Call) -> Result<()> {
+        let index_dir = self.index_dir()?;
+        if !self.has_kept_vectors() {
+            return Ok(());
+        }
+        let encoder = self.model().sentence_encoder();
+        let Some((encoder, snapshot)) = encoder.zip(self.latest_index(call)) else {
+            KeptVectors::remove(index_dir.folder());
+            return Ok(());
+        };
+        let mut needed = HashSet::new();
+        for segment in snapshot.segments() {
+            let made = parts(&segment, encoder).made();
+            for doc_id in segment.doc_ids.start + made..segment.doc_ids.end {
+                call.stop.check(index::Error::Stopped)?;
+                if !snapshot.is_alive(doc_id) {
+                    continue;
+                }
+                needed.insert(fnv1a(snapshot.beginning(doc_id, encoder.most_read()).as_bytes()));
+            }
+        }
+        Ok(KeptVectors::retain(index_dir.folder(), encoder.name(), &needed)?)
     }
 
     fn make_parts(
         &self,
         threads: usize,
-        may_encode: bool,
+        most_new: u32,
         call: &Call,
         progress: &dyn Fn(Encoded),
     ) -> Result<u64> {
         let Some(encoder) = self.model().sentence_encoder() else { return Ok(0) };
         let mut done = 0;
         while let Some(snapshot) = self.latest_index(call) {
+            let may_encode = AtomicU32::new(most_new);
             let work = PartWork { snapshot: &snapshot, encoder, threads, may_encode, call };
             let made = work.run(progress);
             done += *made.as_ref().unwrap_or(&0);
@@ -122,17 +153,21 @@ fn parts(segment: &SegmentRef<'_>, encoder: SentenceEncoder) -> VectorParts {
     VectorParts::open(segment.folder, encoder.name(), segment.doc_ids.len() as u32)
 }
 
-/// Returns the number of messages in some segments whose vectors are made.
-fn made(segments: &[SegmentRef<'_>], encoder: SentenceEncoder) -> u64 {
-    segments.iter().map(|segment| u64::from(parts(segment, encoder).made())).sum()
+/// Returns the number of messages whose vectors are made.
+fn made(snapshot: &Snapshot, encoder: SentenceEncoder) -> u64 {
+    let made = snapshot.segments().into_iter().map(|segment| {
+        let start = segment.doc_ids.start;
+        u64::from(snapshot.messages_in(start..start + parts(&segment, encoder).made()))
+    });
+    made.sum()
 }
 
 struct PartWork<'a> {
     snapshot: &'a Snapshot,
     encoder: SentenceEncoder,
     threads: usize,
-    /// Whether texts are encoded whose vectors no replaced segment had. Otherwise the parts end before them.
-    may_encode: bool,
+    /// How many texts may still be encoded, whose vectors no replaced segment had. The parts end before the others.
+    may_encode: AtomicU32,
     call: &'a Call,
 }
 
@@ -143,8 +178,9 @@ impl PartWork<'_> {
         let Some(index_dir) = segments.first().and_then(|segment| segment.folder.parent()) else {
             return Ok(0);
         };
-        let total = u64::from(self.snapshot.max_doc());
-        let mut made = made(&segments, self.encoder);
+        let total = u64::from(self.snapshot.messages());
+        let mut made = made(self.snapshot, self.encoder);
+        let takes_all = self.may_encode.load(Ordering::Relaxed) == u32::MAX;
         let mut kept = None;
         let mut done = 0;
         // The last segment has the newest messages.
@@ -162,38 +198,38 @@ impl PartWork<'_> {
             parts.extend(segment.folder, self.encoder.name());
             while !parts.is_complete() {
                 let kept =
-                    kept.get_or_insert_with(|| KeptVectors::open(index_dir, self.encoder.name()));
+                    kept.get_or_insert_with(|| KeptVectors::of(self.snapshot, self.encoder.name()));
                 let part = self.part(segment, parts.made(), kept, &|encoded| {
-                    progress(Encoded { made: made + u64::from(encoded), total });
+                    // Deleted documents are among them.
+                    let made = (made + u64::from(encoded)).min(total);
+                    progress(Encoded { made, total });
                 })?;
+                let Some(part) = part else { break };
                 let count = part.count() as u64;
-                if count == 0 {
-                    break;
-                }
                 part.append(segment.folder, self.encoder.name(), &parts)?;
                 if !parts.extend(segment.folder, self.encoder.name()) {
                     return Err(Error::Indexing { folder: segment.folder.to_owned() });
                 }
-                made += count;
+                made = (made + count).min(total);
                 done += count;
             }
             parts.join(segment.folder, self.encoder.name())?;
         }
-        if self.may_encode {
+        if takes_all {
             KeptVectors::remove(index_dir);
         }
         Ok(done)
     }
 
     /// Encodes the next messages of a segment, from the doc id `first` of the segment, until the time of a part
-    /// is over. `progress` gets the number of those that are encoded, on this thread.
+    /// is over. `progress` gets the number of those that are encoded, on this thread. Returns `None` if none were.
     fn part(
         &self,
         segment: &SegmentRef<'_>,
         first: u32,
         kept: &KeptVectors,
         progress: &dyn Fn(u32),
-    ) -> Result<VectorPartWriter> {
+    ) -> Result<Option<VectorPartWriter>> {
         let count = segment.doc_ids.len() as u32;
         let end = count.min(first.saturating_add(MAX_PART));
         let limit = if first == 0 { FIRST_PART } else { PART };
@@ -227,6 +263,10 @@ impl PartWork<'_> {
         self.call.stop.check(index::Error::Stopped)?;
         let mut slices = slices.into_inner().unwrap_or_default();
         slices.sort_unstable_by_key(|(start, _)| *start);
+        // The model is not loaded for nothing.
+        if slices.first().is_none_or(|(start, _)| *start != first) {
+            return Ok(None);
+        }
         let mut part = VectorPartWriter::new(self.encoder.mean(), BITS);
         for (start, slice) in slices {
             if start as usize != first as usize + part.count() {
@@ -234,12 +274,11 @@ impl PartWork<'_> {
             }
             part.append_all(&slice);
         }
-        Ok(part)
+        Ok(Some(part))
     }
 
     /// Returns the codes of some messages; `None` if texts must be encoded for them and may not be.
     fn slice(&self, doc_ids: Range<u32>, kept: &KeptVectors) -> Option<VectorPartWriter> {
-        let mut part = VectorPartWriter::new(self.encoder.mean(), BITS);
         let texts: Vec<_> = doc_ids
             .map(|doc_id| {
                 if self.snapshot.is_alive(doc_id) {
@@ -253,9 +292,12 @@ impl PartWork<'_> {
         let new: Vec<usize> = (0..texts.len())
             .filter(|at| !texts[*at].trim().is_empty() && kept.get(hashes[*at]).is_none())
             .collect();
-        if !new.is_empty() && !self.may_encode {
-            return None;
+        let count = new.len() as u32;
+        let left = self.may_encode.load(Ordering::Relaxed);
+        if left < u32::MAX {
+            self.may_encode.store(left.checked_sub(count)?, Ordering::Relaxed);
         }
+        let mut part = VectorPartWriter::new(self.encoder.mean(), BITS);
         let encoded = self.encoder.encode(&new.iter().map(|at| &*texts[*at]).collect::<Vec<_>>());
         let mut encoded = new.into_iter().zip(encoded).peekable();
         let none = vec![0.0; self.encoder.dimensions()];
@@ -417,11 +459,48 @@ mod tests {
         };
         assert!(kept(&source) > 0);
         // Nothing is encoded here.
-        source.take_over_vectors(&never).unwrap();
+        source.take_over_vectors(0, &never).unwrap();
         assert_eq!(source.encoded(&never), Encoded { made: 5, total: 5 });
+        source.prune_vectors(&never).unwrap();
         assert_eq!(kept(&source), 0);
         let question = "Wann habe ich einen Termin beim Zahnarzt?";
         assert!(found(&export, question)[0].contains("dentist"));
+    }
+
+    #[test]
+    fn texts_keep_their_vectors_whatever_happens_to_the_index() {
+        let export = TestExport::indexed(&TEXTS);
+        let source = export.engine.sources().remove(0);
+        let never = Call::default();
+        encode(&source);
+        let change = |sql: &str| {
+            export.connection.execute_batch(sql).unwrap();
+            export.reindex();
+            source.encoded(&never)
+        };
+        // A message goes, and comes back under another id.
+        let gone = change("DELETE FROM messages WHERE id = 'm1'");
+        assert_eq!(gone, Encoded { made: 3, total: 3 });
+        let text = TEXTS[1];
+        let back = change(&format!("INSERT INTO messages VALUES ('x', '1', 'user', '{text}', 1)"));
+        assert_eq!(back, Encoded { made: 4, total: 4 });
+        // One changes: only its vector is missing.
+        let changed = change("UPDATE messages SET content = 'a new text' WHERE id = 'm0'");
+        assert_eq!(changed, Encoded { made: 3, total: 4 });
+        encode(&source);
+        let resources = Resources { memory: 64 << 20, threads: 1 };
+        let full = crate::Reindex { resources, full: true };
+        source.reindex(full, &never, &mut |_| ()).unwrap();
+        assert_eq!(source.encoded(&never), Encoded { made: 4, total: 4 });
+        assert!(!KeptVectors::are_in(source.index_dir().unwrap().folder()));
+        // A new text does not keep the others from having theirs.
+        export
+            .connection
+            .execute_batch("UPDATE messages SET content = 'b' WHERE id = 'm3'")
+            .unwrap();
+        source.reindex(full, &never, &mut |_| ()).unwrap();
+        assert_eq!(source.encoded(&never), Encoded { made: 4, total: 4 });
+        assert!(!KeptVectors::are_in(source.index_dir().unwrap().folder()));
     }
 
     #[test]

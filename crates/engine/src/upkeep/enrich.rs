@@ -218,10 +218,10 @@ fn enrich_index(
     failed.map_or(Ok(done), Err)
 }
 
-/// Removes the cached vectors of texts that the index of a source does not hold.
+/// Removes the vectors of texts that the index of a source does not hold.
 pub(crate) fn prune_caches(source: &Source, call: &Call) -> Result<()> {
     let Some(snapshot) = source.latest_index(call) else { return Ok(()) };
-    source.take_over_vectors(call)?;
+    source.prune_vectors(call)?;
     let texts = Texts {
         count: snapshot.max_doc(),
         text: &|doc_id| snapshot.beginning(doc_id, MAX_EMBEDDED),

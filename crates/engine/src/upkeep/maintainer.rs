@@ -433,7 +433,7 @@ fn backoff(failures: u32) -> Duration {
 
 /// Returns the folders in which a change may concern a source, whether they exist or not.
 pub(crate) fn watched_folders(config: &Config) -> Vec<PathBuf> {
-    let mut folders = follow::folders(config.archives.iter().chain(&config.past_archives));
+    let mut folders = follow::folders(config.archives.iter().chain(&config.absent_archives));
     folders.extend(config.database_folders());
     let stores = config.db.iter().cloned().chain(config.export_store().ok());
     let databases = stores.filter_map(|store| store.path().map(Path::to_owned));

@@ -53,6 +53,7 @@ impl IndexNeed {
     /// Returns how the index of a source gets built, from the size of its database in bytes.
     pub fn new(kind: SourceKind, bytes: u64, why: &FallbackReason) -> IndexNeed {
         match why {
+            FallbackReason::Moved => IndexNeed::BySearch,
             FallbackReason::NoIndex | FallbackReason::Stale if kind == SourceKind::Archive => {
                 match bytes {
                     ..WORTH_AN_INDEX => IndexNeed::Small,
@@ -154,29 +155,33 @@ impl Upkeep<'_> {
         Ok(())
     }
 
-    /// Builds or refreshes the index of the transcripts, without the files for ranking, if a search needs the
-    /// index and the work is short. Does nothing while another process writes or builds the index.
-    pub fn index_transcripts_in_passing(
+    /// Builds or refreshes indexes, without the files for ranking, if a search needs them and the work is short:
+    /// that of the transcripts, and those of databases that were moved or copied with their indexes. Does nothing
+    /// while another process writes or builds an index.
+    pub fn index_in_passing(
         &self,
         resources: Resources,
         call: &Call,
-        progress: &mut dyn FnMut(Progress),
+        progress: &mut dyn FnMut(SourceKind, Progress),
     ) -> Result<()> {
-        let present = self.sources.present();
-        let transcripts = present.iter().find(|source| source.kind == SourceKind::Archive);
-        let Some(source) = transcripts.filter(|_| !self.sources.config().leave_indexes) else {
-            return Ok(());
-        };
-        let Err(why) = source.current_index(call) else { return Ok(()) };
-        let bytes = fs::metadata(source.path()?).map_or(0, |metadata| metadata.len());
-        if IndexNeed::new(source.kind, bytes, &why) != IndexNeed::BySearch {
+        if self.sources.config().leave_indexes {
             return Ok(());
         }
-        match source.reindex(Reindex { resources, full: false }, call, progress) {
-            Err(Error::Indexing { .. }) => Ok(()),
-            Err(error) if error.is_contention() => Ok(()),
-            result => result.map(drop),
+        for source in self.sources.present() {
+            let Some(path) = source.database() else { continue };
+            let Err(why) = source.current_index(call) else { continue };
+            let bytes = fs::metadata(path).map_or(0, |metadata| metadata.len());
+            if IndexNeed::new(source.kind, bytes, &why) != IndexNeed::BySearch {
+                continue;
+            }
+            let options = Reindex { resources, full: false };
+            match source.reindex(options, call, &mut |now| progress(source.kind, now)) {
+                Err(Error::Indexing { .. }) => {}
+                Err(error) if error.is_contention() => {}
+                result => drop(result?),
+            }
         }
+        Ok(())
     }
 
     /// Updates the transcript store from the files of the transcripts.

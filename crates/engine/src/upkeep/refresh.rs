@@ -49,6 +49,10 @@ const READ: f64 = 0.9;
 /// Pause between two reports of the progress of ordering.
 const ORDERING_TOLD: Duration = Duration::from_millis(50);
 
+/// The number of new texts that are encoded while a new index takes over the vectors of the others: a second of
+/// work, so that a few new messages do not keep all others waiting.
+const MOST_NEW: u32 = 500;
+
 /// Options for refreshing an index.
 #[derive(Clone, Copy, Debug)]
 pub struct Reindex {
@@ -120,6 +124,7 @@ impl Source {
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Reindexed> {
         let done = follow(self, options, true, call, progress)?;
+        take_over(self, done.as_ref(), call);
         done.ok_or_else(|| db::Error::Unsteady { path: self.address().to_string().into() }.into())
     }
 }
@@ -127,7 +132,25 @@ impl Source {
 /// Adds the changes of a database to the index of a source. Returns false if a full build is needed.
 pub(crate) fn refresh_changes(source: &Source, resources: Resources, call: &Call) -> Result<bool> {
     let options = Reindex { resources, full: false };
-    Ok(follow(source, options, false, call, &mut |_| ())?.is_some())
+    let done = follow(source, options, false, call, &mut |_| ())?;
+    take_over(source, done.as_ref(), call);
+    Ok(done.is_some())
+}
+
+/// Lets new segments have the vectors that equal texts had before. An error does no harm: they are made later.
+fn take_over(source: &Source, done: Option<&Reindexed>, call: &Call) {
+    if source.database().is_none() {
+        return;
+    }
+    match done {
+        Some(Reindexed::Refreshed { .. }) => drop(source.take_over_vectors(0, call)),
+        Some(Reindexed::Built { .. }) if source.has_kept_vectors() => {
+            drop(source.take_over_vectors(MOST_NEW, call));
+            // The index may have been removed because it had texts that must be forgotten.
+            drop(source.prune_vectors(call));
+        }
+        _ => {}
+    }
 }
 
 /// Refreshes an index. Returns `None` if a full build is needed and not allowed.

@@ -94,7 +94,7 @@ fn build(
         merge(runs, resources.memory, &mut out, stop)?;
         Ok(out.close()?)
     });
-    lists.map_err(io::Error::other)?;
+    lists.map_err(lists::io_error)?;
     stop.check(io::ErrorKind::Interrupted)?;
     let files = artifact::seal(folder, &[lengths])?;
     lists::check(&terms)?;

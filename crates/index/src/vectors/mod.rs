@@ -29,7 +29,7 @@ use verbatim_base::map_faults::Mapped;
 
 pub use build::{VectorBuilder, VectorOptions};
 pub use packed::{PackedQuery, pack};
-pub(crate) use parts::{KEPT, keep};
+pub(crate) use parts::keep;
 pub use parts::{KeptVectors, KeyedCode, VectorPartWriter, VectorParts};
 
 use file::{Sections, Shape};

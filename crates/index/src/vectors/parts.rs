@@ -12,7 +12,7 @@
 //! first doc id.
 
 use std::cmp::Reverse;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,11 +20,11 @@ use std::sync::Arc;
 use super::Vectors;
 use super::codes::{CodeForm, CodeWriter};
 use super::file::{FileWriter, Shape};
-use crate::{Result, scored::ScoredDoc};
-use verbatim_base::int8::quantise;
+use crate::{Result, Snapshot, scored::ScoredDoc, write_error};
+use verbatim_base::{int8::quantise, private};
 
 /// The prefix of folders with the vectors of segments that were replaced.
-pub(crate) const KEPT: &str = "kept-";
+const KEPT: &str = "kept-";
 
 /// The vectors of the first doc ids of a segment, as far as they are made.
 #[derive(Clone, Debug, Default)]
@@ -226,16 +226,38 @@ impl VectorPartWriter {
     }
 }
 
-/// The vectors of segments that were replaced, by the hashes of their texts.
+/// The vectors of segments that were replaced and of deleted documents, by the hashes of their texts.
 #[derive(Debug, Default)]
 pub struct KeptVectors {
-    parts: Vec<Vectors>,
+    parts: Vec<Arc<Vectors>>,
     by_hash: HashMap<u64, (u32, u32)>,
 }
 
 impl KeptVectors {
-    /// Opens what replaced segments of an index directory have left.
-    pub fn open(index_dir: &Path, model: &str) -> KeptVectors {
+    /// Opens what replaced segments and deleted documents of a snapshot have left.
+    pub fn of(snapshot: &Snapshot, model: &str) -> KeptVectors {
+        let mut kept = KeptVectors::open(snapshot.index_folder(), model);
+        for (segment, (_, deleted)) in snapshot.segments().iter().zip(snapshot.sizes()) {
+            if deleted == 0 {
+                continue;
+            }
+            let made = VectorParts::open(segment.folder, model, segment.doc_ids.len() as u32);
+            for (start, part) in made.parts {
+                let first = segment.doc_ids.start + start;
+                kept.add(part, |row| !snapshot.is_alive(first + row));
+            }
+        }
+        kept
+    }
+
+    fn add(&mut self, part: Arc<Vectors>, has: impl Fn(u32) -> bool) {
+        let number = self.parts.len() as u32;
+        let rows = (0..part.count()).filter(|row| has(*row));
+        self.by_hash.extend(rows.map(|row| (part.keyed(row).hash, (number, row))));
+        self.parts.push(part);
+    }
+
+    fn open(index_dir: &Path, model: &str) -> KeptVectors {
         let mut kept = KeptVectors::default();
         for folder in folders(index_dir) {
             for name in fs::read_dir(&folder).into_iter().flatten().flatten() {
@@ -244,11 +266,9 @@ impl KeptVectors {
                 if !name.starts_with(model) {
                     continue;
                 }
-                let Some(part) = Vectors::open_keyed(&folder, name) else { continue };
-                let number = kept.parts.len() as u32;
-                let rows = 0..part.count();
-                kept.by_hash.extend(rows.map(|row| (part.keyed(row).hash, (number, row))));
-                kept.parts.push(part);
+                if let Some(part) = Vectors::open_keyed(&folder, name) {
+                    kept.add(Arc::new(part), |_| true);
+                }
             }
         }
         kept
@@ -258,6 +278,34 @@ impl KeptVectors {
     pub fn get(&self, hash: u64) -> Option<KeyedCode<'_>> {
         let (part, row) = self.by_hash.get(&hash)?;
         Some(self.parts[*part as usize].keyed(*row))
+    }
+
+    /// Returns whether replaced segments have left anything in an index directory.
+    pub fn are_in(index_dir: &Path) -> bool {
+        !folders(index_dir).is_empty()
+    }
+
+    /// Removes what replaced segments have left, but for the vectors of texts with some hashes.
+    pub fn retain(index_dir: &Path, model: &str, hashes: &HashSet<u64>) -> Result<()> {
+        let kept = KeptVectors::open(index_dir, model);
+        let mut writer = None;
+        for hash in hashes {
+            if let Some((part, row)) = kept.by_hash.get(hash) {
+                let part = &kept.parts[*part as usize];
+                writer.get_or_insert_with(|| VectorPartWriter::like(part)).push(part.keyed(*row));
+            }
+        }
+        let old = folders(index_dir);
+        if let Some(writer) = writer {
+            let names = (0..).map(|number| index_dir.join(format!("{KEPT}{number}")));
+            let folder = names.into_iter().find(|folder| !folder.exists()).unwrap_or_default();
+            private::create_dir_all(&folder).map_err(write_error(&folder))?;
+            writer.publish(&folder, &part_name(model, 0))?;
+        }
+        for folder in old {
+            fs::remove_dir_all(&folder).map_err(write_error(&folder))?;
+        }
+        Ok(())
     }
 
     /// Removes what replaced segments have left, because it was taken over or must be forgotten.
@@ -286,7 +334,7 @@ pub(crate) fn keep(segment: &Path) {
         let is_keyed = part
             .strip_prefix(Shape::PREFIX)
             .is_some_and(|name| Vectors::open_keyed(segment, name).is_some());
-        if is_keyed && verbatim_base::private::create_dir_all(&kept).is_ok() {
+        if is_keyed && private::create_dir_all(&kept).is_ok() {
             // What cannot be moved is made again.
             drop(fs::rename(entry.path(), kept.join(part)));
         }

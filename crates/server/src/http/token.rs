@@ -7,7 +7,7 @@ use std::{fmt, fs};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
-use verbatim_base::private;
+use verbatim_base::{files, private};
 use verbatim_engine::TOKEN_FILE;
 
 const RANDOM_BYTES: usize = 32;
@@ -81,13 +81,13 @@ impl AccessToken {
         if is_exposed {
             Err(Error::Exposed { path: path.to_owned() })
         } else {
-            AccessToken::read(path)
+            // People may name a pipe.
+            AccessToken::read(path, fs::read_to_string(path))
         }
     }
 
-    fn read(path: &Path) -> Result<AccessToken, Error> {
-        let text = fs::read_to_string(path)
-            .map_err(|source| Error::File { path: path.to_owned(), source })?;
+    fn read(path: &Path, text: io::Result<String>) -> Result<AccessToken, Error> {
+        let text = text.map_err(|source| Error::File { path: path.to_owned(), source })?;
         AccessToken::parse(&text, &path.display().to_string())
     }
 
@@ -95,7 +95,7 @@ impl AccessToken {
     pub fn of_home(home: &Path) -> Result<AccessToken, Error> {
         let path = home.join(TOKEN_FILE);
         private::tighten(&path);
-        match AccessToken::read(&path) {
+        match AccessToken::read(&path, files::read_to_string(&path)) {
             Err(Error::File { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
             read => return read,
         }
@@ -109,7 +109,7 @@ impl AccessToken {
         match file.persist_noclobber(&path) {
             Ok(_) => Ok(token),
             // Another process has just made a token, and that token is used.
-            Err(_) => AccessToken::read(&path),
+            Err(_) => AccessToken::read(&path, files::read_to_string(&path)),
         }
     }
 

@@ -1,7 +1,6 @@
 //! `verbatim search --mode words|vector|both`: the best messages for a question.
 
 use crate::cli::command::Terminal;
-use crate::cli::commands::indexing;
 use crate::cli::error::Result;
 use crate::cli::terminal::hit_groups::HitGroups;
 use crate::cli::terminal::hit_lines::{HitLine, HitMarks, Page};
@@ -34,7 +33,6 @@ pub(super) fn run(
 ) -> Result<u8> {
     let Terminal { environment, out } = terminal;
     let call = Call::default();
-    indexing::complete(page.engine, question, environment);
     let ranking = RankedMessages::find(page.engine, question, &call)?;
     let is_empty = ranking.items.is_empty();
     if is_empty && notes::has_no_chats(page.engine, &call)? {

@@ -139,28 +139,33 @@ impl Threads {
     }
 
     fn check(&self) -> Result<()> {
-        const NO_TABLE: &str = "it has no table of threads";
-        let found = schema::find(&self.connection).map_err(|source| explain(&self.path, source))?;
-        let sql = "SELECT value FROM verbatim_meta WHERE name = 'threads'";
-        let reason = match found {
-            Err(reason) => reason,
-            Ok(SchemaState::OtherVersion(version)) => {
-                other_version("schema", version, schema::SCHEMA_VERSION)
-            }
-            Ok(SchemaState::Empty | SchemaState::Canonical) => NO_TABLE.to_owned(),
-            Ok(SchemaState::Ours) => match self
-                .query(|connection| connection.query_row(sql, [], |row| row.get(0)).optional())?
-            {
-                Some(VERSION) => return Ok(()),
-                Some(version) => other_version("threads", version, VERSION),
-                None => NO_TABLE.to_owned(),
-            },
-        };
-        Err(Error::Foreign { path: self.path.clone(), reason })
+        let reason = obstacle(&self.connection).map_err(|source| explain(&self.path, source))?;
+        let path = self.path.clone();
+        reason.map_or(Ok(()), |reason| Err(Error::Foreign { path, reason }))
     }
 }
 
-fn other_version(tables: &str, found: i64, ours: i64) -> String {
+/// Returns why threads cannot be recorded in a database; `None` if they can.
+pub(in crate::db) fn obstacle(connection: &Connection) -> rusqlite::Result<Option<String>> {
+    const NO_TABLE: &str = "it has no table of threads";
+    let sql = "SELECT CAST(value AS INTEGER) FROM verbatim_meta WHERE name = 'threads'";
+    Ok(match schema::find(connection)? {
+        Err(reason) => Some(reason),
+        Ok(SchemaState::OtherVersion(version)) => {
+            Some(other_version("schema", version, schema::SCHEMA_VERSION))
+        }
+        Ok(SchemaState::Empty | SchemaState::Canonical) => Some(NO_TABLE.to_owned()),
+        Ok(SchemaState::Ours) => {
+            match connection.query_row(sql, [], |row| row.get(0)).optional()? {
+                Some(VERSION) => None,
+                Some(version) => Some(other_version("threads", version, VERSION)),
+                None => Some(NO_TABLE.to_owned()),
+            }
+        }
+    })
+}
+
+pub(in crate::db) fn other_version(tables: &str, found: i64, ours: i64) -> String {
     format!("another version of verbatim made it ({tables} {found}, this one knows {ours})")
 }
 

@@ -11,6 +11,7 @@ mod record;
 mod saved;
 
 pub use self::database::{Error, Threads};
+pub(super) use self::database::{obstacle, other_version};
 pub use self::read::{Analytics, Turn};
 pub use self::record::{Start, Thread};
 pub use self::saved::{Save, Saved};

@@ -87,6 +87,7 @@ impl CatalogueTable {
     fn kept(snapshot: &Arc<Snapshot>) -> Option<CatalogueTable> {
         let file = snapshot.kept(NAME, FORMAT).ok()?;
         CatalogueTable::over(Arc::clone(snapshot), TableBytes::Kept(file))
+            .filter(CatalogueTable::is_sound)
     }
 
     /// Returns a view of a table; `None` if its length is wrong.
@@ -113,6 +114,40 @@ impl CatalogueTable {
             numbers_at,
             repaired,
         })
+    }
+
+    /// Returns whether all numbers are within their bounds. The checksum says only that the bytes are those that
+    /// somebody wrote.
+    fn is_sound(&self) -> bool {
+        let count = self.count as u32;
+        let parts = self.number(NUMBER);
+        let mut end = 0;
+        let mut turns = 0;
+        for conversation in 0..count {
+            let entry = HEADER + ENTRY * conversation as usize;
+            let is_time = [8, TIME + 8].iter().all(|at| {
+                let nanos = self.number(entry + at);
+                nanos < 1_000_000_000 || nanos == NO_TIME
+            });
+            let is_in_order =
+                conversation == 0 || self.last(conversation) <= self.last(conversation - 1);
+            let place = NUMBER * conversation as usize;
+            let start = std::mem::replace(&mut end, self.number(self.ends_at + place));
+            let is_within = self.number(self.sorted_at + place) < count && start < end;
+            if !(is_time && is_in_order && is_within) {
+                return false;
+            }
+            turns += u64::from(self.turns(conversation));
+        }
+        end == parts
+            && turns == u64::from(self.snapshot.messages())
+            && (0..parts as usize).map(|part| self.parts_at + PART * part).all(|at| {
+                let segment = self.number(at) as usize;
+                self.texts(segment, self.number(at + NUMBER)).is_some()
+            })
+            && (self.numbers_at.first().copied().unwrap_or(self.bytes.len())..self.bytes.len())
+                .step_by(NUMBER)
+                .all(|at| self.number(at) < count || self.number(at) == DELETED)
     }
 
     /// Returns whether the file is unchanged since it was opened.
@@ -433,6 +468,30 @@ mod tests {
         fs::copy(other_folder.join("manifest"), &manifest).unwrap();
         fs::copy(other_folder.join("data"), &data).unwrap();
         assert!(CatalogueTable::kept(&snapshot).is_none());
+    }
+
+    #[test]
+    fn a_table_with_a_number_out_of_bounds_is_not_used() {
+        let export = changed_export();
+        let snapshot = snapshot(&export);
+        let bytes = made(&snapshot);
+        let sound = |bytes: Vec<u8>| {
+            CatalogueTable::over(Arc::clone(&snapshot), TableBytes::Made(bytes))
+                .filter(CatalogueTable::is_sound)
+        };
+        assert!(sound(bytes.clone()).is_some());
+        for at in (0..bytes.len()).step_by(NUMBER) {
+            for forged in [0, 2, 7, 1_000, u32::MAX - 1, u32::MAX] {
+                let mut bytes = bytes.clone();
+                bytes[at..at + NUMBER].copy_from_slice(&u32::to_le_bytes(forged));
+                let Some(table) = sound(bytes) else { continue };
+                for number in 0..table.count as u32 {
+                    assert!(table.doc_ids(number).len() <= snapshot.max_doc() as usize);
+                    let _ = (table.id(number), table.title(number), table.find("2"));
+                }
+                let _ = (0..snapshot.max_doc()).map(|doc_id| table.conversation(doc_id)).count();
+            }
+        }
     }
 
     #[test]

@@ -13,6 +13,8 @@ pub enum FallbackReason {
     NoIndex,
     /// The index is of another state of the database.
     Stale,
+    /// The database was moved, copied or restored since it was indexed, as far as its length and header tell.
+    Moved,
     /// The index cannot be read. The text is the error.
     Unreadable(String),
     /// The request is for an empty role, or for a role with a replacement character.
@@ -29,6 +31,7 @@ impl fmt::Display for FallbackReason {
         f.write_str(match self {
             FallbackReason::NoIndex => "there is no index of this database",
             FallbackReason::Stale => "the database has changed since it was indexed",
+            FallbackReason::Moved => "the database was moved or copied since it was indexed",
             FallbackReason::Unreadable(reason) => reason,
             FallbackReason::EmptyRole => "the index cannot tell this role from others",
             FallbackReason::NulInPattern => "the text contains a NUL character",
@@ -37,6 +40,29 @@ impl fmt::Display for FallbackReason {
             }
         })
     }
+}
+
+/// Returns the index directory of a database. If it has none, and was moved or renamed, its index comes along:
+/// an index whose own database is gone, of the same state, or else of the same name. The next refresh compares it
+/// with the database row by row, as it does after any change.
+pub(crate) fn index_dir_of(index_folder: &Path, probe: &Probe) -> IndexDir {
+    let index_dir = IndexDir::for_database(index_folder, probe.real());
+    if index_dir.folder().exists() {
+        return index_dir;
+    }
+    let mut orphans = IndexDir::all(index_folder);
+    orphans.retain(IndexDir::is_orphan);
+    let now = probe.state().ok().flatten().unwrap_or_default();
+    let of_state = orphans.iter().find(|orphan| {
+        let state = orphan.state().and_then(|state| state.parse::<State>().ok());
+        state.is_some_and(|state| now.may_be_moved(&state))
+    });
+    let name = probe.real().file_name();
+    let of_name = orphans.iter().find(|orphan| orphan.database().file_name() == name);
+    if let Some(orphan) = of_state.or(of_name) {
+        index_dir.adopt(orphan);
+    }
+    index_dir
 }
 
 /// The database that was searched last, with its index.
@@ -53,7 +79,7 @@ pub(crate) struct IndexHandle {
 impl IndexHandle {
     pub(crate) fn open(index_folder: &Path, path: &Path) -> db::Result<IndexHandle> {
         let probe = Probe::new(path)?;
-        let index_dir = IndexDir::for_database(index_folder, probe.real());
+        let index_dir = index_dir_of(index_folder, &probe);
         let stamp = index_dir.note();
         let opened = match index_dir.current().map(|commit| index_dir.open(&commit)) {
             None => Err(FallbackReason::NoIndex),
@@ -106,6 +132,7 @@ impl IndexHandle {
                 self.current_for = freshness;
                 Ok(Arc::clone(snapshot))
             }
+            Ok((_, state)) if now.may_be_moved(state) => Err(FallbackReason::Moved),
             Ok(_) => Err(FallbackReason::Stale),
             Err(reason) => Err(reason.clone()),
         }

@@ -355,7 +355,7 @@ impl Source {
 
     pub(crate) fn index_dir(&self) -> db::Result<IndexDir> {
         let probe = Probe::new(self.path()?)?;
-        Ok(IndexDir::for_database(&self.shared.config.index_folder(), probe.real()))
+        Ok(handle::index_dir_of(&self.shared.config.index_folder(), &probe))
     }
 
     /// Runs `work` on the database. If an export is replaced meanwhile, finds the new one and repeats.

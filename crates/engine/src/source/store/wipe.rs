@@ -5,20 +5,37 @@ use std::path::Path;
 use crate::config::Config;
 use crate::error::{Error, Result};
 use verbatim_chats::db::{self, Probe};
-use verbatim_index::IndexDir;
+use verbatim_index::{IndexDir, KeptVectors};
 
-/// Removes the index of a database, with all files that contain text of its conversations. Removes the indexes
-/// of other databases with this file name too: one of them may be this database's index from before the home
-/// folder was moved. The others are built again when they are needed.
+/// Removes the index of a database, with all files that contain text of its conversations. If `keeps_vectors` is
+/// set, vectors stay until the index is built again, which takes over those of texts that it has and removes the
+/// others.
+///
+/// Removes the indexes too whose own database is gone: one of them may be of this database, in an earlier place.
 pub(crate) fn wipe_indexes(
     config: &Config,
     database: &Path,
+    keeps_vectors: bool,
     wait: &mut dyn FnMut(&Path) -> bool,
 ) -> Result<()> {
     let probe = Probe::new(database)?;
-    let index_dir = IndexDir::for_database(&config.index_folder(), probe.real());
-    let namesakes = index_dir.namesakes();
-    namesakes.iter().chain([&index_dir]).try_for_each(|index_dir| wipe(index_dir, wait))
+    let index = config.index_folder();
+    wipe(&IndexDir::for_database(&index, probe.real()), wait)?;
+    if !keeps_vectors {
+        forget_vectors(config, database)?;
+    }
+    for orphan in IndexDir::all(&index).into_iter().filter(IndexDir::is_orphan) {
+        wipe(&orphan, wait)?;
+        KeptVectors::remove(orphan.folder());
+    }
+    Ok(())
+}
+
+/// Removes the vectors that [`wipe_indexes`] kept.
+pub(crate) fn forget_vectors(config: &Config, database: &Path) -> Result<()> {
+    let probe = Probe::new(database)?;
+    KeptVectors::remove(IndexDir::for_database(&config.index_folder(), probe.real()).folder());
+    Ok(())
 }
 
 fn wipe(index_dir: &IndexDir, wait: &mut dyn FnMut(&Path) -> bool) -> Result<()> {

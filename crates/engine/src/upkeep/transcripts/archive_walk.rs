@@ -6,6 +6,7 @@ use std::{fs, io, time::SystemTime};
 
 use super::report::ArchiveReport;
 use crate::config::{Config, without_links};
+use verbatim_base::files;
 use verbatim_chats::db::header::Stamp;
 use verbatim_chats::import::beside;
 use verbatim_chats::import::compressed::{self, is_named_as_transcript};
@@ -98,7 +99,11 @@ impl ArchiveWalk {
             };
             for entry in entries {
                 let is_wanted = match entry.file_type() {
-                    Ok(kind) if kind.is_symlink() => false,
+                    // A link is not followed, but if it leads to nothing, transcripts are missing.
+                    Ok(kind) if kind.is_symlink() => {
+                        is_named_as_transcript(&entry.path())
+                            && files::check(&entry.path()).is_err()
+                    }
                     Ok(kind) if kind.is_file() => {
                         is_named_as_transcript(&entry.path())
                             && !beside::is_no_transcript(&entry.path())
@@ -109,6 +114,10 @@ impl ArchiveWalk {
                     self.visit(&entry.path(), depth - 1, report);
                 }
             }
+        } else if is_named_as_transcript(path)
+            && let Err(error) = files::check(path)
+        {
+            self.fail(path, &error, report);
         }
     }
 
@@ -159,7 +168,7 @@ impl TranscriptPath {
 
     /// Opens the text of the transcript.
     pub(super) fn open_unpacked(&self) -> io::Result<Box<dyn io::Read>> {
-        let file = fs::File::open(&self.path)?;
+        let file = files::open(&self.path)?;
         Ok(match compressed::plain(&self.path) {
             Some(_) => Box::new(compressed::unpacked(file)),
             None => Box::new(file),

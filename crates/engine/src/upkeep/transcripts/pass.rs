@@ -8,7 +8,7 @@ use super::archive_walk::{ArchiveWalk, TranscriptPath};
 use super::report::{ArchiveProgress, ArchiveReport, SyncError};
 use super::{earlier_states, sink::StoreSink};
 use crate::{attachments::TranscriptFiles, decisions::Decisions};
-use verbatim_base::{call::Call, model};
+use verbatim_base::{call::Call, files, model};
 use verbatim_chats::db::header::Stamp;
 use verbatim_chats::db::transcripts::{ConversationData, TranscriptFile, TranscriptStore};
 use verbatim_chats::import::repeats::ReadingOrder;
@@ -354,7 +354,7 @@ impl<'a> Pass<'a> {
     }
 
     fn open(&mut self, found: &TranscriptPath) -> Option<File> {
-        match File::open(&found.path) {
+        match files::open(&found.path) {
             Ok(input) => Some(input),
             // The file disappeared after the walk; the next walk notices it.
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
@@ -573,7 +573,7 @@ fn is_moved(gone: &TranscriptFile, found: &TranscriptPath) -> bool {
 
 /// Returns whether a file begins with the text that was read of a known file.
 fn begins_with(found: &TranscriptPath, known: &TranscriptFile) -> bool {
-    File::open(&found.path)
+    files::open(&found.path)
         .and_then(|mut input| ends(&mut input, known.taken))
         .is_ok_and(|ends| ends == known.ends)
 }

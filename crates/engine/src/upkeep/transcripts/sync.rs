@@ -97,7 +97,7 @@ pub(crate) fn sync(
         }
     }
     if config.forget_deleted && report.removed > 0 {
-        wipe_indexes(config, &database, &mut |_| {
+        wipe_indexes(config, &database, true, &mut |_| {
             thread::sleep(ELSEWHERE);
             !call.stop.requested()
         })?;

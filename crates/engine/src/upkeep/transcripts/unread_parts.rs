@@ -1,11 +1,11 @@
 //! Reports which parts of the transcripts could not be read.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::{fs::File, io, path::Path};
+use std::{io, path::Path};
 
 use super::{archive_walk::walk_archives, pass::FOREIGN, report::ArchiveReport};
 use crate::{config::Config, error::Result};
-use verbatim_base::call::Call;
+use verbatim_base::{call::Call, files};
 use verbatim_chats::{db, import::transcript::TranscriptReader};
 use verbatim_text::amount::counted;
 
@@ -43,17 +43,19 @@ impl UnreadParts {
 /// content of unknown types, files and folders.
 pub(crate) fn unread_parts(config: &Config, call: &Call) -> Result<Vec<String>> {
     let database = config.archive_database();
-    let roots = config.archive_roots();
+    let roots = config.searched_roots();
     let [mut broken, mut not_utf8, mut unknown, mut foreign, mut others] =
         <[UnreadParts; 5]>::default();
     let mut programs = BTreeSet::new();
     let mut kinds = BTreeMap::<String, u64>::new();
     let files = db::read_tables(&database, call, db::reading_states)?;
     for file in files.values().filter(|file| file.is_shown) {
-        let is_followed = roots.iter().any(|root| Path::new(&file.path).starts_with(root));
-        let Some(reader) = TranscriptReader::restore(&file.reader).filter(|_| is_followed) else {
+        if let Some(roots) = &roots
+            && !roots.iter().any(|root| Path::new(&file.path).starts_with(root))
+        {
             continue;
-        };
+        }
+        let Some(reader) = TranscriptReader::restore(&file.reader) else { continue };
         broken.add(reader.malformed(), &file.path);
         not_utf8.add(reader.not_utf8(), &file.path);
         unknown.add(reader.unknown().len() as u64, &file.path);
@@ -89,7 +91,7 @@ pub(crate) fn unread_parts(config: &Config, call: &Call) -> Result<Vec<String>> 
     for found in walk_archives(config, &mut unread).transcripts {
         let is_read = files.get(&found.name).is_some_and(|file| file.stamp == found.stamp);
         if !is_read
-            && let Err(error) = File::open(&found.path)
+            && let Err(error) = files::open(&found.path)
             && error.kind() != io::ErrorKind::NotFound
         {
             unread.fail(&found.path, &error);

@@ -15,7 +15,7 @@ use super::import_state::{Outcome, Stage};
 use super::site::SiteState;
 use crate::web::search::page_query::fields;
 use verbatim_answer::import_report::{Remedies, left_out, stored, unindexed, vectors_left};
-use verbatim_base::{call::Call, private};
+use verbatim_base::{call::Call, files, private};
 use verbatim_engine::import::{ImportProgress, may_write};
 use verbatim_engine::{Branches, ImportOptions, ImportStep, IndexStep, SourceKind, StoreAddress};
 use verbatim_text::amount::bytes;
@@ -99,7 +99,7 @@ pub(crate) fn remove_abandoned(home: &Path) {
     for entry in fs::read_dir(home).into_iter().flatten().flatten() {
         let is_upload = entry.file_name().to_string_lossy().starts_with(UPLOAD);
         if is_upload
-            && File::open(entry.path().join(IN_USE)).is_ok_and(|file| file.try_lock().is_ok())
+            && files::open(&entry.path().join(IN_USE)).is_ok_and(|file| file.try_lock().is_ok())
         {
             drop(fs::remove_dir_all(entry.path()));
         }

@@ -348,9 +348,10 @@ fn exact(
     })?;
     let took = begun.elapsed();
     let is_without_index = searched.plans.iter().any(|plan| match plan {
-        SearchPlan::ByLike { why: FallbackReason::NoIndex | FallbackReason::Stale, took } => {
-            *took >= SLOW
-        }
+        SearchPlan::ByLike {
+            why: FallbackReason::NoIndex | FallbackReason::Stale | FallbackReason::Moved,
+            took,
+        } => *took >= SLOW,
         _ => false,
     });
     let messages = grouping.messages();
