@@ -7,6 +7,7 @@ pub(super) mod find;
 pub(super) mod page_query;
 pub(super) mod scope;
 
+use axum::http::StatusCode;
 use maud::{Markup, html};
 
 use crate::web::conversation::{self, flags};
@@ -15,7 +16,9 @@ use crate::web::frame::site::{Problem, Site, sentence};
 use crate::web::frame::{Frame, Tab, import};
 use chosen_filters::date_fields;
 use excerpt::marked;
-use find::{FoundGroup, FoundLine, GROUPS, OtherReading, SearchResults, WordsInAnyOrder, find};
+use find::{
+    FoundGroup, FoundLine, GROUPS, MOST_PAGES, OtherReading, SearchResults, WordsInAnyOrder, find,
+};
 use page_query::{PageQuery, Way};
 use verbatim_answer::{conversation::DescribedConversation, readings};
 use verbatim_base::call::Call;
@@ -32,9 +35,14 @@ pub(super) fn page(site: &Site, query: &PageQuery, call: &Call) -> Result<Markup
         Err(Problem::Engine(error)) if error.is_not_found() => {
             return Ok(import::page_on(site, Tab::Search, query, None));
         }
+        Err(Problem::Wrong(reason)) if query.reads().is_some() => SearchResults {
+            problem: Some(reason),
+            flags: site.flags()?,
+            ..SearchResults::default()
+        },
         results => results?,
     };
-    if results.is_cut {
+    if results.is_cut && query.page < MOST_PAGES {
         let most = facets::MOST_TOTAL_COUNTING;
         let facets = facets::count(site, query, &results.flags, most, call)?;
         results.totals = Some(facets).filter(|it| it.is_complete);
@@ -47,7 +55,7 @@ pub(super) fn page(site: &Site, query: &PageQuery, call: &Call) -> Result<Markup
     let zone = Some(site.clock().zone());
     let frame = Frame { title, tab: Tab::Search, query, messages, zone, stamp };
     let filters = facets::filters(site, query, None, &results.flags, call)?;
-    Ok(frame.around(html! {
+    let page = frame.around(html! {
         div.page.search {
             aside aria-label="Filters" { (filters) }
             main #main {
@@ -55,7 +63,11 @@ pub(super) fn page(site: &Site, query: &PageQuery, call: &Call) -> Result<Markup
             }
             aside.peek #peek aria-label="The chosen message" {}
         }
-    }))
+    });
+    match results.problem {
+        Some(_) => Err(Problem::Shown(StatusCode::BAD_REQUEST, page)),
+        None => Ok(page),
+    }
 }
 
 /// Returns the part of the page that changes while the user types.
@@ -71,6 +83,16 @@ fn results_part(
     messages: Option<u64>,
 ) -> Markup {
     html! {
+        @if let Some(reason) = &results.problem {
+            div #count { p.say.warn { (sentence(reason)) } }
+            (date_fields(query, false))
+            div #list {}
+        } @else { (found(site, query, results, messages)) }
+    }
+}
+
+fn found(site: &Site, query: &PageQuery, results: &SearchResults, messages: Option<u64>) -> Markup {
+    html! {
         div #count {
             (headline(query, results))
             @if !results.groups.is_empty() || query.page > 0 { (count(query, results, messages)) }
@@ -85,7 +107,14 @@ fn results_part(
         (date_fields(query, false))
         div #list {
             @if results.groups.is_empty() && query.page > 0 {
-                p { "There are no more results. " a href=(PageQuery { page: 0, ..query.clone() }.address()) { "The first page" } "." }
+                p {
+                    @if query.page >= MOST_PAGES {
+                        "A search shows " (MOST_PAGES) " pages of " (GROUPS) " conversations. Set the dates to see others. "
+                    } @else {
+                        "There are no more results: a page has " (GROUPS) " conversations. "
+                    }
+                    a href=(PageQuery { page: 0, ..query.clone() }.address()) { "The first page" } "."
+                }
             } @else if results.groups.is_empty() {
                 @if let Some(found) = &results.in_any_order { (in_any_order(site, found)) }
                 (nothing_found(query, results, messages))
@@ -329,13 +358,16 @@ fn pages(query: &PageQuery, results: &SearchResults) -> Markup {
     let before = PageQuery { page: query.page.saturating_sub(1), ..query.clone() };
     let after = PageQuery { page: query.page.saturating_add(1), ..query.clone() };
     let has_more = results.conversations > after.page.saturating_mul(GROUPS);
+    let is_last = after.page >= MOST_PAGES;
     html! {
         @if query.page > 0 || has_more {
             p.row.turn {
                 @if query.page > 0 {
                     a.btn href=(before.address()) rel="prev" { "Previous " (GROUPS) }
                 }
-                @if has_more && (query.way == Way::Exact || query.text().is_empty()) {
+                @if has_more && is_last {
+                    "Set the dates to see conversations after these."
+                } @else if has_more && (query.way == Way::Exact || query.text().is_empty()) {
                     a.btn href=(after.address()) rel="next" { "Next " (GROUPS) " conversations" }
                 }
             }
@@ -375,7 +407,8 @@ fn nothing_found(query: &PageQuery, results: &SearchResults, messages: Option<u6
                 @for OtherReading { reading, query } in &results.readings {
                     li { a href=(query.address()) { bdi { (described(reading)) } } }
                 }
-                @if query.has_filters() && query.way == Way::Meaning {
+                @let is_offered = results.readings.iter().any(|other| other.reading.kind == ReadingKind::AnyScope);
+                @if query.has_filters() && !is_offered {
                     li {
                         a href=(query.bare().address()) {
                             "The same text without the filters"
