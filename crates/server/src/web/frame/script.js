@@ -225,7 +225,9 @@ addEventListener("DOMContentLoaded", () => {
     });
     sessionStorage.results = JSON.stringify({ list, search, key: window.navigation?.currentEntry.key });
   };
-  on("pagehide", keep);
+  // What a click kept stays: a window that is left may have another layout already.
+  let isKept = false;
+  on("pagehide", () => isKept || keep());
   const left = () => JSON.parse(sessionStorage.results ?? "{}");
 
   // Moves the chosen row to where it stood, until the reader moves it.
@@ -244,7 +246,7 @@ addEventListener("DOMContentLoaded", () => {
       again(requestAnimationFrame(again));
     });
   };
-  on("wheel pointerdown keydown", () => (stand = null), { passive: true });
+  on("wheel pointerdown keydown", () => (stand = isKept = null), { passive: true });
 
   const step = (by) => {
     if (isSearch) return choose(at("list").contains(document.activeElement) ? by : 0);
@@ -333,6 +335,7 @@ addEventListener("DOMContentLoaded", () => {
     const row = link.closest(ROWS) ?? one(ROWS, link.closest("#list .group") ?? link);
     if (row) become(row);
     keep();
+    isKept = true;
     if (event.ctrlKey || event.metaKey || event.shiftKey) return;
     const { key, search: sought } = left();
     if (link.matches(".hop .btn")) {
