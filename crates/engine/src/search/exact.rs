@@ -380,6 +380,64 @@ mod tests {
     }
 
     #[test]
+    fn the_oldest_are_the_newest_from_the_other_end() {
+        let export = TestExport::of(&["red"]);
+        let sql = "INSERT INTO messages VALUES (?1, 0, 'user', ?2, ?3)";
+        export.connection.execute_batch("BEGIN").unwrap();
+        for n in 0..4_000_i64 {
+            let time = match n % 50 {
+                0 => None,
+                1 => Some(-5_000_000_000 + n),
+                2 => Some(5_000_000_000 + n),
+                3 => Some(1_500_000_000),
+                _ => Some(1_400_000_000 + n * 7_919 % 3_000 * 90_000),
+            };
+            let text = if n % 3 == 0 { "red" } else { "red and blue" };
+            export.connection.execute(sql, (format!("a{n}"), text, time)).unwrap();
+        }
+        export.connection.execute_batch("COMMIT").unwrap();
+        export.reindex();
+        let sources = export.engine.all_sources();
+        let at = |seconds| Some(Instant { seconds, nanos: 0 });
+        let make: Make<'_, _> = &|_, hit| Some((hit.time, hit.message_id.into_owned()));
+        let scopes = [
+            Scope::default(),
+            Scope { since: at(1_450_000_000), ..Scope::default() },
+            Scope { until: at(1_600_000_000), ..Scope::default() },
+            Scope { since: at(-6_000_000_000), until: at(1_500_000_000), ..Scope::default() },
+        ];
+        for text in ["red", "blue"] {
+            for scope in &scopes {
+                let request = Request { text: text.to_owned(), ..Request::default() };
+                let (mut newest, call) = (Vec::new(), Call::default());
+                let mut all = |hit| {
+                    newest.push(hit);
+                    ControlFlow::Continue(())
+                };
+                sources.search(&request, scope, &call, make.into(), &mut all).unwrap();
+                let timed = newest.iter().filter(|(time, _)| time.is_some()).rev();
+                let untimed = newest.iter().filter(|(time, _)| time.is_none());
+                let expected: Vec<_> = timed.chain(untimed).cloned().collect();
+                for most in [1, 100, 700, usize::MAX] {
+                    let limit = Some(most).filter(|most| *most < 1_000);
+                    let request = Request { limit, ..request.clone() };
+                    let mut oldest = Vec::new();
+                    let mut some = |hit| {
+                        oldest.push(hit);
+                        if oldest.len() < most {
+                            ControlFlow::Continue(())
+                        } else {
+                            ControlFlow::Break(())
+                        }
+                    };
+                    sources.search_oldest(&request, scope, &call, make, &mut some).unwrap();
+                    assert_eq!(oldest, expected[..most.min(expected.len())], "{text} {most}");
+                }
+            }
+        }
+    }
+
+    #[test]
     fn hits_whose_texts_are_not_wanted_are_the_same_hits() {
         let export =
             TestExport::of(&["red fox", "a title", "Red", "[\"re\\u0064\", \"x\"]", "blue"]);
