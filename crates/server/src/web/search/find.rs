@@ -25,9 +25,6 @@ use verbatim_text::{excerpt::Piece, snippet};
 /// The number of conversations on a page.
 pub(super) const GROUPS: usize = 20;
 
-/// The number of pages of results. For the conversations after them, the dates can be set.
-pub(super) const MOST_PAGES: usize = 50;
-
 /// The maximum number of shown messages of a conversation; the others are on the conversation's page.
 const MOST_LINES: usize = 8;
 
@@ -124,18 +121,15 @@ pub(super) fn find(site: &Site, query: &PageQuery, call: &Call) -> Result<Search
     let begun = Clockwork::now();
     let flags = site.flags()?;
     let (scope, notes) = scope::scope(site, query, &flags, call)?;
-    let is_far = query.page >= MOST_PAGES && query.way == Way::Exact;
     let is_of_none = scope.only().is_some_and(|only| count_of(&only) == 0);
     let mut results = match (query.text(), query.way) {
-        _ if is_far || is_of_none => {
-            Ok(SearchResults { is_cut: is_far, ..SearchResults::default() })
-        }
+        _ if query.is_beyond() || is_of_none => Ok(SearchResults::default()),
         ("", _) if query.hour.is_none() => recent(site, query, &scope, call),
         ("", _) | (_, Way::Exact) => exact(site, query, &scope, call),
         (_, Way::Meaning) => by_meaning(site, query, scope.clone(), call),
     }?;
     // This check counts every message, so it runs only if there are no results.
-    if results.groups.is_empty() && !is_far && !is_of_none {
+    if results.groups.is_empty() && !query.is_beyond() && !is_of_none {
         results.notes.extend(site.engine.all_sources().unknown_role(&scope, call)?);
         if query.way == Way::Exact && !query.text().is_empty() && query.page == 0 {
             read_otherwise(site, query, &scope, &mut results, call)?;

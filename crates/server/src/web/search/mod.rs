@@ -16,10 +16,8 @@ use crate::web::frame::site::{Problem, Site, sentence};
 use crate::web::frame::{Frame, Tab, import};
 use chosen_filters::date_fields;
 use excerpt::marked;
-use find::{
-    FoundGroup, FoundLine, GROUPS, MOST_PAGES, OtherReading, SearchResults, WordsInAnyOrder, find,
-};
-use page_query::{PageQuery, Way};
+use find::{FoundGroup, FoundLine, GROUPS, OtherReading, SearchResults, WordsInAnyOrder, find};
+use page_query::{MOST_PAGES, PageQuery, Way};
 use verbatim_answer::{conversation::DescribedConversation, readings};
 use verbatim_base::call::Call;
 use verbatim_engine::{Note, QueryReading, ReadingKind};
@@ -42,7 +40,7 @@ pub(super) fn page(site: &Site, query: &PageQuery, call: &Call) -> Result<Markup
         },
         results => results?,
     };
-    if results.is_cut && query.page < MOST_PAGES {
+    if results.is_cut {
         let most = facets::MOST_TOTAL_COUNTING;
         let facets = facets::count(site, query, &results.flags, most, call)?;
         results.totals = Some(facets).filter(|it| it.is_complete);
@@ -57,7 +55,7 @@ pub(super) fn page(site: &Site, query: &PageQuery, call: &Call) -> Result<Markup
     let filters = facets::filters(site, query, None, &results.flags, call)?;
     let page = frame.around(html! {
         div.page.search {
-            aside aria-label="Filters" { (filters) }
+            aside aria-label="Filters" tabindex="0" { (filters) }
             main #main {
                 (results_part(site, query, &results, messages))
             }
@@ -95,7 +93,7 @@ fn found(site: &Site, query: &PageQuery, results: &SearchResults, messages: Opti
     html! {
         div #count {
             (headline(query, results))
-            @if !results.groups.is_empty() || query.page > 0 { (count(query, results, messages)) }
+            @if !results.groups.is_empty() || query.page > 0 && !query.is_beyond() { (count(query, results, messages)) }
             @if results.is_without_index {
                 p.say { "There is no current index yet, so every message was read: the answer is complete, and only slower. " a href="/status" { "Status" } }
             }
@@ -108,7 +106,7 @@ fn found(site: &Site, query: &PageQuery, results: &SearchResults, messages: Opti
         div #list {
             @if results.groups.is_empty() && query.page > 0 {
                 p {
-                    @if query.page >= MOST_PAGES {
+                    @if query.is_beyond() {
                         "A search shows " (MOST_PAGES) " pages of " (GROUPS) " conversations. Set the dates to see others. "
                     } @else {
                         "There are no more results: a page has " (GROUPS) " conversations. "
@@ -358,7 +356,7 @@ fn pages(query: &PageQuery, results: &SearchResults) -> Markup {
     let before = PageQuery { page: query.page.saturating_sub(1), ..query.clone() };
     let after = PageQuery { page: query.page.saturating_add(1), ..query.clone() };
     let has_more = results.conversations > after.page.saturating_mul(GROUPS);
-    let is_last = after.page >= MOST_PAGES;
+    let is_last = after.is_beyond();
     html! {
         @if query.page > 0 || has_more {
             p.row.turn {
