@@ -57,14 +57,14 @@ fn an_export_is_dropped_read_copied_and_forgotten() {
     let copied =
         "const done = arguments[0]; navigator.clipboard.readText().then(done, it => done('' + it))";
     browser.click_in_fold("[data-copy=text]");
-    browser.wait("document.querySelector('#copied')?.innerText === 'Copied'");
+    browser.wait("document.querySelector('#flash')?.innerText === 'Copied'");
     let text = browser.run_until_done(copied);
     let text = text.as_str().unwrap_or_default();
     assert!(text.starts_with("# Sourdough\n") && text.contains("Four *hours*."), "{text}");
     assert!(text.contains("another version\n\nHow long does rye proof?"), "{text}");
-    browser.wait("!document.querySelector('#copied')");
+    browser.wait("!document.querySelector('#flash')");
     browser.click_in_fold("[data-copy=address]");
-    browser.wait("document.querySelector('#copied')?.innerText === 'Copied'");
+    browser.wait("document.querySelector('#flash')?.innerText === 'Copied'");
     let address = browser.run_until_done(copied);
     assert_eq!(address, format!("{}/c/aaaa1111", site.address));
     // The conversation is forgotten only after a yes.
@@ -267,7 +267,7 @@ fn the_text_of_a_result_is_selected_copied_and_opened() {
     assert_ne!(browser.run("return getSelection().toString()"), "");
     assert_eq!(browser.run("return location.pathname"), "/");
     browser.keys("body", "y");
-    browser.wait("document.querySelector('#copied')?.innerText === 'Copied'");
+    browser.wait("document.querySelector('#flash')?.innerText === 'Copied'");
     let copied =
         "const done = arguments[0]; navigator.clipboard.readText().then(done, it => done('' + it))";
     let text = "Four hours at 24 degrees.\n\n```rust\nlet bread = \"warm\";\n```";
@@ -289,7 +289,7 @@ fn the_text_of_a_result_is_selected_copied_and_opened() {
     click("left", 0);
     browser.wait("location.pathname === '/c/c1/2' && document.querySelector('#m2 mark.now')");
     browser.keys("body", "y");
-    browser.wait("document.querySelector('#copied')?.innerText === 'Copied'");
+    browser.wait("document.querySelector('#flash')?.innerText === 'Copied'");
     assert_eq!(browser.run_until_done(copied), text);
     browser.assert_sound(&site);
 }

@@ -181,10 +181,7 @@ fn the_way_back_leads_to_the_chosen_row() {
         // The next row follows from there, and a new search begins at its first row.
         if by_key {
             // The key goes to the link that has the focus.
-            browser.chromium(
-                "Input.dispatchKeyEvent",
-                &json!({"type": "keyDown", "key": "j", "text": "j"}),
-            );
+            browser.press("j");
             browser.wait(&format!("{rows}[51].ariaCurrent === 'true'"));
         }
         browser.keys("#q", "\u{e003}");
@@ -214,5 +211,115 @@ fn a_conversation_is_searched_while_the_text_is_typed() {
     // The code of the new messages can be copied, and the way back leads to the search of all.
     browser.wait("document.querySelectorAll('.code button').length === 1");
     assert_eq!(browser.run("return document.querySelector('[rel=up]').search"), "?q=needle");
+    browser.assert_sound(&site);
+}
+
+#[test]
+fn a_tapped_row_is_where_it_was_on_the_way_back() {
+    let Some((browser, site)) = browser::start(long_chats) else { return };
+    browser.look(390, "light");
+    browser.chromium("Emulation.setTouchEmulationEnabled", &json!({"enabled": true}));
+    for row in [0, 1, 2, 7, 20, 45] {
+        browser.open(&format!("{}/", site.address));
+        browser.keys("#q", "needle");
+        browser.wait("document.querySelector('#hist svg') && document.title.startsWith('needle ')");
+        let it = format!(
+            "document.querySelectorAll('#list .group:nth-child({}) .hits li')[{}]",
+            row / 3 + 1,
+            row % 3
+        );
+        if row > 2 {
+            browser.run(&format!("{it}.scrollIntoView({{block: 'center'}})"));
+        }
+        let place = || {
+            browser
+                .run(&format!("return {it}.getBoundingClientRect().top"))
+                .as_f64()
+                .expect("a number")
+        };
+        let before = place();
+        for (kind, points) in
+            [("touchStart", json!([{"x": 200, "y": before + 12.0}])), ("touchEnd", json!([]))]
+        {
+            browser.chromium(
+                "Input.dispatchTouchEvent",
+                &json!({"type": kind, "touchPoints": points}),
+            );
+        }
+        browser.wait("location.pathname.startsWith('/c/') && document.querySelector('.hop')");
+        browser.run("history.back()");
+        browser.wait("location.pathname === '/' && document.querySelector('#hist svg')");
+        browser.wait(&format!("{it}.ariaCurrent === 'true'"));
+        let after = place();
+        assert!((after - before).abs() <= 6.0, "row {row}: {before}, {after}");
+    }
+    browser.assert_sound(&site);
+}
+
+/// Makes conversations with texts that are wider than any window, deep, or full of matches.
+fn wide_chats(folder: &Path) {
+    let connection = Connection::open(folder.join("chats.db")).expect("it can be made");
+    let schema = "CREATE TABLE conversations (id TEXT PRIMARY KEY, title TEXT);
+        CREATE TABLE messages (id TEXT PRIMARY KEY, conversation_id TEXT, role TEXT,
+            content TEXT, create_time);
+        INSERT INTO conversations VALUES ('w', 'Wide');";
+    connection.execute_batch(schema).expect("the schema is sound");
+    let list: String = (0..60).map(|level| format!("{}- item\n", "  ".repeat(level))).collect();
+    let long = "x=1;".repeat(60_000);
+    let texts = [
+        ("user", format!("needle https://a.example/{}", "z".repeat(5_000))),
+        ("assistant", format!("needle {long}")),
+        ("tool", format!("{long} needle {long}")),
+        ("assistant", format!("```js\n{long} needle\n```")),
+        ("assistant", format!("{}needle", "> ".repeat(5_000))),
+        ("assistant", format!("{list}needle")),
+        ("assistant", "needle ".repeat(9_000)),
+        ("assistant", format!("[thinking]\nneedle {}", "[a](https://b.example/c) ".repeat(4_000))),
+        ("assistant", format!("| a | needle |\n|-|-|\n| {} | b |", "c".repeat(3_000))),
+        ("user", "end".to_owned()),
+    ];
+    for (number, (role, text)) in (0..).zip(texts) {
+        let sql = "INSERT INTO messages VALUES (?1, 'w', ?2, ?3, 1700000000 + ?1)";
+        connection.execute(sql, (number, role, text)).expect("a new id");
+    }
+}
+
+#[test]
+fn no_view_is_wider_than_the_window() {
+    let Some((browser, site)) = browser::start(wide_chats) else { return };
+    for width in [390, 834, 1280] {
+        browser.look(width, "light");
+        let messages = (1..=9).map(|number| format!("/c/w/{number}?q=needle"));
+        let others = ["/?q=needle", "/c/w", "/c/w/3?q=needle&all=1", "/?q=x%3D1", "/stats"];
+        for address in messages.chain(others.map(str::to_owned)) {
+            browser.open(&format!("{}{address}", site.address));
+            let wide =
+                browser.run("return Math.max(document.documentElement.scrollWidth, innerWidth)");
+            assert_eq!(wide, width, "{address}");
+        }
+    }
+    browser.assert_sound(&site);
+}
+
+#[test]
+fn a_step_lays_the_page_out_a_few_times() {
+    let Some((browser, site)) = browser::start(long_chats) else { return };
+    browser.chromium("Performance.enable", &json!({}));
+    browser.open(&format!("{}/c/t0?q=needle", site.address));
+    browser.wait("document.querySelector('.hop .count')");
+    let mut layouts = 0.0;
+    for hit in 1..=11 {
+        let before = browser.layouts();
+        browser.press("n");
+        browser.wait(&format!(
+            "document.querySelector('.hop .count').textContent.startsWith('Hit {hit} of 12')"
+        ));
+        layouts += browser.layouts() - before;
+    }
+    assert!(layouts <= 25.0, "{layouts}");
+    browser.press("n");
+    browser.wait("document.querySelector('.hop .count').textContent.startsWith('Hit 12 of 12')");
+    browser.press("n");
+    browser.wait("document.querySelector('#flash')?.innerText.startsWith('This is the last hit')");
     browser.assert_sound(&site);
 }

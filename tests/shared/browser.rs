@@ -169,9 +169,23 @@ impl Browser {
         self.run(&format!("document.querySelector(`{selector}`).click()"));
     }
 
-    /// Calls a method of Chromium's own protocol.
-    pub(crate) fn chromium(&self, method: &str, parameters: &Value) {
-        self.post("goog/cdp/execute", &json!({"cmd": method, "params": parameters}));
+    /// Calls a method of Chromium's own protocol; returns its answer.
+    pub(crate) fn chromium(&self, method: &str, parameters: &Value) -> Value {
+        self.post("goog/cdp/execute", &json!({"cmd": method, "params": parameters}))
+    }
+
+    /// Returns the number of times that Chromium has laid out the page.
+    pub(crate) fn layouts(&self) -> f64 {
+        let answer = self.chromium("Performance.getMetrics", &json!({}));
+        let mut metrics = answer["metrics"].as_array().into_iter().flatten();
+        let layouts = metrics.find(|metric| metric["name"] == "LayoutCount");
+        layouts.and_then(|metric| metric["value"].as_f64()).expect("Chromium counts layouts")
+    }
+
+    /// Presses a key where the focus is.
+    pub(crate) fn press(&self, key: &str) {
+        let down = json!({"type": "keyDown", "key": key, "text": key});
+        self.chromium("Input.dispatchKeyEvent", &down);
     }
 
     /// Returns the names of the windows, and makes one more if there are too few.

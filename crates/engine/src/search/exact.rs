@@ -2,7 +2,12 @@
 
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{self, ScopedJoinHandle};
-use std::{mem, ops::ControlFlow, panic::resume_unwind, vec};
+use std::{
+    mem,
+    ops::{ControlFlow, Range},
+    panic::resume_unwind,
+    vec,
+};
 
 use crate::error::Result;
 use crate::source::sink::{Rendered, Show};
@@ -15,6 +20,13 @@ const MOST_WAITING: usize = 2;
 
 /// The fewest and the most hits of a part of [`Sources::search_oldest`], but for hits of one time.
 const FEWEST_OF_PART: usize = 64;
+
+/// The size up to which a part is found without the times of all hits.
+const MOST_OF_PROBED: usize = 2_000;
+
+/// The seconds between which the end of a part is looked for: the years 1970 to 2100.
+const PROBED: Range<i64> = 0..4_102_444_800;
+
 const MOST_OF_PART: usize = 20_000;
 
 /// The outcome of an exact search of all sources.
@@ -105,6 +117,10 @@ impl Sources {
             is_wanted.then(|| (render.make)(kind, hit)).flatten()
         };
         let only = scope.only();
+        // A source without a wanted conversation is not asked.
+        if let Some(only) = &only {
+            sources.retain(|source| only.get(&source.kind).is_some_and(|ids| !ids.is_empty()));
+        }
         if let [source] = &*sources {
             // With one source there is nothing to merge, so the searching thread shows the hits.
             let reads = |id: &str| (render.reads)(source.kind, id);
@@ -162,7 +178,8 @@ impl Sources {
     }
 
     /// Searches like [`Sources::search`], but passes the hits to `show` oldest first. Hits without a time come
-    /// last. The hits are found twice: first their times, then, in parts, what `make` makes of them.
+    /// last. The first parts are found by their dates. For the others, the hits are found twice: first their times,
+    /// then, in parts, what `make` makes of them.
     pub fn search_oldest<T: Send>(
         &self,
         request: &Request,
@@ -171,8 +188,31 @@ impl Sources {
         make: Make<'_, T>,
         show: &mut dyn FnMut(T) -> ControlFlow<()>,
     ) -> Result<Searched> {
-        let mut size = request.limit.unwrap_or(MOST_OF_PART).clamp(FEWEST_OF_PART, MOST_OF_PART);
-        let request = Request { limit: None, ..request.clone() };
+        let mut size = request.limit.unwrap_or(0).clamp(FEWEST_OF_PART, MOST_OF_PART);
+        let mut request = Request { limit: None, ..request.clone() };
+        let since = request.since;
+        // Other readers than an index on this computer would take as long for each part as for all.
+        let may_probe = self.present().iter().all(|source| source.current_index(call).is_ok());
+        while may_probe
+            && size <= MOST_OF_PROBED
+            && let Some(until) = self.end_of_part(&request, scope, call, size)?
+        {
+            let part = Request {
+                until: request.until.into_iter().chain([until]).min(),
+                ..request.clone()
+            };
+            let mut hits = Vec::new();
+            let searched = self.search(&part, scope, call, make.into(), &mut |hit| {
+                hits.push(hit);
+                ControlFlow::Continue(())
+            })?;
+            if hits.into_iter().rev().try_for_each(&mut *show).is_break() {
+                return Ok(searched);
+            }
+            request.since = Some(Instant { seconds: until.seconds + 1, nanos: 0 });
+            size *= 4;
+        }
+        let has_begun = request.since != since;
         let mut times = Vec::new();
         let time: Make<'_, _> = &|_, hit| Some(hit.time);
         let render = Render { make: time, reads: &|_, _| false };
@@ -200,12 +240,64 @@ impl Sources {
             end = start;
             size = (size * 4).min(MOST_OF_PART);
         }
-        if untimed > 0 {
+        if untimed > 0 || has_begun {
+            let request = Request { since, ..request };
             let of_untimed: Make<'_, T> =
                 &|kind, hit| if hit.time.is_none() { make(kind, hit) } else { None };
             self.search(&request, scope, call, of_untimed.into(), show)?;
         }
         Ok(searched)
+    }
+
+    /// Counts the hits up to a time, at most `most`.
+    fn count_to(
+        &self,
+        most: usize,
+        request: &Request,
+        until: Option<Instant>,
+        scope: &Scope,
+        call: &Call,
+    ) -> Result<usize> {
+        let until = request.until.into_iter().chain(until).min();
+        let part = Request { until, ..request.clone() };
+        let make: Make<'_, ()> = &|_, _| Some(());
+        let render = Render { make, reads: &|_, _| false };
+        let mut found = 0;
+        self.search(&part, scope, call, render, &mut |()| {
+            found += 1;
+            if found < most { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        })?;
+        Ok(found)
+    }
+
+    /// Returns a time until which there are at least `size` hits, and at most about four times as many; `None` if there
+    /// are few in all.
+    fn end_of_part(
+        &self,
+        request: &Request,
+        scope: &Scope,
+        call: &Call,
+        size: usize,
+    ) -> Result<Option<Instant>> {
+        let most = 4 * size;
+        if self.count_to(most, request, None, scope, call)? < most {
+            return Ok(None);
+        }
+        let mut between = PROBED;
+        between.start =
+            request.since.map_or(between.start, |since| since.seconds.max(between.start));
+        while between.end - between.start > 1 {
+            let seconds = between.start + (between.end - between.start) / 2;
+            let until = Instant { seconds, nanos: 999_999_999 };
+            match self.count_to(most, request, Some(until), scope, call)? {
+                found if found < size => between.start = seconds,
+                found if found < most => return Ok(Some(until)),
+                _ => between.end = seconds,
+            }
+        }
+        let is_over = between.is_empty();
+        let end = Instant { seconds: between.end, nanos: 999_999_999 };
+        Ok((!is_over).then_some(end))
     }
 }
 
@@ -284,6 +376,64 @@ mod tests {
             };
             assert!(found(&one, &Scope { roles: texts(&["user"]), ..all() }) > 0);
             export.reindex();
+        }
+    }
+
+    #[test]
+    fn the_oldest_are_the_newest_from_the_other_end() {
+        let export = TestExport::of(&["red"]);
+        let sql = "INSERT INTO messages VALUES (?1, 0, 'user', ?2, ?3)";
+        export.connection.execute_batch("BEGIN").unwrap();
+        for n in 0..4_000_i64 {
+            let time = match n % 50 {
+                0 => None,
+                1 => Some(-5_000_000_000 + n),
+                2 => Some(5_000_000_000 + n),
+                3 => Some(1_500_000_000),
+                _ => Some(1_400_000_000 + n * 7_919 % 3_000 * 90_000),
+            };
+            let text = if n % 3 == 0 { "red" } else { "red and blue" };
+            export.connection.execute(sql, (format!("a{n}"), text, time)).unwrap();
+        }
+        export.connection.execute_batch("COMMIT").unwrap();
+        export.reindex();
+        let sources = export.engine.all_sources();
+        let at = |seconds| Some(Instant { seconds, nanos: 0 });
+        let make: Make<'_, _> = &|_, hit| Some((hit.time, hit.message_id.into_owned()));
+        let scopes = [
+            Scope::default(),
+            Scope { since: at(1_450_000_000), ..Scope::default() },
+            Scope { until: at(1_600_000_000), ..Scope::default() },
+            Scope { since: at(-6_000_000_000), until: at(1_500_000_000), ..Scope::default() },
+        ];
+        for text in ["red", "blue"] {
+            for scope in &scopes {
+                let request = Request { text: text.to_owned(), ..Request::default() };
+                let (mut newest, call) = (Vec::new(), Call::default());
+                let mut all = |hit| {
+                    newest.push(hit);
+                    ControlFlow::Continue(())
+                };
+                sources.search(&request, scope, &call, make.into(), &mut all).unwrap();
+                let timed = newest.iter().filter(|(time, _)| time.is_some()).rev();
+                let untimed = newest.iter().filter(|(time, _)| time.is_none());
+                let expected: Vec<_> = timed.chain(untimed).cloned().collect();
+                for most in [1, 100, 700, usize::MAX] {
+                    let limit = Some(most).filter(|most| *most < 1_000);
+                    let request = Request { limit, ..request.clone() };
+                    let mut oldest = Vec::new();
+                    let mut some = |hit| {
+                        oldest.push(hit);
+                        if oldest.len() < most {
+                            ControlFlow::Continue(())
+                        } else {
+                            ControlFlow::Break(())
+                        }
+                    };
+                    sources.search_oldest(&request, scope, &call, make, &mut some).unwrap();
+                    assert_eq!(oldest, expected[..most.min(expected.len())], "{text} {most}");
+                }
+            }
         }
     }
 

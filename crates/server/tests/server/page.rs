@@ -239,7 +239,7 @@ async fn the_field_reads_filters_and_phrases() {
         (
             "red+since:2001+title:%22title+2%22",
             "1 message in 1",
-            "Filters: since:2001 title:\"title 2\"",
+            "Filters: since:2001 title:&quot;title 2&quot;",
         ),
         ("red+in:2", "1 message in 1", "Filters: in:2"),
         ("red+service:export", "4 messages in 4", "Filters: service:export"),

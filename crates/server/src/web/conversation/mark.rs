@@ -41,7 +41,7 @@ pub(super) fn mark_html(
 ) -> (String, usize) {
     let (tokens, plain) = tokens(html);
     let spans = spans(&plain);
-    let marked = match now {
+    let marked = match now.map(|now| now.min(spans.len())) {
         Some(now) if now >= most / 2 => now - most / 2..now + most.div_ceil(2).max(1),
         _ => 0..most.max(usize::from(now.is_some())),
     };

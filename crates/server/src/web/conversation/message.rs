@@ -452,7 +452,8 @@ fn folded_step(
 fn call_fold<'a>(name: &str, arguments: &'a str) -> StepFold<'a> {
     match parse_change(&screen::written(arguments)) {
         Some(change) => {
-            let summary = html! { code { (name) } " " bdi { (change.file) } " " (change.size()) };
+            let summary =
+                html! { code { (name) } " " bdi { (short_path(change.file)) } " " (change.size()) };
             StepFold { summary, html: change.html(), raw: Some(arguments) }
         }
         None => {
@@ -505,6 +506,18 @@ fn preformatted(text: &str, label: &str) -> String {
 const TELLING: [&str; 9] =
     ["command", "cmd", "file_path", "path", "pattern", "query", "url", "description", "prompt"];
 
+/// Returns the end of a whole path, which tells the file, and any other text as it is.
+fn short_path(text: &str) -> String {
+    let is_whole = text.starts_with(['/', '~']) || text.get(1..3) == Some(":\\");
+    let mut starts = text.rmatch_indices(['/', '\\']).map(|(at, _)| at + 1);
+    match starts.nth(1) {
+        Some(start) if is_whole && start > 2 && !text.contains(char::is_whitespace) => {
+            text[start..].to_owned()
+        }
+        _ => text.to_owned(),
+    }
+}
+
 /// Returns the first words of the arguments of a call: the value of an argument that says what the call
 /// does, or else the first line.
 fn telling_words(arguments: &str) -> String {
@@ -513,7 +526,7 @@ fn telling_words(arguments: &str) -> String {
     }
     if let Ok(serde_json::Value::Object(fields)) = serde_json::from_str(arguments) {
         let value = TELLING.iter().find_map(|name| fields.get(*name)?.as_str());
-        return value.map_or_else(|| first_line(arguments), first_line);
+        return value.map_or_else(|| first_line(arguments), |value| short_path(&first_line(value)));
     }
     let mut at = 0;
     for line in arguments.split_inclusive('\n') {
@@ -524,7 +537,7 @@ fn telling_words(arguments: &str) -> String {
         let is_short = !value.trim().is_empty();
         if is_telling {
             let rest = &arguments[start + name.len() + 1..];
-            return first_line(if is_short { value } else { rest });
+            return short_path(&first_line(if is_short { value } else { rest }));
         }
         // The lines after this one may be the value of the argument.
         if !is_short {
@@ -713,6 +726,22 @@ mod tests {
             assert!(shown.len() <= most + 4, "{}", shown.len());
         }
         assert!(part_of(&text, &[], 9).start == 0 && part_of("short", &[], 9) == (0..5));
+    }
+
+    #[test]
+    fn whole_paths_are_short() {
+        for (text, expected) in [
+            ("/Users/a/.worktrees/streaming/.gitignore", "streaming/.gitignore"),
+            ("C:\\Users\\a\\b.rs", "a\\b.rs"),
+            ("~/src/a/b.rs", "a/b.rs"),
+            ("/a/b.rs", "a/b.rs"),
+            ("/b.rs", "/b.rs"),
+            ("src/a/b/c.rs", "src/a/b/c.rs"),
+            ("/bin/ls /a/b/c", "/bin/ls /a/b/c"),
+            ("", ""),
+        ] {
+            assert_eq!(short_path(text), expected);
+        }
     }
 
     #[test]

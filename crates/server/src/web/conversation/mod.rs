@@ -477,7 +477,8 @@ impl OpenConversation {
             return place..place + 1;
         }
         let first = self.place().unwrap_or(0);
-        let before = if all <= MOST_MESSAGES { all } else { BEFORE };
+        // At the end of a conversation, the page has as many messages as elsewhere.
+        let before = BEFORE.max((first + MOST_MESSAGES).saturating_sub(all));
         let mut weight = PageWeight::default();
         let mut from = first;
         // Messages before the chosen message are added first, then messages after it.

@@ -359,7 +359,7 @@ mod tests {
         assert!(fold.contains("id=\"m3\"") && fold.contains("a\nb\nc"), "{fold}");
         for (arguments, words) in [
             ("description: List\ncommand: ls", "List"),
-            ("offset: 3\nfile_path: /a/b.rs", "/a/b.rs"),
+            ("offset: 3\nfile_path: /a/b.rs", "a/b.rs"),
             ("{\"n\":1,\"query\":\"red fox\"}", "red fox"),
             ("command:\n╭──╮\nls -l", "ls -l"),
             ("content:\nx\npath: c", "content:"),

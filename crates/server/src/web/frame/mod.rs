@@ -107,7 +107,7 @@ impl Frame<'_> {
                         input #q type="search" name="q" value=(self.query.q) placeholder=(placeholder)
                             dir="auto" autocomplete="off" autocapitalize="off" spellcheck="false"
                             enterkeyhint="search" aria-keyshortcuts="/ Control+K"
-                            autofocus[self.tab == Tab::Search];
+                            autofocus[self.tab == Tab::Search && self.query.page == 0];
                         a.clear href="/" aria-label="Clear the text" title="Clear the text" { "×" }
                         fieldset.seg.opts {
                             legend.sr { "How the text matches" }

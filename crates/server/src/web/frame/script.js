@@ -156,6 +156,8 @@ addEventListener("DOMContentLoaded", () => {
 
   const choose = (by) => {
     const shown = rows();
+    // After the last row comes the next page.
+    if (by > 0 && shown.at(-1) === current()) return one("#list [rel=next]")?.click();
     const row = shown[Math.max(0, Math.min(shown.length - 1, shown.indexOf(current()) + by))];
     if (!row) return;
     become(row);
@@ -223,7 +225,9 @@ addEventListener("DOMContentLoaded", () => {
     });
     sessionStorage.results = JSON.stringify({ list, search, key: window.navigation?.currentEntry.key });
   };
-  on("pagehide", keep);
+  // What a click kept stays: a window that is left may have another layout already.
+  let isKept = false;
+  on("pagehide", () => isKept || keep());
   const left = () => JSON.parse(sessionStorage.results ?? "{}");
 
   // Moves the chosen row to where it stood, until the reader moves it.
@@ -242,7 +246,7 @@ addEventListener("DOMContentLoaded", () => {
       again(requestAnimationFrame(again));
     });
   };
-  on("wheel pointerdown keydown", () => (stand = null), { passive: true });
+  on("wheel pointerdown keydown", () => (stand = isKept = null), { passive: true });
 
   const step = (by) => {
     if (isSearch) return choose(at("list").contains(document.activeElement) ? by : 0);
@@ -331,6 +335,7 @@ addEventListener("DOMContentLoaded", () => {
     const row = link.closest(ROWS) ?? one(ROWS, link.closest("#list .group") ?? link);
     if (row) become(row);
     keep();
+    isKept = true;
     if (event.ctrlKey || event.metaKey || event.shiftKey) return;
     const { key, search: sought } = left();
     if (link.matches(".hop .btn")) {
@@ -433,16 +438,22 @@ addEventListener("DOMContentLoaded", () => {
     else if (control) control.matches("input") ? toEdit(control) : control.click();
     else if (ctrlKey) return;
     else if (key === "y") copyChosen();
+    else if (within && one(".hop") && /^n$/i.test(key)) flash(key === "n" ? "This is the last hit. ] opens the next conversation." : "This is the first hit.");
     else if (isSearch && key === "ArrowUp" && rows().indexOf(current()) < 1) field.focus();
     else if (by) step(by);
     else return;
     event.preventDefault();
   });
 
+  let fading; // the timer that removes the note
+  const flash = (words) => {
+    say("flash", words);
+    clearTimeout(fading);
+    fading = setTimeout(() => at("flash")?.remove(), 1500 + 20 * words.length);
+  };
   const copy = async (text) => {
     const writing = Promise.resolve(text).then((it) => navigator.clipboard.writeText(it));
-    say("copied", await writing.then(() => "Copied", () => "Not copied"));
-    setTimeout(() => at("copied")?.remove(), 1500);
+    flash(await writing.then(() => "Copied", () => "Not copied"));
   };
   const written = async (address) => {
     const { ok, text } = await fetched(address, "text");

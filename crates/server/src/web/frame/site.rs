@@ -254,6 +254,8 @@ pub(crate) enum Problem {
     /// The request cannot be understood.
     Wrong(String),
     Refused(String),
+    /// A page that says what is wrong.
+    Shown(StatusCode, Markup),
     Engine(engine::Error),
     /// A defect of this program.
     Panicked(String),
@@ -307,6 +309,7 @@ impl Problem {
             Problem::Missing(_) | Problem::Several(..) => StatusCode::NOT_FOUND,
             Problem::Wrong(_) => StatusCode::BAD_REQUEST,
             Problem::Refused(_) => StatusCode::CONFLICT,
+            Problem::Shown(status, _) => *status,
             Problem::Engine(error) if error.is_not_found() => StatusCode::OK,
             Problem::Engine(error) if error.is_stopped() => StatusCode::SERVICE_UNAVAILABLE,
             Problem::Engine(_) | Problem::Panicked(_) => StatusCode::INTERNAL_SERVER_ERROR,
@@ -323,6 +326,7 @@ impl Problem {
             Problem::Missing(what) => ("Nothing is here".to_owned(), sentence(what)),
             Problem::Wrong(what) => ("This cannot be searched for".to_owned(), sentence(what)),
             Problem::Refused(what) => ("This was not done".to_owned(), what.clone()),
+            Problem::Shown(_, page) => return (String::new(), page.clone()),
             Problem::Engine(error) if error.is_not_found() => {
                 let what = "Import an export of ChatGPT or Claude.ai, and it can be searched here.";
                 ("There are no chats yet".to_owned(), what.to_owned())
@@ -473,7 +477,10 @@ pub(crate) fn refused(problem: &Problem) -> Response {
 
 fn refused_for(problem: &Problem, query: &PageQuery) -> Response {
     let (heading, what) = problem.words(query);
-    let page = frame::problem(&heading, &what, query);
+    let page = match problem {
+        Problem::Shown(..) => what,
+        _ => frame::problem(&heading, &what, query),
+    };
     answer(problem.status(), "text/html; charset=utf-8", page.into_string())
 }
 

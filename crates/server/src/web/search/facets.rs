@@ -103,8 +103,8 @@ pub(crate) fn count(
         return Ok(site.totals(&scope, call)?);
     }
     let clock = site.clock();
-    let is_of_hour = |time| Some(clock.hour_of_week(time)) == query.hour;
-    let accepts: AcceptsTime<'_> = if query.hour.is_some() { Some(&is_of_hour) } else { None };
+    let of_hour = query.hour.map(|hour| move |time| clock.hour_of_week(time) == hour);
+    let accepts: AcceptsTime<'_> = of_hour.as_ref().map(|of_hour| of_hour as _);
     let limited = call.within(most);
     let facets = site.places(true, &limited).and_then(|places| {
         let sources = site.engine.all_sources();

@@ -18,6 +18,7 @@ use verbatim_base::{call::Call, lock::lock};
 use verbatim_engine::{
     ConversationIds, ConversationKey, Facets, FallbackReason, Flags, ListOptions, Make, Match,
     Mode, Note, QueryReading, Question, ReadingKind, Render, Scope, SearchPlan, SourceKind,
+    count_of,
 };
 use verbatim_text::{excerpt::Piece, snippet};
 
@@ -60,6 +61,8 @@ pub(super) struct SearchResults {
     /// The counts of all messages, if the search was cut and counting did not take long.
     pub(super) totals: Option<Arc<Facets>>,
     pub(super) took: Duration,
+    /// The reason why the text is no expression.
+    pub(super) problem: Option<String>,
     /// Whether the search was slow because a source has no current index.
     pub(super) is_without_index: bool,
     /// The sentence above messages that have none of the words.
@@ -118,13 +121,15 @@ pub(super) fn find(site: &Site, query: &PageQuery, call: &Call) -> Result<Search
     let begun = Clockwork::now();
     let flags = site.flags()?;
     let (scope, notes) = scope::scope(site, query, &flags, call)?;
+    let is_of_none = scope.only().is_some_and(|only| count_of(&only) == 0);
     let mut results = match (query.text(), query.way) {
+        _ if query.is_beyond() || is_of_none => Ok(SearchResults::default()),
         ("", _) if query.hour.is_none() => recent(site, query, &scope, call),
         ("", _) | (_, Way::Exact) => exact(site, query, &scope, call),
         (_, Way::Meaning) => by_meaning(site, query, scope.clone(), call),
     }?;
     // This check counts every message, so it runs only if there are no results.
-    if results.groups.is_empty() {
+    if results.groups.is_empty() && !query.is_beyond() && !is_of_none {
         results.notes.extend(site.engine.all_sources().unknown_role(&scope, call)?);
         if query.way == Way::Exact && !query.text().is_empty() && query.page == 0 {
             read_otherwise(site, query, &scope, &mut results, call)?;

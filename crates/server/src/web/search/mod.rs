@@ -7,6 +7,7 @@ pub(super) mod find;
 pub(super) mod page_query;
 pub(super) mod scope;
 
+use axum::http::StatusCode;
 use maud::{Markup, html};
 
 use crate::web::conversation::{self, flags};
@@ -16,7 +17,7 @@ use crate::web::frame::{Frame, Tab, import};
 use chosen_filters::date_fields;
 use excerpt::marked;
 use find::{FoundGroup, FoundLine, GROUPS, OtherReading, SearchResults, WordsInAnyOrder, find};
-use page_query::{PageQuery, Way};
+use page_query::{MOST_PAGES, PageQuery, Way};
 use verbatim_answer::{conversation::DescribedConversation, readings};
 use verbatim_base::call::Call;
 use verbatim_engine::{Note, QueryReading, ReadingKind};
@@ -32,6 +33,11 @@ pub(super) fn page(site: &Site, query: &PageQuery, call: &Call) -> Result<Markup
         Err(Problem::Engine(error)) if error.is_not_found() => {
             return Ok(import::page_on(site, Tab::Search, query, None));
         }
+        Err(Problem::Wrong(reason)) if query.reads().is_some() => SearchResults {
+            problem: Some(reason),
+            flags: site.flags()?,
+            ..SearchResults::default()
+        },
         results => results?,
     };
     if results.is_cut {
@@ -47,15 +53,19 @@ pub(super) fn page(site: &Site, query: &PageQuery, call: &Call) -> Result<Markup
     let zone = Some(site.clock().zone());
     let frame = Frame { title, tab: Tab::Search, query, messages, zone, stamp };
     let filters = facets::filters(site, query, None, &results.flags, call)?;
-    Ok(frame.around(html! {
+    let page = frame.around(html! {
         div.page.search {
-            aside aria-label="Filters" { (filters) }
+            aside aria-label="Filters" tabindex="0" { (filters) }
             main #main {
                 (results_part(site, query, &results, messages))
             }
             aside.peek #peek aria-label="The chosen message" {}
         }
-    }))
+    });
+    match results.problem {
+        Some(_) => Err(Problem::Shown(StatusCode::BAD_REQUEST, page)),
+        None => Ok(page),
+    }
 }
 
 /// Returns the part of the page that changes while the user types.
@@ -71,9 +81,19 @@ fn results_part(
     messages: Option<u64>,
 ) -> Markup {
     html! {
+        @if let Some(reason) = &results.problem {
+            div #count { p.say.warn { (sentence(reason)) } }
+            (date_fields(query, false))
+            div #list {}
+        } @else { (found(site, query, results, messages)) }
+    }
+}
+
+fn found(site: &Site, query: &PageQuery, results: &SearchResults, messages: Option<u64>) -> Markup {
+    html! {
         div #count {
             (headline(query, results))
-            @if !results.groups.is_empty() || query.page > 0 { (count(query, results, messages)) }
+            @if !results.groups.is_empty() || query.page > 0 && !query.is_beyond() { (count(query, results, messages)) }
             @if results.is_without_index {
                 p.say { "There is no current index yet, so every message was read: the answer is complete, and only slower. " a href="/status" { "Status" } }
             }
@@ -85,7 +105,14 @@ fn results_part(
         (date_fields(query, false))
         div #list {
             @if results.groups.is_empty() && query.page > 0 {
-                p { "There are no more results. " a href=(PageQuery { page: 0, ..query.clone() }.address()) { "The first page" } "." }
+                p {
+                    @if query.is_beyond() {
+                        "A search shows " (MOST_PAGES) " pages of " (GROUPS) " conversations. Set the dates to see others. "
+                    } @else {
+                        "There are no more results: a page has " (GROUPS) " conversations. "
+                    }
+                    a href=(PageQuery { page: 0, ..query.clone() }.address()) { "The first page" } "."
+                }
             } @else if results.groups.is_empty() {
                 @if let Some(found) = &results.in_any_order { (in_any_order(site, found)) }
                 (nothing_found(query, results, messages))
@@ -329,13 +356,16 @@ fn pages(query: &PageQuery, results: &SearchResults) -> Markup {
     let before = PageQuery { page: query.page.saturating_sub(1), ..query.clone() };
     let after = PageQuery { page: query.page.saturating_add(1), ..query.clone() };
     let has_more = results.conversations > after.page.saturating_mul(GROUPS);
+    let is_last = after.is_beyond();
     html! {
         @if query.page > 0 || has_more {
             p.row.turn {
                 @if query.page > 0 {
                     a.btn href=(before.address()) rel="prev" { "Previous " (GROUPS) }
                 }
-                @if has_more && (query.way == Way::Exact || query.text().is_empty()) {
+                @if has_more && is_last {
+                    "Set the dates to see conversations after these."
+                } @else if has_more && (query.way == Way::Exact || query.text().is_empty()) {
                     a.btn href=(after.address()) rel="next" { "Next " (GROUPS) " conversations" }
                 }
             }
@@ -375,7 +405,8 @@ fn nothing_found(query: &PageQuery, results: &SearchResults, messages: Option<u6
                 @for OtherReading { reading, query } in &results.readings {
                     li { a href=(query.address()) { bdi { (described(reading)) } } }
                 }
-                @if query.has_filters() && query.way == Way::Meaning {
+                @let is_offered = results.readings.iter().any(|other| other.reading.kind == ReadingKind::AnyScope);
+                @if query.has_filters() && !is_offered {
                     li {
                         a href=(query.bare().address()) {
                             "The same text without the filters"

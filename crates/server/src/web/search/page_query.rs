@@ -10,6 +10,9 @@ use verbatim_text::address::encoded;
 /// because a project has the name of a folder.
 pub(crate) const NO_PROJECT: &str = "/";
 
+/// The number of pages of a search. For the conversations after them, the dates can be set.
+pub(super) const MOST_PAGES: usize = 50;
+
 /// The names of dates in addresses.
 const DATES: [(&str, &str); 2] = [(SINCE, "from"), (UNTIL, "to")];
 
@@ -220,6 +223,11 @@ impl PageQuery {
     /// Returns the text to find, without white space at its ends and without filters.
     pub(crate) fn text(&self) -> &str {
         self.typed.as_ref().map_or_else(|| engine::trimmed(&self.q), |typed| &typed.asked.text)
+    }
+
+    /// Returns whether the page is after the last page of a search. A list of conversations has any number.
+    pub(super) fn is_beyond(&self) -> bool {
+        self.page >= MOST_PAGES && (!self.text().is_empty() || self.hour.is_some())
     }
 
     /// Returns the text to mark in a conversation.
