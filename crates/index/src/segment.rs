@@ -26,7 +26,7 @@ use super::store::{DocStore, RowLayout};
 use super::{Result, lists};
 
 /// The format version of segments and snapshots. An index of another version is built again.
-pub(super) const FORMAT: u32 = 10;
+pub(super) const FORMAT: u32 = 11;
 
 pub(super) const SEGMENT: &str = "segment-";
 
