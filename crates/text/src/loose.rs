@@ -204,6 +204,79 @@ pub fn loose(text: &str, ignore_case: bool) -> String {
     loose
 }
 
+/// Returns short texts of which each text of equal look that does not have `text` itself has one, in any letter
+/// case: another sign in the place of one, with what is around it. Texts that differ in their accents and width
+/// alone have none of them.
+pub fn alike(text: &str) -> Vec<String> {
+    const AROUND: usize = 16;
+
+    let characters: Vec<char> = text.chars().collect();
+    let mut others = Vec::new();
+    // What is at `0..known` has no sign, or is before the last one.
+    let mut known = 0;
+    let mut at = 0;
+    while at < characters.len() {
+        let looks = looks_at(&characters, at);
+        if looks.is_empty() {
+            at += 1;
+            continue;
+        }
+        let before = &characters[known.max(at.saturating_sub(AROUND))..at];
+        known = at + if characters[at].eq_ignore_ascii_case(&'s') { 2 } else { 1 };
+        let rest = (known..characters.len()).take(AROUND);
+        let after = rest.take_while(|next| looks_at(&characters, *next).is_empty());
+        let after: String = after.map(|next| characters[next]).collect();
+        let before: String = before.iter().collect();
+        others.extend(looks.iter().map(|look| format!("{before}{look}{after}")));
+        at = known;
+    }
+    others
+}
+
+/// Returns what may be in the place of a sign, a ligature, the two letters of a sharp s or an unusual space.
+fn looks_at(characters: &[char], at: usize) -> Vec<String> {
+    let character = characters[at];
+    let typed = typed_sign(character).unwrap_or(character);
+    if is_sign(typed) {
+        let looks = std::iter::once(&typed).chain(signs_as(typed));
+        return looks.filter(|look| **look != character).map(char::to_string).collect();
+    }
+    let is_double_s =
+        characters[at..].iter().take(2).filter(|it| it.eq_ignore_ascii_case(&'s')).count() == 2;
+    match spelled(character) {
+        Some(letters) => vec![letters.to_owned()],
+        None if is_double_s => vec!["ß".to_owned()],
+        None if is_unseen(character) => vec![String::new()],
+        None if character.is_whitespace() && !character.is_ascii() => vec![" ".to_owned()],
+        None => Vec::new(),
+    }
+}
+
+/// Returns names of what a text of equal look has in place of the signs of a typed text, each once.
+pub fn other_looks(text: &str, typed: &str) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for character in text.chars().filter(|character| !typed.contains(*character)) {
+        let is_look = typed_sign(character).is_some() || is_sign(character);
+        let name = match character {
+            '\u{AD}' => "soft hyphens".to_owned(),
+            _ if is_unseen(character) => "characters without width".to_owned(),
+            _ if character.is_whitespace() => "other spaces".to_owned(),
+            _ if is_look || spelled(character).is_some() => character.to_string(),
+            _ => continue,
+        };
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    let letters = typed.chars().filter(|letter| !text.contains(*letter)).filter_map(spelled);
+    for letters in letters.map(str::to_lowercase) {
+        if text.to_lowercase().contains(&letters) && !names.contains(&letters) {
+            names.push(letters);
+        }
+    }
+    names
+}
+
 /// Calls `each` with the parts of the folded loose form that differ from the text, with the signs of the text.
 /// Each part includes the surrounding characters that may be in the same grams.
 pub fn windows<E>(text: &str, mut each: impl FnMut(&str) -> Result<(), E>) -> Result<(), E> {
@@ -486,7 +559,11 @@ mod tests {
             ("e\u{301}\u{302}\u{303}x", "ex", "[e\u{301}\u{302}\u{303}x]"),
             ("don’t DONʼT don't don`t", "don‘t", "[don’t] [DONʼT] [don't] don`t"),
             ("„so“ ″so‶ «so»", "\"so\"", "[„so“] [″so‶] [«so»]"),
-            ("a–b a—b a\u{2011}b a−b a－b aーb", "a-b", "[a–b] [a—b] [a\u{2011}b] [a−b] [a－b] aーb"),
+            (
+                "a–b a—b a\u{2011}b a−b a－b aーb",
+                "a-b",
+                "[a–b] [a—b] [a\u{2011}b] [a−b] [a－b] aーb",
+            ),
             ("co\u{AD}ope\u{200B}rate\u{AD} x", "cooperate", "[co\u{AD}ope\u{200B}rate\u{AD}] x"),
             ("cooperate", "co\u{AD}operate", "[cooperate]"),
             ("Straße STRASSE STRAẞE", "strasse", "[Straße] [STRASSE] [STRAẞE]"),

@@ -21,6 +21,7 @@ use crate::{log::log, tools::REQUEST_LOCK_WAIT};
 use verbatim_answer::asked::{Asked, AskedError};
 use verbatim_answer::json_lines::{self, Context as Around, JsonLines, WrittenLines, json_line};
 use verbatim_answer::notes::{Audience, lines};
+use verbatim_answer::readings::more_alike;
 use verbatim_answer::{
     clock::Clock, filters::FilterError, hint::Explained, ranked::RankedMessages,
 };
@@ -111,6 +112,7 @@ fn search(
     let asked = Asked::from_fields(fields)?;
     let (scope, mut notes) = asked.filters.scope(engine, clock, call)?;
     let mut lines = JsonLines { engine, clock, context: Around::default(), call, out };
+    let mut advice = Vec::new();
     let mut written = match asked.mode {
         Some(mode) => {
             let ranking = RankedMessages::find(engine, &asked.question(mode, scope), call)?;
@@ -118,13 +120,18 @@ fn search(
         }
         None => {
             let search = asked.search(engine, scope, call)?;
-            lines.exact(&search, asked.most())?
+            let written = lines.exact(&search, asked.most())?;
+            let more = search.more_alike().filter(|_| written.count > 0);
+            advice.extend(more.map(|more| format!("{}: fold=1", more_alike(&more))));
+            written
         }
     };
     notes.append(&mut written.notes);
     written.notes = notes;
-    if written.is_cut || !written.notes.is_empty() {
-        json_line(out, &IncompleteLine::of(&written, &asked)).map_err(json_lines::Error::from)?;
+    if written.is_cut || !written.notes.is_empty() || !advice.is_empty() {
+        let mut line = IncompleteLine::of(&written, &asked);
+        line.notes.append(&mut advice);
+        json_line(out, &line).map_err(json_lines::Error::from)?;
     }
     Ok(())
 }

@@ -181,6 +181,12 @@ fn search(tool_call: &ToolCall<'_>) -> Result<Answer> {
             notes.append(&mut advice);
         }
     }
+    if !items.is_empty() && question.mode == Mode::Exact && question.concepts.len() == 1 {
+        let request = exact_request(&question);
+        let more = tool_call.engine.more_alike(&request, &question.scope, tool_call.call);
+        let more = more.filter(|more| more.reading.request.matching == Matching::Literal);
+        notes.extend(more.map(|more| format!("{}: match \"fold\".", readings::more_alike(&more))));
+    }
     let total = ranking.total.max(items.len());
     let is_total_exact = ranking.is_total_exact;
     if items.len() < total {

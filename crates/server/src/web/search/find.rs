@@ -16,8 +16,8 @@ use verbatim_answer::{asked::Asked, marks::Marks, ranked::RankedMessages, words:
 use verbatim_base::model::{Hit, Instant};
 use verbatim_base::{call::Call, lock::lock};
 use verbatim_engine::{
-    ConversationIds, ConversationKey, Facets, FallbackReason, Flags, Make, Match, Mode, Note,
-    QueryReading, Question, ReadingKind, Render, Scope, SearchPlan, SourceKind,
+    ConversationIds, ConversationKey, Facets, FallbackReason, Flags, Make, Match, Mode, MoreAlike,
+    Note, QueryReading, Question, ReadingKind, Render, Scope, SearchPlan, SourceKind,
 };
 use verbatim_text::{excerpt::Piece, snippet};
 
@@ -65,6 +65,8 @@ pub(super) struct SearchResults {
     pub(super) flags: Flags,
     /// The other readings of a text that was found nowhere. Each finds something.
     pub(super) readings: Vec<OtherReading>,
+    /// The messages that match too if signs of equal look do.
+    pub(super) more_alike: Option<MoreAlike>,
     /// The messages with all the words of a text that was found nowhere.
     pub(super) in_any_order: Option<Box<WordsInAnyOrder>>,
 }
@@ -124,6 +126,9 @@ pub(super) fn find(site: &Site, query: &PageQuery, call: &Call) -> Result<Search
         if query.way == Way::Exact && !query.text().is_empty() && query.page == 0 {
             read_otherwise(site, query, &scope, &mut results, call)?;
         }
+    }
+    if query.way == Way::Exact && !results.groups.is_empty() && query.hour.is_none() {
+        results.more_alike = site.engine.more_alike(&scope::request(query), &scope, call);
     }
     results.notes.extend(notes);
     results.flags = flags;
