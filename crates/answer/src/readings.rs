@@ -19,6 +19,7 @@ pub fn described(reading: &QueryReading, quote: impl Fn(&str) -> String) -> Stri
         ReadingKind::AnyScope => "without the filters".to_owned(),
         ReadingKind::AnyCase => "in any letter case".to_owned(),
         ReadingKind::AnyAccents => "with other accents, width or signs".to_owned(),
+        ReadingKind::Rendered => "with other spaces or signs between the words".to_owned(),
         ReadingKind::Expression => "as a regular expression".to_owned(),
         ReadingKind::Nearest => format!("{has} {texts}"),
         ReadingKind::Words if !request.or.is_empty() => format!("{has} one of the texts"),

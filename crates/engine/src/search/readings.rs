@@ -7,7 +7,8 @@ use crate::source::{Note, Scope};
 use crate::{Engine, search::count::Count};
 use verbatim_base::call::Call;
 use verbatim_base::model::{Matching, Request};
-use verbatim_text::expression::is_expression;
+use verbatim_text::expression::{escaped, is_expression};
+use verbatim_text::rendered::{expressions, without_links};
 
 /// The time limit of trying readings, all together. Those that take longer are left out.
 const MOST_TIME: Duration = Duration::from_secs(2);
@@ -30,6 +31,9 @@ pub enum ReadingKind {
     AnyCase,
     /// The same request with any accents and character widths.
     AnyAccents,
+    /// The words in a row with any spaces and signs between them, as a drawn page shows them: across the ends of
+    /// lines, and without the signs of Markdown.
+    Rendered,
     /// The text as a regular expression.
     Expression,
     /// The text as other search engines read it: without the quotation marks around it; the texts on both sides of
@@ -100,6 +104,10 @@ impl Engine {
         }
         let is_one_text = is_text && request.or.is_empty();
         if is_one_text {
+            let rendered = expressions(&request.text).into_iter();
+            let rendered =
+                rendered.map(|text| (ReadingKind::Rendered, as_expression(text, request)));
+            candidates.extend(rendered);
             candidates.extend(of_text(request));
         }
         let mut readings: Vec<QueryReading> = Vec::new();
@@ -111,7 +119,11 @@ impl Engine {
                 tries.push(Request { case_sensitive: false, ..tries[0].clone() });
             }
             for request in tries {
-                if readings.len() >= most || readings.iter().any(|known| known.request == request) {
+                // The second expression of a text finds what the first one does.
+                let is_known = readings.iter().any(|known| {
+                    known.request == request || kind == ReadingKind::Rendered && known.kind == kind
+                });
+                if readings.len() >= most || is_known {
                     break;
                 }
                 if let Some(reading) = self.tried(kind, request, scope, in_time) {
@@ -234,6 +246,18 @@ impl Engine {
     }
 }
 
+/// Returns a request for an expression in the place of its text. Its other texts match as they are.
+fn as_expression(expression: String, request: &Request) -> Request {
+    let [and, not] =
+        [&request.and, &request.not].map(|it| it.iter().map(|it| escaped(it)).collect());
+    let text = match request.matching {
+        Matching::Word => format!(r"\b(?:{expression})\b"),
+        _ => expression,
+    };
+    let matching = Matching::Regex;
+    Request { text, and, not, matching, ignore_accents: false, ..request.clone() }
+}
+
 /// Returns the readings of a text as it was typed in other search engines.
 fn of_text(request: &Request) -> Vec<(ReadingKind, Request)> {
     let text = request.text.trim();
@@ -246,7 +270,8 @@ fn of_text(request: &Request) -> Vec<(ReadingKind, Request)> {
     if let Some(text) = unquoted {
         readings.push((ReadingKind::Words, Request { text: text.to_owned(), ..request.clone() }));
     }
-    let part = text.trim_matches('*');
+    let part = without_links(text);
+    let part = part.trim_matches(['*', '~', '`', ' ']);
     if part.len() < text.len() && !part.is_empty() {
         readings.push((ReadingKind::Nearest, Request { text: part.to_owned(), ..request.clone() }));
     }
@@ -262,9 +287,7 @@ fn of_text(request: &Request) -> Vec<(ReadingKind, Request)> {
         return readings;
     }
     if request.matching == Matching::Literal && !request.ignore_accents && is_expression(text) {
-        let matching = Matching::Regex;
-        let text = text.to_owned();
-        readings.push((ReadingKind::Expression, Request { matching, text, ..request.clone() }));
+        readings.push((ReadingKind::Expression, as_expression(text.to_owned(), request)));
     }
     let (with, without) = parts_of(text);
     if with.len() > 1 || !(with.is_empty() || without.is_empty()) {

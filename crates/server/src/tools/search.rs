@@ -272,6 +272,7 @@ fn line_of(reading: &QueryReading, given: &Arguments<'_>) -> Option<String> {
             "give match \"fold\"".to_owned()
         }
         ReadingKind::Expression => "give match \"regex\"".to_owned(),
+        ReadingKind::Rendered => format!("give match \"regex\" and query {}", json!(request.text)),
         ReadingKind::Words | ReadingKind::Nearest
             if !(request.or.is_empty() && request.not.is_empty()) =>
         {

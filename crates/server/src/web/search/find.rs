@@ -178,6 +178,13 @@ fn query_of(reading: &QueryReading, query: &PageQuery) -> Option<PageQuery> {
         ReadingKind::AnyAccents | ReadingKind::Expression if query.reading.is_none() => {
             Some(read_as)
         }
+        ReadingKind::Rendered if !has_operators && !has_words => {
+            let reading = Some(ReadingKind::Expression);
+            let is_case_sensitive = request.case_sensitive;
+            let q = request.text.clone();
+            Some(PageQuery { q, reading, is_case_sensitive, is_word: false, ..query.clone() })
+        }
+        ReadingKind::Rendered => None,
         ReadingKind::AnyAccents | ReadingKind::Expression => None,
         ReadingKind::Words if has_operators => None,
         ReadingKind::Words | ReadingKind::Nearest => {
