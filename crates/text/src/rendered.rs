@@ -3,6 +3,8 @@
 
 use unicode_normalization::char::is_combining_mark;
 
+use super::normal::is_unspaced;
+
 /// What may be between two words: white space, and all signs.
 const SIGNS: &str = r"[\W_]";
 
@@ -68,15 +70,6 @@ pub fn without_links(text: &str) -> String {
 fn is_of_word(character: char) -> bool {
     let is_joiner = matches!(character, '\u{200C}' | '\u{200D}');
     character.is_alphanumeric() || is_joiner || is_combining_mark(character)
-}
-
-/// Returns whether a character is of a script without spaces between words.
-fn is_unspaced(character: char) -> bool {
-    matches!(
-        character,
-        '\u{E00}'..='\u{EFF}' | '\u{1000}'..='\u{109F}' | '\u{1780}'..='\u{17FF}'
-            | '\u{3041}'..='\u{30FF}' | '\u{3400}'..='\u{9FFF}' | '\u{20000}'..='\u{3FFFF}'
-    )
 }
 
 #[cfg(test)]

@@ -651,7 +651,7 @@ mod tests {
                 "0",
             ),
             ("SUN", "no message has \"SUN\"; 1 message in any letter case:", "0"),
-            ("cafe", "no message has \"cafe\"; 1 message with other accents or width:", "2"),
+            ("cafe", "no message has \"cafe\"; 1 message with other accents, width or signs:", "2"),
             ("caf.*noir", "no message has \"caf.*noir\"; 1 message as a regular expression:", "2"),
             ("\"soup\"", "no message has \"soup\"; 1 message without the quotation marks:", "1"),
         ] {

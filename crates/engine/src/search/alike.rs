@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use super::count::Count;
-use super::exact::{Make, Render};
+use super::exact::Make;
 use super::readings::{QueryReading, ReadingKind};
 use crate::{Engine, StoreAddress, source::Scope};
 use verbatim_base::call::Call;
@@ -78,8 +78,7 @@ impl Engine {
         let mut count = Count::default();
         let mut is_cut = false;
         let mut signs: HashMap<String, usize> = HashMap::new();
-        let render = Render { make, reads: &|_, _| false };
-        let searched = self.sources.search(&folded, scope, call, render, &mut |looks| {
+        let searched = self.sources.search(&folded, scope, call, make.into(), &mut |looks| {
             if count.messages == MOST {
                 is_cut = true;
                 return ControlFlow::Break(());

@@ -21,13 +21,13 @@ use crate::{log::log, tools::REQUEST_LOCK_WAIT};
 use verbatim_answer::asked::{Asked, AskedError};
 use verbatim_answer::json_lines::{self, Context as Around, JsonLines, WrittenLines, json_line};
 use verbatim_answer::notes::{Audience, lines};
-use verbatim_answer::readings::more_alike;
+use verbatim_answer::readings::{described, more_alike};
 use verbatim_answer::{
-    clock::Clock, filters::FilterError, hint::Explained, ranked::RankedMessages,
+    clock::Clock, filters::FilterError, hint::Explained, ranked::RankedMessages, words::quoted,
 };
 use verbatim_base::call::{Call, StopOnDrop};
-use verbatim_base::map_faults;
-use verbatim_engine::{Engine, Error as EngineError, Note};
+use verbatim_base::{map_faults, model::Matching};
+use verbatim_engine::{Engine, Error as EngineError, Note, QueryReading, ReadingKind};
 
 /// The number of concurrent searches; further searches wait.
 const CONCURRENT: usize = 8;
@@ -55,6 +55,9 @@ pub enum SearchFailure {
 /// A function that searches with the parameters of a query, and writes JSON lines.
 pub type SearchRun =
     dyn Fn(&[(String, String)], &Call, &mut dyn Write) -> Result<(), SearchFailure> + Send + Sync;
+
+/// The number of other readings of a text that was found nowhere.
+const MOST_READINGS: usize = 3;
 
 /// The last line of an answer that leaves something out.
 #[derive(Serialize)]
@@ -121,8 +124,14 @@ fn search(
         None => {
             let search = asked.search(engine, scope, call)?;
             let written = lines.exact(&search, asked.most())?;
-            let more = search.more_alike().filter(|_| written.count > 0);
-            advice.extend(more.map(|more| format!("{}: fold=1", more_alike(&more))));
+            if written.count > 0 {
+                let more = search.more_alike();
+                advice.extend(more.map(|more| format!("{}: fold=1", more_alike(&more))));
+            } else {
+                advice.extend(search.readings(MOST_READINGS).iter().map(|reading| {
+                    format!("{}: {}", described(reading, quoted), parameters(reading))
+                }));
+            }
             written
         }
     };
@@ -134,6 +143,30 @@ fn search(
         json_line(out, &line).map_err(json_lines::Error::from)?;
     }
     Ok(())
+}
+
+/// Returns the parameters that ask for a reading. Other ones stay, unless it is one without filters.
+fn parameters(reading: &QueryReading) -> String {
+    let QueryReading { request, kind, .. } = reading;
+    if *kind == ReadingKind::AnyScope {
+        return "leave out the filters".to_owned();
+    }
+    let mut parameters = form_urlencoded::Serializer::new(String::new());
+    parameters.append_pair("q", &request.text);
+    for (name, texts) in [("or", &request.or), ("and", &request.and), ("not", &request.not)] {
+        parameters.extend_pairs(texts.iter().map(|text| (name, text)));
+    }
+    for (name, is_set) in [
+        ("regex", request.matching == Matching::Regex),
+        ("word", request.matching == Matching::Word),
+        ("fold", request.ignore_accents),
+        ("ignore-case", !request.case_sensitive),
+    ] {
+        if is_set {
+            parameters.append_pair(name, "1");
+        }
+    }
+    parameters.finish()
 }
 
 impl From<AskedError> for SearchFailure {
