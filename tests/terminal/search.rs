@@ -122,7 +122,10 @@ fn what_looks_equal_is_found_and_counted() {
         assert_eq!(chats.search(&[words]).code, Some(expected), "{words}");
     }
     let counted = chats.search(&["don't", "-c"]);
-    assert_eq!((&*counted.out, &*counted.errors), ("1\n", "2 more messages with ´ or ’: --fold\n"));
+    assert_eq!(
+        (&*counted.out, &*counted.errors),
+        ("1\n", "verbatim: 2 more messages with ´ or ’: --fold\n")
+    );
     chats.search(&["don't"]).warns("2 more messages with ´ or ’: --fold");
     let within = chats.search(&["don't", "--until", "2001"]);
     assert_eq!(within.code, Some(1));

@@ -635,6 +635,15 @@ mod tests {
         };
         assert_eq!((shown.messages(), shown.is_cut, shown.count), (MOST_SHOWN, true, None));
         assert_eq!(*count, Count { messages: 250, conversations: 3, titles: 0 });
+        let insert = "INSERT INTO messages VALUES (?1, 1, 'user', ?1, 1700000300)";
+        export.connection.execute(insert, ["I don't"]).unwrap();
+        export.connection.execute(insert, ["I don’t"]).unwrap();
+        let alike = TypedText { typed: "don't".to_owned(), ..TypedText::default() };
+        let all = answers(&context, &alike, &Call::default());
+        let Some(PickerAnswer::Counted(Some(count), Some(more))) = all.last() else {
+            panic!("{all:?}");
+        };
+        assert_eq!((count.messages, &**more), (1, "1 more message with ’: search --fold"));
         let call = Call::default();
         call.stop.request();
         assert!(answers(&context, &many, &call).is_empty());

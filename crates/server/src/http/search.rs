@@ -18,7 +18,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use super::gate::refused;
 use crate::{log::log, tools::REQUEST_LOCK_WAIT};
-use verbatim_answer::asked::{Asked, AskedError};
+use verbatim_answer::asked::{Asked, AskedError, case_matters};
 use verbatim_answer::json_lines::{self, Context as Around, JsonLines, WrittenLines, json_line};
 use verbatim_answer::notes::{Audience, lines};
 use verbatim_answer::readings::{described, more_alike};
@@ -160,7 +160,7 @@ fn parameters(reading: &QueryReading) -> String {
         ("regex", request.matching == Matching::Regex),
         ("word", request.matching == Matching::Word),
         ("fold", request.ignore_accents),
-        ("ignore-case", !request.case_sensitive),
+        ("ignore-case", !request.case_sensitive && case_matters(request)),
     ] {
         if is_set {
             parameters.append_pair(name, "1");
