@@ -86,6 +86,7 @@ fn is_unseen(character: char) -> bool {
 /// Returns whether a joiner after this character makes another picture of it, as in `👩‍💻`.
 fn is_picture(character: char) -> bool {
     matches!(character, '\u{2190}'..='\u{2BFF}' | '\u{1F000}'..='\u{1FAFF}')
+        && typed_sign(character).is_none()
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -98,16 +99,16 @@ struct LooseChar {
     is_changed: bool,
 }
 
-/// What else becomes one form.
+/// What becomes one form besides accents and width.
 #[derive(Clone, Copy, Debug)]
-struct Form {
+struct LooseForm {
     ignore_case: bool,
     /// Whether signs become those of a keyboard.
     types_signs: bool,
 }
 
 struct Loosener<F> {
-    form: Form,
+    form: LooseForm,
     last: Option<LooseChar>,
     /// Whether a mark after the last character was left out.
     has_dropped: bool,
@@ -189,7 +190,7 @@ fn syllable(one: char, other: char) -> Option<char> {
     if is_second { compose(one, other) } else { None }
 }
 
-fn loosen(text: &str, form: Form, each: impl FnMut(LooseChar) -> ControlFlow<()>) {
+fn loosen(text: &str, form: LooseForm, each: impl FnMut(LooseChar) -> ControlFlow<()>) {
     let mut loosener = Loosener { form, last: None, has_dropped: false, each };
     let _ = loosener.run(text);
 }
@@ -197,7 +198,7 @@ fn loosen(text: &str, form: Form, each: impl FnMut(LooseChar) -> ControlFlow<()>
 /// Returns the loose form of a text, without case if `ignore_case` is set.
 pub fn loose(text: &str, ignore_case: bool) -> String {
     let mut loose = String::with_capacity(text.len());
-    loosen(text, Form { ignore_case, types_signs: true }, |next| {
+    loosen(text, LooseForm { ignore_case, types_signs: true }, |next| {
         loose.push(next.character);
         ControlFlow::Continue(())
     });
@@ -206,16 +207,17 @@ pub fn loose(text: &str, ignore_case: bool) -> String {
 
 /// Returns short texts of which each text of equal look that does not have `text` itself has one, in any letter
 /// case: another sign in the place of one, with what is around it. Texts that differ in their accents and width
-/// alone have none of them.
+/// alone have none of them. Of a text with many signs, only the first count.
 pub fn alike(text: &str) -> Vec<String> {
     const AROUND: usize = 16;
+    const MOST: usize = 256;
 
     let characters: Vec<char> = text.chars().collect();
     let mut others = Vec::new();
     // What is at `0..known` has no sign, or is before the last one.
     let mut known = 0;
     let mut at = 0;
-    while at < characters.len() {
+    while at < characters.len() && others.len() < MOST {
         let looks = looks_at(&characters, at);
         if looks.is_empty() {
             at += 1;
@@ -293,7 +295,7 @@ pub fn windows<E>(text: &str, mut each: impl FnMut(&str) -> Result<(), E>) -> Re
     let mut before: VecDeque<char> = VecDeque::with_capacity(AROUND + 1);
     // The number of further characters to add to the window.
     let mut left = 0;
-    loosen(text, Form { ignore_case: true, types_signs: false }, |next| {
+    loosen(text, LooseForm { ignore_case: true, types_signs: false }, |next| {
         if next.is_changed {
             if left == 0 {
                 window.extend(&before);
@@ -409,7 +411,7 @@ impl LooseMatch {
 pub struct LoosePattern {
     needle: Vec<char>,
     failure: Vec<usize>,
-    form: Form,
+    form: LooseForm,
     plain: LiteralPattern,
     is_ascii: bool,
 }
@@ -422,7 +424,7 @@ impl LoosePattern {
         LoosePattern {
             failure: super::literal::failure_function(&needle),
             needle,
-            form: Form { ignore_case: !case_sensitive, types_signs: true },
+            form: LooseForm { ignore_case: !case_sensitive, types_signs: true },
             is_ascii: loose.is_ascii(),
             plain: LiteralPattern::new(&loose, case_sensitive),
         }
@@ -573,6 +575,7 @@ mod tests {
             ("می\u{200C}خواهم", "میخواهم", "[می\u{200C}خواهم]"),
             ("👩\u{200D}💻 👩💻", "👩💻", "👩\u{200D}💻 [👩💻]"),
             ("so…", "so...", "[so…]"),
+            ("−\u{200D}x", "-x", "[−\u{200D}x]"),
         ] {
             let pattern = LoosePattern::new(query, false);
             let spans = pattern.first_spans(text, usize::MAX);
@@ -621,6 +624,30 @@ mod tests {
             let expected = loose(&text, true).contains(needle);
             assert_eq!(pattern.matches(text.as_bytes()), expected, "{needle} in {text:?}");
         }
+    }
+
+    #[test]
+    fn texts_of_equal_look_have_another_sign() {
+        for (text, other, names) in [
+            ("don't", "I don’t", &["’"][..]),
+            ("DON’T", "i don't", &["'"]),
+            ("class", "claß", &["ß"]),
+            ("Straße", "STRASSE", &["ss"]),
+            ("a-b's", "A–B’S", &["–", "’"]),
+            ("10\u{A0}km", "10 km", &["other spaces"]),
+            ("co\u{AD}op", "coop", &[]),
+            ("e-mail it's", "e\u{2011}m\u{AD}ail it's", &["\u{2011}", "soft hyphens"]),
+        ] {
+            let lower = other.to_lowercase();
+            assert!(alike(text).iter().any(|it| lower.contains(&it.to_lowercase())), "{text}");
+            assert_eq!(
+                other_looks(other.trim_start_matches(['I', 'i', ' ']), text),
+                names,
+                "{text}"
+            );
+        }
+        assert!(alike("plain text, as is.").is_empty() && alike("s").is_empty());
+        assert!((256..300).contains(&alike(&"'".repeat(10_000)).len()));
     }
 
     #[test]

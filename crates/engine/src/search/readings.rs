@@ -274,7 +274,8 @@ impl Engine {
         let mut kept: Vec<String> = Vec::new();
         for (_, word) in rarest {
             kept.push(word.clone());
-            if self.frequency(&all_of(&kept, request), scope, in_time) == 0 {
+            let together = self.sources.finds(&all_of(&kept, request), scope, in_time);
+            if !together.unwrap_or_default() {
                 kept.pop();
             }
         }
