@@ -59,12 +59,18 @@ fn each_hint_finds_what_it_says() {
             &["\"on the roof\""],
             "1 message without the quotation marks: verbatim search 'on the roof'",
         ),
-        (&["cancion"], "1 message with other accents or width: verbatim search --fold cancion"),
+        (
+            &["cancion"],
+            "1 message with other accents, width or signs: verbatim search --fold cancion",
+        ),
         (
             &["optimise the query"],
             "1 message has \"optimize the query\": verbatim search 'optimize the query'",
         ),
-        (&["CANCION"], "1 message with other accents or width: verbatim search --fold -i CANCION"),
+        (
+            &["CANCION"],
+            "1 message with other accents, width or signs: verbatim search --fold -i CANCION",
+        ),
         (&["reconfigurator"], "1 message has \"reconfigurat\": verbatim search reconfigurat"),
         (&["tom*"], "2 messages have \"tom\": verbatim search tom"),
         (
@@ -90,6 +96,95 @@ fn each_hint_finds_what_it_says() {
         chats.search(&[words]).warns_not("verbatim search");
     }
     chats.search(&["tomato sun"]).warns("no message has \"tomato sun\" as one text (8 messages in");
+}
+
+#[test]
+fn what_looks_equal_is_found_and_counted() {
+    let chats = Chats::of(&[
+        "I don't think so",
+        "I don’t know",
+        "DON´T go – never",
+        "they co\u{AD}operate",
+        "Die Straße",
+        "10\u{A0}km",
+        "a message for them",
+    ]);
+    for (words, count) in [
+        ("don't", "3\n"),
+        ("DON’T", "3\n"),
+        ("go - never", "1\n"),
+        ("cooperate", "1\n"),
+        ("strasse", "1\n"),
+        ("10 km", "1\n"),
+    ] {
+        assert_eq!(chats.search(&["--fold", "-i", "-c", words]).out, count, "{words}");
+        let expected = if words == "don't" { 0 } else { 1 };
+        assert_eq!(chats.search(&[words]).code, Some(expected), "{words}");
+    }
+    let counted = chats.search(&["don't", "-c"]);
+    assert_eq!(
+        (&*counted.out, &*counted.errors),
+        ("1\n", "verbatim: 2 more messages with ´ or ’: --fold\n")
+    );
+    chats.search(&["don't"]).warns("2 more messages with ´ or ’: --fold");
+    let within = chats.search(&["don't", "--until", "2001"]);
+    assert_eq!(within.code, Some(1));
+    chats.search(&["strasse"]).warns("1 message with other accents, width or signs: ");
+    // Neither a text without such a sign nor one that asks for a number of messages is told.
+    for arguments in [&["message"][..], &["don't", "-n", "5"], &["don't", "--fold"], &["think"]] {
+        assert_eq!(chats.search(arguments).errors, "", "{arguments:?}");
+    }
+}
+
+#[test]
+fn what_was_copied_from_a_drawn_page_is_found() {
+    let chats = Chats::of(&[
+        "the quick\nbrown fox",
+        "a **borrow** checker",
+        "call `foo` double",
+        "> quoted one\n> line goes on",
+        "see [the manual](https://example.org) for this",
+        "the plain words of a source",
+    ]);
+    for (copied, command) in [
+        ("quick brown", r"-e 'quick[\W_]+brown'"),
+        ("borrow checker", r"-e 'borrow[\W_]+checker'"),
+        ("foo  double", r"-e 'foo[\W_]+double'"),
+        ("one line goes", r"-e 'one[\W_]+line[\W_]+goes'"),
+        ("the manual for this", r"-e 'the(?:[\W_]|\]"),
+        ("**plain** words", r"-e 'plain[\W_]+words'"),
+    ] {
+        let hint = "1 message with other spaces or signs between the words: verbatim search ";
+        chats.search(&[copied]).warns(&format!("{hint}{command}"));
+    }
+    assert_eq!(chats.search(&["-c", "-e", r"quick[\W_]+brown"]).out, "1\n");
+}
+
+#[test]
+fn hints_are_near_to_what_was_meant() {
+    let chats = Chats::of(&[
+        "a super separate room",
+        "super, and superb",
+        "how to get to Rome by train",
+        "do I know how",
+        "an email was definitely sent",
+        "tomatoes grow in Strathclyde",
+    ]);
+    for (words, hint) in [
+        ("seperate", "1 message has \"separate\""),
+        ("a super seperate room", "1 message has \"a super separate room\""),
+        ("definately", "1 message has \"definitely\""),
+        ("e-mail", "1 message has \"email\""),
+        ("why do I get to rome", "1 message has \"rome\""),
+        ("train zzqx to rome sent", "1 message has \"train\" and \"rome\""),
+        ("tomatoesque", "1 message has \"tomatoes\""),
+    ] {
+        chats.search(&[words]).warns(hint);
+    }
+    for words in ["strasse", "Zqxj", "supr", "zzqx rome", "superfluously"] {
+        let Said { errors, .. } = chats.search(&[words]);
+        assert!(!errors.contains("verbatim search"), "{words}: {errors}");
+    }
 }
 
 #[test]

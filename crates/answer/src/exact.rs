@@ -7,7 +7,7 @@ use super::nothing::{has_nearest, sentence};
 use verbatim_base::call::Call;
 use verbatim_base::model::{Hit, Instant, Request};
 use verbatim_engine::{
-    ConversationKey, Count, Engine, Make, Note, QueryReading, Render, Result, Scope, Searched,
+    ConversationKey, Count, Engine, MoreAlike, Note, QueryReading, Render, Result, Scope, Searched,
 };
 use verbatim_text::excerpt::Piece;
 
@@ -72,16 +72,12 @@ impl<'a> ExactSearch<'a> {
 
     /// Returns whether anything matches.
     pub fn finds(&self) -> Result<bool> {
-        let mut found = false;
-        let show = &mut |()| {
-            found = true;
-            ControlFlow::Break(())
-        };
-        let request = Request { limit: Some(1), ..self.request.clone() };
-        let make: Make<'_, ()> = &|_, _| Some(());
-        let sources = self.engine.all_sources();
-        sources.search(&request, &self.scope, &self.call, make.into(), show)?;
-        Ok(found)
+        self.engine.all_sources().finds(&self.request, &self.scope, &self.call)
+    }
+
+    /// Returns the messages that match if signs of equal look do, and not as it is.
+    pub fn more_alike(&self) -> Option<MoreAlike> {
+        self.engine.more_alike(&self.request, &self.scope, &self.call)
     }
 
     /// Counts everything that matches.
@@ -174,7 +170,7 @@ mod tests {
     use super::*;
     use crate::test_export::TestExport;
     use verbatim_base::model::Matching;
-    use verbatim_engine::SourceKind;
+    use verbatim_engine::{Make, SourceKind};
 
     fn search<'a>(export: &'a TestExport, text: &str, scope: Scope) -> ExactSearch<'a> {
         let (text, matching) = (text.to_owned(), Matching::Literal);

@@ -1,8 +1,8 @@
 //! Says what other readings of a search find. [`ReadingKind`] lists them.
 
 use verbatim_base::model::Request;
-use verbatim_engine::{QueryReading, ReadingKind};
-use verbatim_text::amount::counted;
+use verbatim_engine::{MoreAlike, QueryReading, ReadingKind};
+use verbatim_text::amount::{counted, grouped};
 
 /// Returns how much a reading finds, and how it differs from the search: `2 messages have both words`. `quote`
 /// puts a text in quotation marks.
@@ -18,7 +18,8 @@ pub fn described(reading: &QueryReading, quote: impl Fn(&str) -> String) -> Stri
     let how = match kind {
         ReadingKind::AnyScope => "without the filters".to_owned(),
         ReadingKind::AnyCase => "in any letter case".to_owned(),
-        ReadingKind::AnyAccents => "with other accents or width".to_owned(),
+        ReadingKind::AnyAccents => "with other accents, width or signs".to_owned(),
+        ReadingKind::Rendered => "with other spaces or signs between the words".to_owned(),
         ReadingKind::Expression => "as a regular expression".to_owned(),
         ReadingKind::Nearest => format!("{has} {texts}"),
         ReadingKind::Words if !request.or.is_empty() => format!("{has} one of the texts"),
@@ -37,11 +38,20 @@ pub fn described(reading: &QueryReading, quote: impl Fn(&str) -> String) -> Stri
     format!("{found} {how}")
 }
 
+/// Returns how many more messages match if signs of equal look do: `117 more messages with ’`.
+pub fn more_alike(more: &MoreAlike) -> String {
+    let MoreAlike { reading, is_cut, signs } = more;
+    let messages = reading.count.messages;
+    let than = if *is_cut { "more than " } else { "" };
+    let noun = if messages == 1 { "message" } else { "messages" };
+    format!("{than}{} more {noun} with {}", grouped(messages), signs.join(" or "))
+}
+
 /// Returns how a text is read, for the head of the results of a reading: `all the words, in any order`.
 pub fn way(kind: ReadingKind, text: &str) -> &'static str {
     let request = kind.request(&Request { text: text.to_owned(), ..Request::default() });
     match (kind, request) {
-        (ReadingKind::AnyAccents, _) => "with any accents and width",
+        (ReadingKind::AnyAccents, _) => "with any accents, width and signs",
         (ReadingKind::Expression, _) => "as a regular expression",
         (_, Some(request)) if !request.or.is_empty() => "one of the texts beside OR",
         (_, Some(request)) if !request.not.is_empty() => "without the words after a minus",

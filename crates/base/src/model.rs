@@ -348,8 +348,8 @@ pub struct Request {
     /// Whether the case of letters matters. If not, all cases of a letter are equal, in every
     /// script (Unicode's simple case folding). `LIKE` ignores the case of ASCII letters only.
     pub case_sensitive: bool,
-    /// Whether accents and width are ignored too: texts are compared in Unicode's form NFKD without
-    /// marks. Only for [`Matching::Literal`] and [`Matching::Word`].
+    /// Whether all texts of equal look match: accents, width and kinds of quotation marks, dashes and spaces are
+    /// ignored too. Only for [`Matching::Literal`] and [`Matching::Word`].
     pub ignore_accents: bool,
     /// Whether JSON parts are matched and shown as stored. Otherwise the text inside the parts is used.
     pub raw_content: bool,

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 /// The version of the layout. Every index stores it. The version must rise when the stored data change.
-pub(super) const FORMAT: u64 = 6;
+pub(super) const FORMAT: u64 = 7;
 
 pub(super) const META: &str = "verbatim";
 

@@ -94,6 +94,7 @@ pub use attachments::{Attachment, AttachmentCounts, MAX_ALL, MAX_FILE};
 pub use decisions::flags::{Flag, Flags, count as count_of, in_both};
 pub use decisions::{Decisions, exclusions::Exclusions};
 pub use filters::Narrowing;
+pub use search::alike::MoreAlike;
 pub use search::count::Count;
 pub use search::exact::{Make, Render, Searched};
 pub use search::facets::{AcceptsTime, Choice, Facets};

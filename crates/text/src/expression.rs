@@ -81,6 +81,11 @@ impl ExpressionError {
     }
 }
 
+/// Returns the expression that matches a text.
+pub fn escaped(text: &str) -> String {
+    regex_syntax::escape(text)
+}
+
 /// Refuses expressions that take much memory to parse.
 pub fn check_size(pattern: &str) -> Result<(), ExpressionError> {
     if pattern.len() > MAX_PATTERN_BYTES {

@@ -1,7 +1,8 @@
 //! Matching of text as Verbatim promises it, and everything that is computed from a text alone.
 //!
 //! - matching: [`like`] (SQLite's `LIKE`, byte for byte), [`literal`], [`expression`] (regular expressions),
-//!   [`whole_word`], [`loose`] (without accents); [`matcher`] chooses one of them for a request
+//!   [`whole_word`], [`loose`] (what looks equal), [`rendered`] (copied text); [`matcher`] chooses one of them
+//!   for a request
 //! - for indexes: [`grams`] cuts texts into n-grams and queries into grams that each match must hold,
 //!   [`pattern`] parses wildcards, [`fold`] maps all cases of a letter to one form
 //! - for ranking: [`words`] (tokens and stems), [`summary`], [`query`], [`spelling`]
@@ -38,6 +39,7 @@ mod normal;
 pub mod parts;
 pub mod pattern;
 pub mod query;
+pub mod rendered;
 pub mod run_query;
 pub mod screen;
 pub mod shell;

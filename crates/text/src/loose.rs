@@ -1,10 +1,13 @@
-//! The loose form of a text, without accents and without differences of width.
+//! The loose form of a text, which texts of equal look share: without accents, without differences of width, and
+//! with the signs of a keyboard.
 //!
-//! The loose form is Unicode's form NFKD without marks. Hangul syllables are composed again, so that a
-//! syllable does not match inside another one. `cafe` is the loose form of `café`, `テスト` that of `ﾃｽﾄ`.
+//! The loose form is Unicode's form NFKD without marks and without characters that nobody sees. Hangul syllables
+//! are composed again, so that a syllable does not match inside another one. `cafe` is the loose form of `café`,
+//! `テスト` that of `ﾃｽﾄ`, `don't` that of `don’t`, `strasse` that of `straße`.
 //!
 //! Invariant: [`LoosePattern`] finds a needle if the text's folded loose form contains the needle's. The text
-//! and its [`windows`] have every run of up to eight characters of the folded loose form.
+//! and its [`windows`] have every run of up to eight characters of the folded loose form, but with the signs of
+//! the text: they are so many that grams of the typed ones would take space. A query looks up all of equal look.
 
 use std::collections::VecDeque;
 use std::ops::{ControlFlow, Range};
@@ -12,6 +15,79 @@ use std::ops::{ControlFlow, Range};
 use unicode_normalization::char::{compose, decompose_compatible, is_combining_mark};
 
 use super::{fold::fold, grams::LONGEST, literal::LiteralPattern};
+
+/// The signs of a keyboard that others look like, and those others. An ASCII character is never among these.
+const SIGNS: [(char, &[char]); 5] = [
+    ('\'', &['‘', '’', '‚', '‛', '‹', '›', '′', '‵', '´', 'ʹ', 'ʻ', 'ʼ', 'ʽ', '՚', '׳', '❛', '❜']),
+    ('"', &['“', '”', '„', '‟', '«', '»', '″', '‶', '〝', '〞', '〟', '״', '❝', '❞']),
+    ('-', &['‐', '‑', '‒', '–', '—', '―', '−', '⁃', '˗', '֊', '־', '⸺', '⸻']),
+    ('~', &['〜', '∼']),
+    ('/', &['⁄', '∕']),
+];
+
+/// The end of the table of signs: one more than the last sign of [`SIGNS`], rounded up.
+const SIGNS_END: usize = 0x3020;
+
+/// The typed sign of each character that looks like one; 0 for others.
+static TYPED: [u8; SIGNS_END] = typed_signs();
+
+const fn typed_signs() -> [u8; SIGNS_END] {
+    let mut table = [0; SIGNS_END];
+    let mut class = 0;
+    while class < SIGNS.len() {
+        let mut at = 0;
+        while at < SIGNS[class].1.len() {
+            table[SIGNS[class].1[at] as usize] = SIGNS[class].0 as u8;
+            at += 1;
+        }
+        class += 1;
+    }
+    table
+}
+
+/// Returns the sign of a keyboard that a character beyond ASCII looks like: `'` for `’`.
+#[inline]
+fn typed_sign(character: char) -> Option<char> {
+    TYPED.get(character as usize).filter(|typed| **typed != 0).map(|typed| char::from(*typed))
+}
+
+/// Returns whether other characters look like a character of a keyboard.
+pub(super) fn is_sign(typed: char) -> bool {
+    !signs_as(typed).is_empty()
+}
+
+/// Returns the characters that look like a sign of a keyboard, except itself. Others have none.
+pub(super) fn signs_as(typed: char) -> &'static [char] {
+    SIGNS.iter().find(|(sign, _)| *sign == typed).map_or(&[], |(_, others)| others)
+}
+
+/// Returns the two letters that a letter is a ligature of, if NFKD does not know it.
+fn spelled(letter: char) -> Option<&'static str> {
+    match letter {
+        'ß' => Some("ss"),
+        'ẞ' => Some("SS"),
+        'æ' => Some("ae"),
+        'Æ' => Some("AE"),
+        'œ' => Some("oe"),
+        'Œ' => Some("OE"),
+        _ => None,
+    }
+}
+
+/// Returns whether nobody sees a character: soft hyphens, characters without width, marks of direction.
+fn is_unseen(character: char) -> bool {
+    matches!(
+        character,
+        '\u{AD}' | '\u{61C}' | '\u{180E}' | '\u{200B}'..='\u{200F}' | '\u{202A}'..='\u{202E}'
+            | '\u{2060}'..='\u{2064}' | '\u{2066}'..='\u{206F}' | '\u{FEFF}'
+    )
+}
+
+/// Returns whether a joiner after this character makes another picture of it, as in `👩‍💻`.
+fn is_picture(character: char) -> bool {
+    matches!(character, '\u{2190}'..='\u{2BFF}' | '\u{1F000}'..='\u{1FAFF}')
+        && typed_sign(character).is_none()
+}
 
 #[derive(Clone, Copy, Debug)]
 struct LooseChar {
@@ -23,8 +99,16 @@ struct LooseChar {
     is_changed: bool,
 }
 
-struct Loosener<F> {
+/// What becomes one form besides accents and width.
+#[derive(Clone, Copy, Debug)]
+struct LooseForm {
     ignore_case: bool,
+    /// Whether signs become those of a keyboard.
+    types_signs: bool,
+}
+
+struct Loosener<F> {
+    form: LooseForm,
     last: Option<LooseChar>,
     /// Whether a mark after the last character was left out.
     has_dropped: bool,
@@ -41,11 +125,17 @@ impl<F: FnMut(LooseChar) -> ControlFlow<()>> Loosener<F> {
                 continue;
             }
             parts.clear();
-            decompose_compatible(character, |part| {
-                if !is_combining_mark(part) {
-                    parts.push(part);
-                }
-            });
+            if typed_sign(character).is_some() {
+                parts.push(character);
+            } else if let Some(letters) = spelled(character) {
+                parts.extend(letters.chars());
+            } else if !is_unseen(character) || character == '\u{200D}' && self.is_after_picture() {
+                decompose_compatible(character, |part| {
+                    if !is_combining_mark(part) {
+                        parts.push(part);
+                    }
+                });
+            }
             if parts.is_empty() {
                 self.has_dropped = true;
                 if let Some(last) = &mut self.last {
@@ -63,6 +153,10 @@ impl<F: FnMut(LooseChar) -> ControlFlow<()>> Loosener<F> {
         }
     }
 
+    fn is_after_picture(&self) -> bool {
+        self.last.is_some_and(|last| is_picture(last.character))
+    }
+
     fn push(&mut self, mut next: LooseChar) -> ControlFlow<()> {
         next.is_changed |= std::mem::take(&mut self.has_dropped);
         let Some(last) = self.last.replace(next) else { return ControlFlow::Continue(()) };
@@ -74,8 +168,11 @@ impl<F: FnMut(LooseChar) -> ControlFlow<()>> Loosener<F> {
     }
 
     fn emit(&mut self, mut next: LooseChar) -> ControlFlow<()> {
-        if self.ignore_case {
+        if self.form.ignore_case {
             next.character = fold(next.character);
+        }
+        if self.form.types_signs {
+            next.character = typed_sign(next.character).unwrap_or(next.character);
         }
         (self.each)(next)
     }
@@ -93,23 +190,97 @@ fn syllable(one: char, other: char) -> Option<char> {
     if is_second { compose(one, other) } else { None }
 }
 
-fn loosen(text: &str, ignore_case: bool, each: impl FnMut(LooseChar) -> ControlFlow<()>) {
-    let mut loosener = Loosener { ignore_case, last: None, has_dropped: false, each };
+fn loosen(text: &str, form: LooseForm, each: impl FnMut(LooseChar) -> ControlFlow<()>) {
+    let mut loosener = Loosener { form, last: None, has_dropped: false, each };
     let _ = loosener.run(text);
 }
 
-/// Returns a text without accents and width, and without case if `ignore_case` is set.
+/// Returns the loose form of a text, without case if `ignore_case` is set.
 pub fn loose(text: &str, ignore_case: bool) -> String {
     let mut loose = String::with_capacity(text.len());
-    loosen(text, ignore_case, |next| {
+    loosen(text, LooseForm { ignore_case, types_signs: true }, |next| {
         loose.push(next.character);
         ControlFlow::Continue(())
     });
     loose
 }
 
-/// Calls `each` with the parts of the folded loose form that differ from the text. Each part includes the
-/// surrounding characters that may be in the same grams.
+/// Returns short texts of which each text of equal look that does not have `text` itself has one, in any letter
+/// case: another sign in the place of one, with what is around it. Texts that differ in their accents and width
+/// alone have none of them. Of a text with many signs, only the first count.
+pub fn alike(text: &str) -> Vec<String> {
+    const AROUND: usize = 16;
+    const MOST: usize = 256;
+
+    let characters: Vec<char> = text.chars().collect();
+    let mut others = Vec::new();
+    // What is at `0..known` has no sign, or is before the last one.
+    let mut known = 0;
+    let mut at = 0;
+    while at < characters.len() && others.len() < MOST {
+        let looks = looks_at(&characters, at);
+        if looks.is_empty() {
+            at += 1;
+            continue;
+        }
+        let before = &characters[known.max(at.saturating_sub(AROUND))..at];
+        known = at + if characters[at].eq_ignore_ascii_case(&'s') { 2 } else { 1 };
+        let rest = (known..characters.len()).take(AROUND);
+        let after = rest.take_while(|next| looks_at(&characters, *next).is_empty());
+        let after: String = after.map(|next| characters[next]).collect();
+        let before: String = before.iter().collect();
+        others.extend(looks.iter().map(|look| format!("{before}{look}{after}")));
+        at = known;
+    }
+    others
+}
+
+/// Returns what may be in the place of a sign, a ligature, the two letters of a sharp s or an unusual space.
+fn looks_at(characters: &[char], at: usize) -> Vec<String> {
+    let character = characters[at];
+    let typed = typed_sign(character).unwrap_or(character);
+    if is_sign(typed) {
+        let looks = std::iter::once(&typed).chain(signs_as(typed));
+        return looks.filter(|look| **look != character).map(char::to_string).collect();
+    }
+    let is_double_s =
+        characters[at..].iter().take(2).filter(|it| it.eq_ignore_ascii_case(&'s')).count() == 2;
+    match spelled(character) {
+        Some(letters) => vec![letters.to_owned()],
+        None if is_double_s => vec!["ß".to_owned()],
+        None if is_unseen(character) => vec![String::new()],
+        None if character.is_whitespace() && !character.is_ascii() => vec![" ".to_owned()],
+        None => Vec::new(),
+    }
+}
+
+/// Returns names of what a text of equal look has in place of the signs of a typed text, each once.
+pub fn other_looks(text: &str, typed: &str) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for character in text.chars().filter(|character| !typed.contains(*character)) {
+        let is_look = typed_sign(character).is_some() || is_sign(character);
+        let name = match character {
+            '\u{AD}' => "soft hyphens".to_owned(),
+            _ if is_unseen(character) => "characters without width".to_owned(),
+            _ if character.is_whitespace() => "other spaces".to_owned(),
+            _ if is_look || spelled(character).is_some() => character.to_string(),
+            _ => continue,
+        };
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    let letters = typed.chars().filter(|letter| !text.contains(*letter)).filter_map(spelled);
+    for letters in letters.map(str::to_lowercase) {
+        if text.to_lowercase().contains(&letters) && !names.contains(&letters) {
+            names.push(letters);
+        }
+    }
+    names
+}
+
+/// Calls `each` with the parts of the folded loose form that differ from the text, with the signs of the text.
+/// Each part includes the surrounding characters that may be in the same grams.
 pub fn windows<E>(text: &str, mut each: impl FnMut(&str) -> Result<(), E>) -> Result<(), E> {
     /// The number of characters on each side of a changed part that belong to its window.
     const AROUND: usize = LONGEST - 1;
@@ -124,7 +295,7 @@ pub fn windows<E>(text: &str, mut each: impl FnMut(&str) -> Result<(), E>) -> Re
     let mut before: VecDeque<char> = VecDeque::with_capacity(AROUND + 1);
     // The number of further characters to add to the window.
     let mut left = 0;
-    loosen(text, true, |next| {
+    loosen(text, LooseForm { ignore_case: true, types_signs: false }, |next| {
         if next.is_changed {
             if left == 0 {
                 window.extend(&before);
@@ -205,11 +376,14 @@ fn has_ascii_form(character: char) -> bool {
     if script {
         return false;
     }
+    if typed_sign(character).is_some() || spelled(character).is_some() || is_unseen(character) {
+        return true;
+    }
     let mut is_empty = true;
     let mut has_ascii = false;
     decompose_compatible(character, |part| {
         is_empty &= is_combining_mark(part);
-        has_ascii |= fold(part).is_ascii();
+        has_ascii |= fold(part).is_ascii() || typed_sign(part).is_some();
     });
     is_empty || has_ascii
 }
@@ -232,12 +406,12 @@ impl LooseMatch {
     }
 }
 
-/// A matcher for a text that ignores accents and width.
+/// A matcher for a text and all texts of equal look.
 #[derive(Debug)]
 pub struct LoosePattern {
     needle: Vec<char>,
     failure: Vec<usize>,
-    ignore_case: bool,
+    form: LooseForm,
     plain: LiteralPattern,
     is_ascii: bool,
 }
@@ -250,7 +424,7 @@ impl LoosePattern {
         LoosePattern {
             failure: super::literal::failure_function(&needle),
             needle,
-            ignore_case: !case_sensitive,
+            form: LooseForm { ignore_case: !case_sensitive, types_signs: true },
             is_ascii: loose.is_ascii(),
             plain: LiteralPattern::new(&loose, case_sensitive),
         }
@@ -313,7 +487,7 @@ impl LoosePattern {
         // Whether the next character has to show that the match does not end within a character.
         let mut is_pending = false;
         let mut is_over = false;
-        loosen(text, self.ignore_case, |next| {
+        loosen(text, self.form, |next| {
             if std::mem::take(&mut is_pending)
                 && each(LooseMatch::new(&last, length, Some(&next))).is_break()
             {
@@ -349,7 +523,17 @@ mod tests {
 
     /// Returns the loose form of a whole text, computed directly by its definition.
     fn by_definition(text: &str) -> String {
-        text.nfkd().filter(|c| !is_combining_mark(*c)).nfc().map(fold).collect()
+        let mut form = String::new();
+        for character in text.chars() {
+            let is_joiner = character == '\u{200D}' && form.ends_with(is_picture);
+            match (typed_sign(character), spelled(character)) {
+                (Some(sign), _) => form.push(sign),
+                (_, Some(letters)) => form.push_str(letters),
+                _ if is_unseen(character) && !is_joiner => {}
+                _ => form.extend(character.nfkd().filter(|c| !is_combining_mark(*c))),
+            }
+        }
+        form.nfc().map(fold).map(|it| typed_sign(it).unwrap_or(it)).collect()
     }
 
     #[test]
@@ -375,6 +559,23 @@ mod tests {
             ("aaa\u{301}a", "aa", "[aa][a\u{301}a]"),
             ("Đường đi", "đuong", "[Đường] đi"),
             ("e\u{301}\u{302}\u{303}x", "ex", "[e\u{301}\u{302}\u{303}x]"),
+            ("don’t DONʼT don't don`t", "don‘t", "[don’t] [DONʼT] [don't] don`t"),
+            ("„so“ ″so‶ «so»", "\"so\"", "[„so“] [″so‶] [«so»]"),
+            (
+                "a–b a—b a\u{2011}b a−b a－b aーb",
+                "a-b",
+                "[a–b] [a—b] [a\u{2011}b] [a−b] [a－b] aーb",
+            ),
+            ("co\u{AD}ope\u{200B}rate\u{AD} x", "cooperate", "[co\u{AD}ope\u{200B}rate\u{AD}] x"),
+            ("cooperate", "co\u{AD}operate", "[cooperate]"),
+            ("Straße STRASSE STRAẞE", "strasse", "[Straße] [STRASSE] [STRAẞE]"),
+            ("Strasse Straße", "straß", "[Strass]e [Straß]e"),
+            ("œuvre Æsop", "ae", "œuvre [Æ]sop"),
+            ("10\u{A0}km 10\u{202F}km", "10 km", "[10\u{A0}km] [10\u{202F}km]"),
+            ("می\u{200C}خواهم", "میخواهم", "[می\u{200C}خواهم]"),
+            ("👩\u{200D}💻 👩💻", "👩💻", "👩\u{200D}💻 [👩💻]"),
+            ("so…", "so...", "[so…]"),
+            ("−\u{200D}x", "-x", "[−\u{200D}x]"),
         ] {
             let pattern = LoosePattern::new(query, false);
             let spans = pattern.first_spans(text, usize::MAX);
@@ -423,6 +624,30 @@ mod tests {
             let expected = loose(&text, true).contains(needle);
             assert_eq!(pattern.matches(text.as_bytes()), expected, "{needle} in {text:?}");
         }
+    }
+
+    #[test]
+    fn texts_of_equal_look_have_another_sign() {
+        for (text, other, names) in [
+            ("don't", "I don’t", &["’"][..]),
+            ("DON’T", "i don't", &["'"]),
+            ("class", "claß", &["ß"]),
+            ("Straße", "STRASSE", &["ss"]),
+            ("a-b's", "A–B’S", &["–", "’"]),
+            ("10\u{A0}km", "10 km", &["other spaces"]),
+            ("co\u{AD}op", "coop", &[]),
+            ("e-mail it's", "e\u{2011}m\u{AD}ail it's", &["\u{2011}", "soft hyphens"]),
+        ] {
+            let lower = other.to_lowercase();
+            assert!(alike(text).iter().any(|it| lower.contains(&it.to_lowercase())), "{text}");
+            assert_eq!(
+                other_looks(other.trim_start_matches(['I', 'i', ' ']), text),
+                names,
+                "{text}"
+            );
+        }
+        assert!(alike("plain text, as is.").is_empty() && alike("s").is_empty());
+        assert!((256..300).contains(&alike(&"'".repeat(10_000)).len()));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::expression::{ExpressionError, MAX_PROGRAM_BYTES, RegexPattern};
 use super::like::{LikePattern, is_regular};
 use super::literal::LiteralPattern;
-use super::loose::{LoosePattern, loose};
+use super::loose::{LoosePattern, is_sign, loose};
 use super::pattern::Pattern;
 use super::run_query::RunQuery;
 use super::whole_word::WordPattern;
@@ -47,10 +47,11 @@ impl Matcher {
     fn runs(&self, request: &Request, text: &str) -> RunQuery {
         let runs = match self {
             Matcher::Regex(pattern) => return pattern.runs().clone(),
-            Matcher::Word(_) if !request.ignore_accents => RunQuery::from_word(text),
+            _ if request.ignore_accents => return RunQuery::from_loose(&loose(text, true)),
+            Matcher::Word(_) => RunQuery::from_word(text),
             _ => with_pattern(request, text, RunQuery::from_pattern),
         };
-        if request.case_sensitive && !request.ignore_accents {
+        if request.case_sensitive {
             with_pattern(request, text, |pattern| runs.with_capitals(pattern))
         } else {
             runs
@@ -268,8 +269,8 @@ impl Matchers {
         }
     }
 
-    /// If the request has a single text that is not a regular expression, calls `with` with its pattern.
-    /// Every matching text has the runs of the pattern.
+    /// If the request has a single text that is no regular expression and has no sign of several looks, calls
+    /// `with` with its pattern. Every matching text has the runs of the pattern.
     pub fn with_single<T>(
         &self,
         request: &Request,
@@ -278,7 +279,10 @@ impl Matchers {
         match (&self.any[..], &self.all[..]) {
             ([Matcher::Regex(_)], []) => None,
             ([], []) => Some(with(&Pattern::literal(""))),
-            ([_], []) => Some(with_pattern(request, texts(request)[0].first()?, with)),
+            ([_], []) => with_pattern(request, texts(request)[0].first()?, |pattern| {
+                let has_signs = request.ignore_accents && pattern.text.contains(is_sign);
+                (!has_signs).then(|| with(pattern))
+            }),
             _ => None,
         }
     }
@@ -297,7 +301,8 @@ pub fn texts(request: &Request) -> [Vec<&str>; 3] {
 fn with_pattern<T>(request: &Request, text: &str, with: impl FnOnce(&Pattern<'_>) -> T) -> T {
     match (request.matching, request.ignore_accents) {
         (Matching::Like, _) => with(&Pattern::parse(text)),
-        (_, true) => with(&Pattern::literal(&loose(text, true))),
+        // A text has one of the characters that look like a sign.
+        (_, true) => with(&Pattern::with_gaps(&loose(text, true), is_sign)),
         (_, false) => with(&Pattern::literal(text)),
     }
 }

@@ -37,6 +37,15 @@ impl Pattern<'_> {
         Pattern { text, segments }
     }
 
+    /// Makes a pattern in which one character stands for each that `is_gap` chooses.
+    pub fn with_gaps(text: &str, is_gap: impl Fn(char) -> bool) -> Pattern<'_> {
+        let mut pattern = Pattern::literal(text);
+        for part in &mut pattern.segments {
+            part.runs = text.split(&is_gap).collect();
+        }
+        pattern
+    }
+
     /// Returns the runs that are not empty.
     pub fn runs(&self) -> impl Iterator<Item = &str> {
         self.segments

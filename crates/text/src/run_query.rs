@@ -15,6 +15,7 @@ use regex_syntax::hir::{Class, Hir, HirKind, Repetition};
 use super::feasible::{class_ranges, may_match};
 use super::fold::fold;
 use super::grams::{CommonGrams, Gram, LONGEST, capital_grams, query_grams, word_grams};
+use super::loose::{is_sign, signs_as};
 use super::pattern::Pattern;
 
 const MAX_TEXTS: usize = 64;
@@ -73,6 +74,31 @@ impl RunQuery {
     /// Returns the query for a text that must occur as whole words.
     pub fn from_word(word: &str) -> RunQuery {
         RunQuery::Word(fold_text(word))
+    }
+
+    /// Returns the query for a text in loose form, folded. Each of its signs may be any of equal look.
+    pub fn from_loose(text: &str) -> RunQuery {
+        const MOST_SIGNS: usize = 8;
+        const AROUND: usize = LONGEST - 1;
+
+        let runs: Vec<&str> = text.split(is_sign).collect();
+        let mut parts: Vec<RunQuery> = Vec::new();
+        for (sign, sides) in text.chars().filter(|it| is_sign(*it)).zip(runs.windows(2)) {
+            // A sign alone says little beside others, and is all that there is if no run has a character.
+            let is_alone = sides.iter().all(|run| run.is_empty());
+            if parts.len() == MOST_SIGNS || is_alone && runs.iter().any(|run| !run.is_empty()) {
+                continue;
+            }
+            let before = sides[0].chars().count().saturating_sub(AROUND);
+            let before: String = sides[0].chars().skip(before).collect();
+            let after: String = sides[1].chars().take(AROUND).collect();
+            let looks = std::iter::once(&sign).chain(signs_as(sign));
+            let one_of = looks.map(|look| RunQuery::Run(format!("{before}{look}{after}")));
+            parts.push(RunQuery::OneOf(one_of.collect()));
+        }
+        let runs = runs.into_iter().filter(|run| !run.is_empty());
+        parts.extend(runs.map(|run| RunQuery::Run(run.to_owned())));
+        RunQuery::conjunction(parts)
     }
 
     /// Returns the query for a LIKE pattern: its runs, in any order.

@@ -113,6 +113,43 @@ fn with_ending(word: &str, from: &str, to: &str) -> Option<String> {
     if start.len() >= 3 { Some(format!("{start}{to}")) } else { None }
 }
 
+/// Returns the lower-case words that differ from a lower-case word by one typing error (one extra, missing or wrong
+/// letter or hyphen, or two swapped letters), by a letter that is written as two, or by British or American
+/// spelling. Most of them are no words.
+pub fn slips(word: &str) -> Vec<String> {
+    const SPELLED: [(&str, &str); 4] = [("ä", "ae"), ("ö", "oe"), ("ü", "ue"), ("ß", "ss")];
+    const ALPHABETS: [&str; 3] = [
+        "abcdefghijklmnopqrstuvwxyz-",
+        "абвгдежзийклмнопрстуфхцчшщъыьэюяё-",
+        "αβγδεζηθικλμνξοπρσςτυφχψω-",
+    ];
+
+    let mut found = variants(word);
+    for (from, to) in SPELLED.into_iter().flat_map(|(one, two)| [(one, two), (two, one)]) {
+        found.extend(word.contains(from).then(|| word.replace(from, to)));
+    }
+    let letters: Vec<char> = word.chars().collect();
+    let alphabet = ALPHABETS.iter().find(|all| letters.iter().any(|letter| all.contains(*letter)));
+    let alphabet: Vec<char> = alphabet.map_or("", |all| *all).chars().collect();
+    for at in 0..=letters.len() {
+        let before = &letters[..at];
+        let mut ends: Vec<Vec<char>> = Vec::new();
+        ends.extend(alphabet.iter().map(|letter| [&[*letter], &letters[at..]].concat()));
+        if let [_, after @ ..] = &letters[at..] {
+            ends.push(after.to_vec());
+            ends.extend(alphabet.iter().map(|letter| [&[*letter], after].concat()));
+        }
+        if let [one, other, after @ ..] = &letters[at..] {
+            ends.push([&[*other, *one], after].concat());
+        }
+        found.extend(ends.into_iter().map(|end| before.iter().chain(&end).collect::<String>()));
+    }
+    found.retain(|other| other != word);
+    found.sort_unstable();
+    found.dedup();
+    found
+}
+
 /// Returns a lower-case English word, and the words of which it may be an inflected form.
 pub fn base_forms(word: &str) -> Vec<String> {
     let mut forms = vec![word.to_owned()];

@@ -20,6 +20,11 @@ const MAX_WORD_BYTES: usize = 128;
 /// The minimum length of a text that may be Base64. Lines of Base64 have 64 or 76 characters.
 const LEAST_ENCODED: usize = 60;
 
+/// Returns whether an English word has little meaning of its own.
+pub fn says_little(word: &str) -> bool {
+    is_stop_word(&normal(word))
+}
+
 /// A part of a text that gives terms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Token<'t> {

@@ -28,6 +28,7 @@ use crate::cli::terminal::output::{FOUND, NOTHING, complain, counted, grouped};
 use verbatim_answer::asked::{Asked, AskedError, MOST_RANKED};
 use verbatim_answer::exact::{ExactSearch, Grouping, NothingFound};
 use verbatim_answer::json_lines::{Context, JsonLines, WrittenLines, json_line};
+use verbatim_answer::readings::more_alike;
 use verbatim_answer::typed::TypedQuery;
 use verbatim_answer::words;
 use verbatim_base::call::Call;
@@ -240,11 +241,12 @@ impl CommandArgs for Args {
         } else {
             search.grouped(environment.terminal, out)?
         };
-        if count > 0 {
-            return Ok(FOUND);
-        }
         if self.quiet {
-            return Ok(NOTHING);
+            return Ok(if count > 0 { FOUND } else { NOTHING });
+        }
+        if count > 0 {
+            search.write_more_alike(environment.terminal && !self.null && !self.json, out)?;
+            return Ok(FOUND);
         }
         complain(&places.in_commands(&search.nothing()?));
         if let Some(note) = passed_over.filter(|_| !environment.progress) {
@@ -416,6 +418,22 @@ impl<'a> Exact<'a> {
             complain(&format!(
                 "the first {limit} are shown, and there may be more; `-n 0` shows all"
             ));
+        }
+        Ok(())
+    }
+
+    /// Writes how many more messages have signs of equal look.
+    fn write_more_alike(&self, is_terminal: bool, out: &mut dyn Write) -> Result<()> {
+        if !is_terminal && self.asked.limit.is_some() {
+            return Ok(());
+        }
+        let Some(more) = self.search.more_alike() else { return Ok(()) };
+        let line = format!("{}: --fold", more_alike(&more));
+        if is_terminal {
+            writeln!(out, "{}", self.page.layout.note(&line))?;
+        } else {
+            out.flush()?;
+            complain(&line);
         }
         Ok(())
     }

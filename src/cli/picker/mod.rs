@@ -161,9 +161,11 @@ impl Loop<'_> {
         while self.is_waiting() {
             let rest = end.saturating_duration_since(Instant::now());
             match self.answers.recv_timeout(rest) {
-                Ok((number, PickerAnswer::Counted(count))) if self.searches.is_newest(number) => {
+                Ok((number, PickerAnswer::Counted(count, more)))
+                    if self.searches.is_newest(number) =>
+                {
                     self.is_changed = true;
-                    self.picker.set_count(count);
+                    self.picker.set_count(count, more);
                 }
                 Ok((number, PickerAnswer::Found(results))) if self.searches.is_newest(number) => {
                     self.is_changed = true;

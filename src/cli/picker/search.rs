@@ -16,7 +16,7 @@ use verbatim_answer::marks::Marks;
 use verbatim_answer::notes::{Audience, line};
 use verbatim_answer::nothing::{no_answer, sentence};
 use verbatim_answer::ranked::RankedMessages;
-use verbatim_answer::readings::described;
+use verbatim_answer::readings::{described, more_alike};
 use verbatim_answer::typed::TypedQuery;
 use verbatim_answer::words::quoted;
 use verbatim_base::call::Call;
@@ -56,8 +56,9 @@ const MOST_MARKS: usize = 1_000;
 #[derive(Debug)]
 pub(super) enum PickerAnswer {
     Found(Results),
-    /// The total number of matches of the results; `None` if they could not be counted.
-    Counted(Option<Count>),
+    /// The total number of matches of the results, `None` if they could not be counted; and how many more have
+    /// signs of equal look.
+    Counted(Option<Count>, Option<String>),
     /// The preview; `None` if it could not be read.
     Read(Option<Preview>),
 }
@@ -78,6 +79,8 @@ pub(super) struct Results {
     pub(super) is_cut: bool,
     /// The number of all matches; `None` if they are not counted yet.
     pub(super) count: Option<Count>,
+    /// How many more messages match if signs of equal look do.
+    pub(super) more_alike: Option<String>,
     /// Whether further results for the same text follow.
     pub(super) is_first: bool,
     /// Whether a [`PickerAnswer::Counted`] follows.
@@ -223,12 +226,19 @@ impl OngoingSearch<'_> {
             return self.read_otherwise(typed, results, send);
         }
         let is_in_cluster = matches!(engine.config().db, Some(StoreAddress::Cluster(_)));
-        let must_count = results.count.is_none() && !is_in_cluster;
-        results.is_counting = must_count;
+        results.is_counting = (is_exact || results.count.is_none()) && !is_in_cluster;
+        let is_counting = results.is_counting;
+        let mut count = results.count;
         send(PickerAnswer::Found(results));
-        if must_count {
-            let count = engine.all_sources().count(&typed.asked.request(), &typed.scope, self.call);
-            send(PickerAnswer::Counted(count.ok().map(|(count, _)| count)));
+        if is_counting {
+            let request = &typed.asked.request();
+            if count.is_none() {
+                let counted = engine.all_sources().count(request, &typed.scope, self.call);
+                count = counted.ok().map(|(count, _)| count);
+            }
+            let more = engine.more_alike(request, &typed.scope, self.call).filter(|_| is_exact);
+            let more = more.map(|more| format!("{}: search --fold", more_alike(&more)));
+            send(PickerAnswer::Counted(count, more));
         }
         Ok(())
     }
@@ -519,7 +529,7 @@ mod tests {
         let found = answers(context, asked, &Call::default()).into_iter().rev();
         let mut found = found.filter_map(|answer| match answer {
             PickerAnswer::Found(results) => Some(results),
-            PickerAnswer::Counted(_) | PickerAnswer::Read(_) => None,
+            PickerAnswer::Counted(..) | PickerAnswer::Read(_) => None,
         });
         found.next().unwrap()
     }
@@ -620,11 +630,21 @@ mod tests {
         let context = context(export.engine.config());
         let many = TypedText { typed: "many".to_owned(), ..TypedText::default() };
         let all = answers(&context, &many, &Call::default());
-        let [PickerAnswer::Found(shown), PickerAnswer::Counted(Some(count))] = &all[..] else {
+        let [PickerAnswer::Found(shown), PickerAnswer::Counted(Some(count), None)] = &all[..]
+        else {
             panic!("{all:?}");
         };
         assert_eq!((shown.messages(), shown.is_cut, shown.count), (MOST_SHOWN, true, None));
         assert_eq!(*count, Count { messages: 250, conversations: 3, titles: 0 });
+        let insert = "INSERT INTO messages VALUES (?1, 1, 'user', ?1, 1700000300)";
+        export.connection.execute(insert, ["I don't"]).unwrap();
+        export.connection.execute(insert, ["I don’t"]).unwrap();
+        let alike = TypedText { typed: "don't".to_owned(), ..TypedText::default() };
+        let all = answers(&context, &alike, &Call::default());
+        let Some(PickerAnswer::Counted(Some(count), Some(more))) = all.last() else {
+            panic!("{all:?}");
+        };
+        assert_eq!((count.messages, &**more), (1, "1 more message with ’: search --fold"));
         let call = Call::default();
         call.stop.request();
         assert!(answers(&context, &many, &call).is_empty());
@@ -641,7 +661,7 @@ mod tests {
                 "0",
             ),
             ("SUN", "no message has \"SUN\"; 1 message in any letter case:", "0"),
-            ("cafe", "no message has \"cafe\"; 1 message with other accents or width:", "2"),
+            ("cafe", "no message has \"cafe\"; 1 message with other accents, width or signs:", "2"),
             ("caf.*noir", "no message has \"caf.*noir\"; 1 message as a regular expression:", "2"),
         ] {
             let found = found(&context, text);

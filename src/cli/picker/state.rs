@@ -152,8 +152,9 @@ impl Picker {
         }
     }
 
-    pub(super) fn set_count(&mut self, count: Option<Count>) {
+    pub(super) fn set_count(&mut self, count: Option<Count>, more_alike: Option<String>) {
         self.results.count = count;
+        self.results.more_alike = more_alike;
         self.results.is_counting = false;
     }
 

@@ -115,9 +115,9 @@ impl PickerView {
 
     /// Returns the line below the typed text: what was found, how the text is searched, and the filters.
     fn rule(self, picker: &Picker, columns: u16) -> Line<'static> {
-        let facts = [count_of(picker), picker.asked.mode_name().to_owned()];
-        let facts: Vec<String> =
-            facts.into_iter().chain(picker.results.filters.iter().cloned()).collect();
+        let facts = [count_of(picker), picker.asked.mode_name().to_owned()].into_iter();
+        let facts = facts.chain(picker.results.filters.iter().cloned());
+        let facts: Vec<String> = facts.chain(picker.results.more_alike.clone()).collect();
         let line = format!("── {} ", facts.join(" · "));
         let line = fitted(&[Piece::plain(&line)], columns.into());
         let rest = "─".repeat(usize::from(columns).saturating_sub(width(&line)));
@@ -351,7 +351,7 @@ mod tests {
             let asked = self.picker.asked.clone();
             search::search(&self.context, &asked, &Call::default(), &mut |answer| match answer {
                 PickerAnswer::Found(results) => drop(self.picker.show_results(results)),
-                PickerAnswer::Counted(count) => self.picker.set_count(count),
+                PickerAnswer::Counted(count, more) => self.picker.set_count(count, more),
                 PickerAnswer::Read(_) => {}
             });
             self.read();

@@ -31,6 +31,19 @@ impl Count {
 }
 
 impl Sources {
+    /// Returns whether anything matches a request in a scope.
+    pub fn finds(&self, request: &Request, scope: &Scope, call: &Call) -> Result<bool> {
+        let mut found = false;
+        let show = &mut |()| {
+            found = true;
+            ControlFlow::Break(())
+        };
+        let request = Request { limit: Some(1), ..request.clone() };
+        let make: Make<'_, ()> = &|_, _| Some(());
+        self.search(&request, scope, call, make.into(), show)?;
+        Ok(found)
+    }
+
     /// Counts what matches a request in a scope. Also returns the notes of the search.
     pub fn count(
         &self,

@@ -1,13 +1,21 @@
 //! Other readings of an exact request that finds nothing. Each was tried, and finds something.
 
+use std::cmp::Reverse;
+use std::collections::HashMap;
+use std::ops::ControlFlow;
 use std::time::Duration;
 
-use crate::rank::{Match, Mode, Question, Ranking};
-use crate::source::{Note, Scope};
-use crate::{Engine, search::count::Count};
+use super::{count::Count, exact::Make};
+use crate::Engine;
+use crate::rank::{Mode, Question};
+use crate::source::Scope;
 use verbatim_base::call::Call;
 use verbatim_base::model::{Matching, Request};
-use verbatim_text::expression::is_expression;
+use verbatim_text::expression::{escaped, is_expression};
+use verbatim_text::matcher::Matchers;
+use verbatim_text::rendered::{expressions, without_links};
+use verbatim_text::spelling::slips;
+use verbatim_text::words::{is_unspaced, says_little};
 
 /// The time limit of trying readings, all together. Those that take longer are left out.
 const MOST_TIME: Duration = Duration::from_secs(2);
@@ -15,11 +23,14 @@ const MOST_TIME: Duration = Duration::from_secs(2);
 /// The maximum number of words of a text that is read as single words.
 const MOST_WORDS: usize = 16;
 
-/// The maximum number of words of a text of which one may be left out.
-const MOST_WORDS_BUT_ONE: usize = 6;
+/// The fewest letters of a part of a word and of a word with an error; with fewer, too many words are near.
+const FEWEST_OF_WORD: usize = 5;
 
-/// The fewest characters of a part of a word.
-const FEWEST_OF_WORD: usize = 3;
+/// The fewest characters of a part of a text without spaces, where words are short.
+const FEWEST_UNSPACED: usize = 2;
+
+/// The number of messages up to which those of a word are counted.
+const MOST_FREQUENT: usize = 1_000;
 
 /// How a [`QueryReading`] differs from the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,13 +41,16 @@ pub enum ReadingKind {
     AnyCase,
     /// The same request with any accents and character widths.
     AnyAccents,
+    /// The words in a row with any spaces and signs between them, as a drawn page shows them: across the ends of
+    /// lines, and without the signs of Markdown.
+    Rendered,
     /// The text as a regular expression.
     Expression,
     /// The text as other search engines read it: without the quotation marks around it; the texts on both sides of
     /// `OR`, as alternatives; or all its words and "quoted" texts in any order, without those that have a minus
     /// before them.
     Words,
-    /// A similar text that messages have: with another spelling of a word, all words but one, or the longest
+    /// A similar text that messages have: with another spelling of a word, its rarest words, or the longest
     /// beginning of the only word.
     Nearest,
 }
@@ -100,6 +114,10 @@ impl Engine {
         }
         let is_one_text = is_text && request.or.is_empty();
         if is_one_text {
+            let rendered = expressions(&request.text).into_iter();
+            let rendered =
+                rendered.map(|text| (ReadingKind::Rendered, as_expression(text, request)));
+            candidates.extend(rendered);
             candidates.extend(of_text(request));
         }
         let mut readings: Vec<QueryReading> = Vec::new();
@@ -111,7 +129,11 @@ impl Engine {
                 tries.push(Request { case_sensitive: false, ..tries[0].clone() });
             }
             for request in tries {
-                if readings.len() >= most || readings.iter().any(|known| known.request == request) {
+                // The second expression of a text finds what the first one does.
+                let is_known = readings.iter().any(|known| {
+                    known.request == request || kind == ReadingKind::Rendered && known.kind == kind
+                });
+                if readings.len() >= most || is_known {
                     break;
                 }
                 if let Some(reading) = self.tried(kind, request, scope, in_time) {
@@ -142,8 +164,8 @@ impl Engine {
         Some(QueryReading { kind, request, scope: scope.clone(), count })
     }
 
-    /// Returns the request with another spelling of a word, with all words but one, or with a part of its
-    /// only word.
+    /// Returns the request with another spelling of words that no message has, with its rarest words, or with
+    /// the beginning of its only word.
     fn nearest_text(
         &self,
         request: &Request,
@@ -152,42 +174,140 @@ impl Engine {
     ) -> Option<QueryReading> {
         let kind = ReadingKind::Nearest;
         let any_case = Request { case_sensitive: false, ..request.clone() };
-        if let Some(text) = self.respelled(&request.text, scope, in_time) {
-            let respelled = Request { text, ..any_case.clone() };
-            if let Some(reading) = self.tried(kind, respelled, scope, in_time) {
-                return Some(reading);
+        let words = words_of(&request.text);
+        let mut text = request.text.clone();
+        for word in &words {
+            if let Some(spelling) = self.nearest_spelling(word, scope, in_time) {
+                text = text.replace(word, &spelling);
             }
         }
-        let words = words_of(&request.text);
-        let mut best: Option<QueryReading> = None;
-        if (3..=MOST_WORDS_BUT_ONE).contains(&words.len()) {
-            for place in 0..words.len() {
-                let mut others = words.clone();
-                others.remove(place);
-                let others = all_of(&others, &any_case);
-                let Some(reading) = self.tried(kind, others, scope, in_time) else { continue };
-                // The word that the fewest messages have says most about what is meant.
-                let messages = reading.count.messages;
-                if best.as_ref().is_none_or(|best| messages < best.count.messages) {
-                    best = Some(reading);
-                }
+        if text != request.text {
+            let words = all_of(&words_of(&text), &any_case);
+            let readings = [Request { text, ..any_case.clone() }, words].into_iter();
+            let found = readings.filter_map(|it| self.tried(kind, it, scope, in_time)).next();
+            if found.is_some() {
+                return found;
             }
-        } else if words.len() == 1 {
-            let text = &request.text;
-            let ends: Vec<usize> = text.char_indices().map(|(at, _)| at).collect();
-            // Each shorter beginning is found wherever a longer one is.
-            let mut low = FEWEST_OF_WORD.max(ends.len() / 2);
-            let mut high = ends.len();
-            while low < high {
-                let middle = low + (high - low) / 2;
-                let part = Request { text: text[..ends[middle]].to_owned(), ..any_case.clone() };
-                match self.tried(kind, part, scope, in_time) {
-                    Some(reading) => {
-                        best = Some(reading);
-                        low = middle + 1;
-                    }
-                    None => high = middle,
+        }
+        if let [word] = &words[..] {
+            return self.beginning(word, &any_case, scope, in_time);
+        }
+        let kept = self.rarest_words(&words, &any_case, scope, in_time);
+        if kept.is_empty() || kept.len() == words.len() {
+            return None;
+        }
+        self.tried(kind, all_of(&kept, &any_case), scope, in_time)
+    }
+
+    /// Returns the most frequent of the words that differ from a word by one error; `None` if messages have the
+    /// word itself, or none of them.
+    fn nearest_spelling(&self, word: &str, scope: &Scope, in_time: &Call) -> Option<String> {
+        const AT_ONCE: usize = 60;
+
+        let word = word.to_lowercase();
+        let is_word = word.chars().all(|it| it == '-' || it.is_alphabetic() && !is_unspaced(it));
+        let matching = Matching::Literal;
+        let as_it_is = Request { text: word.clone(), matching, ..Request::default() };
+        if !is_word
+            || word.chars().count() < FEWEST_OF_WORD
+            || self.frequency(&as_it_is, scope, in_time) > 0
+        {
+            return None;
+        }
+        let mut frequencies: HashMap<String, usize> = HashMap::new();
+        for slips in slips(&word).chunks(AT_ONCE) {
+            let or = slips.to_vec();
+            let request = Request { or, matching: Matching::Word, ..Request::default() };
+            let matchers = Matchers::of(&request).ok()?;
+            let make: Make<'_, _> = &|_, hit| {
+                let spans = matchers.first_spans(&hit.content, 1);
+                spans.first().map(|span| hit.content[span.clone()].to_lowercase())
+            };
+            let request = Request { limit: Some(MOST_FREQUENT), ..request.clone() };
+            let show = &mut |found| {
+                *frequencies.entry(found).or_default() += 1;
+                ControlFlow::Continue(())
+            };
+            self.sources.search(&request, scope, in_time, make.into(), show).ok()?;
+        }
+        // The first letter is seldom wrong.
+        let first = word.chars().next();
+        let best = frequencies.into_iter().max_by_key(|(other, frequency)| {
+            (other.chars().next() == first, *frequency, Reverse(other.clone()))
+        });
+        best.map(|(other, _)| other)
+    }
+
+    /// Returns the number of messages that match, and of those with a title that does, up to [`MOST_FREQUENT`].
+    fn frequency(&self, request: &Request, scope: &Scope, in_time: &Call) -> usize {
+        let request = Request { limit: Some(MOST_FREQUENT), ..request.clone() };
+        let make: Make<'_, ()> = &|_, _| Some(());
+        let mut frequency = 0;
+        let show = &mut |()| {
+            frequency += 1;
+            if frequency < MOST_FREQUENT {
+                ControlFlow::Continue(())
+            } else {
+                ControlFlow::Break(())
+            }
+        };
+        let searched = self.sources.search(&request, scope, in_time, make.into(), show);
+        if searched.is_ok() { frequency } else { 0 }
+    }
+
+    /// Returns the words that say most and that messages have together, the rarest first of all; in their order.
+    /// Returns none if these are less than half of the words that say something.
+    fn rarest_words(
+        &self,
+        words: &[String],
+        request: &Request,
+        scope: &Scope,
+        in_time: &Call,
+    ) -> Vec<String> {
+        let telling: Vec<&String> = words.iter().filter(|word| !says_little(word)).collect();
+        let alone = telling.iter().map(|word| {
+            let alone = Request { text: (*word).clone(), ..request.clone() };
+            (self.frequency(&alone, scope, in_time), *word)
+        });
+        let mut rarest: Vec<(usize, &String)> = alone.filter(|(count, _)| *count > 0).collect();
+        rarest.sort_by_key(|(count, _)| *count);
+        let mut kept: Vec<String> = Vec::new();
+        for (_, word) in rarest {
+            kept.push(word.clone());
+            let together = self.sources.finds(&all_of(&kept, request), scope, in_time);
+            if !together.unwrap_or_default() {
+                kept.pop();
+            }
+        }
+        if kept.len() * 2 < telling.len() || kept.len() < telling.len().min(2) {
+            return Vec::new();
+        }
+        words.iter().filter(|word| kept.contains(word)).cloned().collect()
+    }
+
+    /// Returns the longest beginning of a word that messages have, if it is most of the word.
+    fn beginning(
+        &self,
+        word: &str,
+        request: &Request,
+        scope: &Scope,
+        in_time: &Call,
+    ) -> Option<QueryReading> {
+        let ends: Vec<usize> = word.char_indices().map(|(at, _)| at).collect();
+        let fewest = if word.contains(is_unspaced) { FEWEST_UNSPACED } else { FEWEST_OF_WORD };
+        // Each shorter beginning is found wherever a longer one is.
+        let mut low = fewest.max((ends.len() * 7).div_ceil(10));
+        let mut high = ends.len();
+        let mut best = None;
+        while low < high {
+            let middle = low + (high - low) / 2;
+            let part = Request { text: word[..ends[middle]].to_owned(), ..request.clone() };
+            match self.tried(ReadingKind::Nearest, part, scope, in_time) {
+                Some(reading) => {
+                    best = Some(reading);
+                    low = middle + 1;
                 }
+                None => high = middle,
             }
         }
         best
@@ -195,43 +315,32 @@ impl Engine {
 
     /// Returns whether ranked search finds something for a text. Does not build an index to know it.
     pub fn has_nearest(&self, text: &str, scope: &Scope, call: &Call) -> bool {
-        let ranking = self.quickly_ranked(text, Mode::Both, scope, call);
-        ranking.is_some_and(|ranking| !ranking.items.is_empty())
-    }
-
-    fn quickly_ranked(
-        &self,
-        text: &str,
-        mode: Mode,
-        scope: &Scope,
-        call: &Call,
-    ) -> Option<Ranking<Match>> {
         let sources = self.sources.present();
         if !sources.iter().all(|source| source.is_indexed(call)) {
-            return None;
+            return false;
         }
         let question = Question {
             concepts: vec![text.to_owned()],
-            mode,
+            mode: Mode::Both,
             scope: scope.clone(),
             limit: 1,
             ..Question::default()
         };
-        self.rank(&question, &call.within(MOST_TIME)).ok()
+        let ranking = self.rank(&question, &call.within(MOST_TIME));
+        ranking.is_ok_and(|ranking| !ranking.items.is_empty())
     }
+}
 
-    /// Returns the text with the words that ranked search takes in place of those that no message has.
-    fn respelled(&self, text: &str, scope: &Scope, call: &Call) -> Option<String> {
-        let ranking = self.quickly_ranked(text, Mode::Text, scope, call)?;
-        let typed = text.to_lowercase();
-        let mut respelled = typed.clone();
-        for note in &ranking.notes {
-            if let Note::Slip { word, meant } = note {
-                respelled = respelled.replace(word.as_str(), meant);
-            }
-        }
-        Some(respelled).filter(|respelled| *respelled != typed)
-    }
+/// Returns a request for an expression in the place of its text. Its other texts match as they are.
+fn as_expression(expression: String, request: &Request) -> Request {
+    let [and, not] =
+        [&request.and, &request.not].map(|it| it.iter().map(|it| escaped(it)).collect());
+    let text = match request.matching {
+        Matching::Word => format!(r"\b(?:{expression})\b"),
+        _ => expression,
+    };
+    let matching = Matching::Regex;
+    Request { text, and, not, matching, ignore_accents: false, ..request.clone() }
 }
 
 /// Returns the readings of a text as it was typed in other search engines.
@@ -246,7 +355,8 @@ fn of_text(request: &Request) -> Vec<(ReadingKind, Request)> {
     if let Some(text) = unquoted {
         readings.push((ReadingKind::Words, Request { text: text.to_owned(), ..request.clone() }));
     }
-    let part = text.trim_matches('*');
+    let part = without_links(text);
+    let part = part.trim_matches(['*', '~', '`', ' ']);
     if part.len() < text.len() && !part.is_empty() {
         readings.push((ReadingKind::Nearest, Request { text: part.to_owned(), ..request.clone() }));
     }
@@ -262,9 +372,7 @@ fn of_text(request: &Request) -> Vec<(ReadingKind, Request)> {
         return readings;
     }
     if request.matching == Matching::Literal && !request.ignore_accents && is_expression(text) {
-        let matching = Matching::Regex;
-        let text = text.to_owned();
-        readings.push((ReadingKind::Expression, Request { matching, text, ..request.clone() }));
+        readings.push((ReadingKind::Expression, as_expression(text.to_owned(), request)));
     }
     let (with, without) = parts_of(text);
     if with.len() > 1 || !(with.is_empty() || without.is_empty()) {

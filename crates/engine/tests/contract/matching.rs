@@ -31,6 +31,7 @@ const SENTENCES: &[&str] = &[
     "हिन्दी में खोज। ไทยภาษา שָׁלוֹם שלום مُحَمَّد محمد",
     "日本語の全文検索、部分一致。「東京」と京都",
     "😀 👩\u{200D}💻 🇩🇪🇫🇷 e\u{301}e\u{302} aa aaa aaaa",
+    "“Won’t”, ‘won‘t’ \"won't\" a–b a—b a-b a\u{2011}b co\u{AD}op\u{200B} coop Straße STRASSE œuvre Æ ae 5′3″ ŉ",
     "t 't t' d't t.t a:t t,1 1,1 1.t t_ _ 1_1 t\u{301} \u{301}t t\u{AD}t\u{200D}t\r\nt\r\n\nt",
     "t😀t 🇩🇪t tשt't ש't tカ カ_ｶt ①t ſ K\u{212A} ß ё'ё éé ж.ж 글t 글.글 あt日t t\u{345} \u{345}t",
 ];
@@ -171,9 +172,32 @@ impl Asked {
     }
 }
 
-/// The definition of the form without accents and width.
+/// The definition of the form without accents and width, with the signs of a keyboard.
 fn without_accents(text: &str) -> String {
-    text.nfkd().filter(|c| !is_combining_mark(*c)).nfc().collect()
+    const UNSEEN: [char; 5] = ['\u{AD}', '\u{200B}', '\u{200C}', '\u{200D}', '\u{FEFF}'];
+    const SPELLED: [(char, &str); 6] =
+        [('ß', "ss"), ('ẞ', "SS"), ('æ', "ae"), ('Æ', "AE"), ('œ', "oe"), ('Œ', "OE")];
+    let mut form = String::new();
+    for character in text.chars() {
+        let is_joiner = character == '\u{200D}' && form.ends_with('👩');
+        if UNSEEN.contains(&character) && !is_joiner {
+            continue;
+        }
+        match SPELLED.iter().find(|(letter, _)| *letter == character) {
+            Some((_, letters)) => form.push_str(letters),
+            None => form.extend(typed(character).nfkd().filter(|c| !is_combining_mark(*c))),
+        }
+    }
+    form.nfc().map(typed).collect()
+}
+
+fn typed(sign: char) -> char {
+    match sign {
+        '‘' | '’' | '‚' | '′' | 'ʼ' | '´' => '\'',
+        '“' | '”' | '„' | '″' | '«' | '»' => '"',
+        '‐' | '\u{2011}' | '–' | '—' | '−' => '-',
+        other => other,
+    }
 }
 
 /// Returns whether a text contains another one, by definition.
@@ -503,6 +527,13 @@ fn people_find_what_they_mean() {
         (fold("zoe"), SENTENCES.len()),
         (fold("한"), 1),
         (fold("하"), 0),
+        (fold("\"WON'T\","), 1),
+        (fold("won′t"), 1),
+        (fold("a−b a"), 1),
+        (fold("cooper"), 0),
+        (fold("coop coop"), 1),
+        (fold("Straße strasse"), 1),
+        (fold("trassé ŒUVRE æ"), 1),
         (words("the"), 2),
         (words("foo"), 1),
         (words("caf"), 0),

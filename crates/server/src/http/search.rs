@@ -18,15 +18,16 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use super::gate::refused;
 use crate::{log::log, tools::REQUEST_LOCK_WAIT};
-use verbatim_answer::asked::{Asked, AskedError};
+use verbatim_answer::asked::{Asked, AskedError, case_matters};
 use verbatim_answer::json_lines::{self, Context as Around, JsonLines, WrittenLines, json_line};
 use verbatim_answer::notes::{Audience, lines};
+use verbatim_answer::readings::{described, more_alike};
 use verbatim_answer::{
-    clock::Clock, filters::FilterError, hint::Explained, ranked::RankedMessages,
+    clock::Clock, filters::FilterError, hint::Explained, ranked::RankedMessages, words::quoted,
 };
 use verbatim_base::call::{Call, StopOnDrop};
-use verbatim_base::map_faults;
-use verbatim_engine::{Engine, Error as EngineError, Note};
+use verbatim_base::{map_faults, model::Matching};
+use verbatim_engine::{Engine, Error as EngineError, Note, QueryReading, ReadingKind};
 
 /// The number of concurrent searches; further searches wait.
 const CONCURRENT: usize = 8;
@@ -54,6 +55,9 @@ pub enum SearchFailure {
 /// A function that searches with the parameters of a query, and writes JSON lines.
 pub type SearchRun =
     dyn Fn(&[(String, String)], &Call, &mut dyn Write) -> Result<(), SearchFailure> + Send + Sync;
+
+/// The number of other readings of a text that was found nowhere.
+const MOST_READINGS: usize = 3;
 
 /// The last line of an answer that leaves something out.
 #[derive(Serialize)]
@@ -111,6 +115,7 @@ fn search(
     let asked = Asked::from_fields(fields)?;
     let (scope, mut notes) = asked.filters.scope(engine, clock, call)?;
     let mut lines = JsonLines { engine, clock, context: Around::default(), call, out };
+    let mut advice = Vec::new();
     let mut written = match asked.mode {
         Some(mode) => {
             let ranking = RankedMessages::find(engine, &asked.question(mode, scope), call)?;
@@ -118,15 +123,50 @@ fn search(
         }
         None => {
             let search = asked.search(engine, scope, call)?;
-            lines.exact(&search, asked.most())?
+            let written = lines.exact(&search, asked.most())?;
+            if written.count > 0 {
+                let more = search.more_alike();
+                advice.extend(more.map(|more| format!("{}: fold=1", more_alike(&more))));
+            } else {
+                advice.extend(search.readings(MOST_READINGS).iter().map(|reading| {
+                    format!("{}: {}", described(reading, quoted), parameters(reading))
+                }));
+            }
+            written
         }
     };
     notes.append(&mut written.notes);
     written.notes = notes;
-    if written.is_cut || !written.notes.is_empty() {
-        json_line(out, &IncompleteLine::of(&written, &asked)).map_err(json_lines::Error::from)?;
+    if written.is_cut || !written.notes.is_empty() || !advice.is_empty() {
+        let mut line = IncompleteLine::of(&written, &asked);
+        line.notes.append(&mut advice);
+        json_line(out, &line).map_err(json_lines::Error::from)?;
     }
     Ok(())
+}
+
+/// Returns the parameters that ask for a reading. Other ones stay, unless it is one without filters.
+fn parameters(reading: &QueryReading) -> String {
+    let QueryReading { request, kind, .. } = reading;
+    if *kind == ReadingKind::AnyScope {
+        return "leave out the filters".to_owned();
+    }
+    let mut parameters = form_urlencoded::Serializer::new(String::new());
+    parameters.append_pair("q", &request.text);
+    for (name, texts) in [("or", &request.or), ("and", &request.and), ("not", &request.not)] {
+        parameters.extend_pairs(texts.iter().map(|text| (name, text)));
+    }
+    for (name, is_set) in [
+        ("regex", request.matching == Matching::Regex),
+        ("word", request.matching == Matching::Word),
+        ("fold", request.ignore_accents),
+        ("ignore-case", !request.case_sensitive && case_matters(request)),
+    ] {
+        if is_set {
+            parameters.append_pair(name, "1");
+        }
+    }
+    parameters.finish()
 }
 
 impl From<AskedError> for SearchFailure {

@@ -180,6 +180,12 @@ fn search(tool_call: &ToolCall<'_>) -> Result<Answer> {
             notes.append(&mut advice);
         }
     }
+    if !items.is_empty() && question.mode == Mode::Exact && question.concepts.len() == 1 {
+        let request = exact_request(&question);
+        let more = tool_call.engine.more_alike(&request, &question.scope, tool_call.call);
+        let more = more.filter(|more| more.reading.request.matching == Matching::Literal);
+        notes.extend(more.map(|more| format!("{}: match \"fold\".", readings::more_alike(&more))));
+    }
     let total = ranking.total.max(items.len());
     let is_total_exact = ranking.is_total_exact;
     if items.len() < total {
@@ -286,6 +292,7 @@ fn line_of(reading: &QueryReading, given: &Arguments<'_>) -> Option<String> {
             "give match \"fold\"".to_owned()
         }
         ReadingKind::Expression => "give match \"regex\"".to_owned(),
+        ReadingKind::Rendered => format!("give match \"regex\" and query {}", json!(request.text)),
         ReadingKind::Words | ReadingKind::Nearest
             if !(request.or.is_empty() && request.not.is_empty()) =>
         {

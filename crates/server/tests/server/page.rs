@@ -380,8 +380,13 @@ async fn a_text_that_is_nowhere_is_read_in_other_ways() {
         let (_, shown) = get_of(&router, "/c/0/1?q=tomato+sun&match=words").await;
         assert!(shown.contains("<mark>sun</mark> on a <mark>tomato</mark>"), "{shown}");
         for (query, address, what) in [
-            ("cafe", "/?q=cafe&amp;match=fold", "1 message with other accents or width"),
+            ("cafe", "/?q=cafe&amp;match=fold", "1 message with other accents, width or signs"),
             ("tomatoes", "/?q=tomato", "2 messages have “tomato”"),
+            (
+                "tomato+no+sun",
+                "/?q=tomato%5B%5CW_%5D%2Bno%5B%5CW_%5D%2Bsun&amp;match=regex",
+                "1 message with other spaces or signs between the words",
+            ),
             ("sun|moon", "/?q=sun%7Cmoon&amp;match=regex", "2 messages as a regular expr"),
             ("rye+OR+sun", "/?q=rye%20OR%20sun&amp;match=words", "2 messages have one of"),
             ("sun&role=tool", "/?q=sun\"", "2 messages without the filters"),
@@ -393,6 +398,23 @@ async fn a_text_that_is_nowhere_is_read_in_other_ways() {
         let (_, none) = get_of(&router, "/search?q=zebra+crossing").await;
         assert!(!none.contains("match=") && !none.contains("as one text"), "{none}");
     }
+}
+
+#[tokio::test]
+async fn more_messages_of_equal_look_are_linked() {
+    let export = TestExport::indexed(&["I don't know", "I don’t", "a café"]);
+    let router = router_of(&export);
+    let (_, page) = get_of(&router, "/search?q=don%27t").await;
+    assert!(words_of(&page).contains("1 more message with ’"), "{page}");
+    assert!(page.contains("href=\"/?q=don%27t&amp;match=fold\""), "{page}");
+    let (_, both) = get_of(&router, "/search?q=don%27t&match=fold").await;
+    assert!(
+        words_of(&both).contains("2 messages in 2") && !both.contains("more message"),
+        "{both}"
+    );
+    assert!(both.contains("I <mark>don’t</mark>"), "{both}");
+    let (_, none) = get_of(&router, "/search?q=know").await;
+    assert!(!none.contains("more message"), "{none}");
 }
 
 #[tokio::test]

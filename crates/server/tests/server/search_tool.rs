@@ -9,6 +9,7 @@ use verbatim_engine::{Engine, Reindex, Resources};
 
 use crate::calls::{engines, found, path_of, refused, sampled};
 use crate::corpus::{SCHEMA, database, engine, folder_with};
+use crate::test_export::TestExport;
 
 const DAY: &str = "a day as YYYY-MM-DD";
 
@@ -205,6 +206,20 @@ fn texts_match_as_asked() {
         let only = refused(&engine, "search", json!({"query": "\u{301}\u{301}", "match": "fold"}));
         assert!(only.contains("nothing but accents"), "{only}");
     }
+}
+
+#[test]
+fn what_looks_equal_is_counted_and_what_was_drawn_is_found() {
+    let export = TestExport::indexed(&["I don't know", "I don’t", "the quick\nbrown fox"]);
+    let found = |arguments: Value| found(&export.engine, "search", arguments);
+    let text = found(json!({"query": "don't", "mode": "text"}));
+    assert!(text.contains("1 more message with ’: match \"fold\"."), "{text}");
+    let text = found(json!({"query": "don't", "match": "fold"}));
+    assert!(text.contains("(2 conversations)") && !text.contains("more message"), "{text}");
+    let text = found(json!({"query": "quick brown", "mode": "text"}));
+    let line = "1 message with other spaces or signs between the words: give match \"regex\" and \
+                query \"quick[\\\\W_]+brown\"";
+    assert!(text.contains(line), "{text}");
 }
 
 #[test]

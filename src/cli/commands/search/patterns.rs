@@ -43,7 +43,7 @@ pub(super) struct Patterns {
     /// Do not ignore the case of letters; this is the default if the text has a capital letter
     #[arg(hide_short_help = true, short = 's', long, overrides_with = "ignore_case")]
     case_sensitive: bool,
-    /// Ignore accents and width: cafe finds café, テスト finds ﾃｽﾄ; for the case of letters, see -i and -s
+    /// Find what looks equal: cafe finds café, テスト finds ﾃｽﾄ, don't finds don’t; for case, see -i and -s
     #[arg(hide_short_help = true, long)]
     fold: bool,
 }

@@ -17,8 +17,8 @@ use verbatim_base::model::{Hit, Instant};
 use verbatim_base::{call::Call, lock::lock};
 use verbatim_engine::{
     ConversationIds, ConversationKey, Facets, FallbackReason, Flags, ListOptions, Make, Match,
-    Mode, Note, QueryReading, Question, ReadingKind, Render, Scope, SearchPlan, SourceKind,
-    count_of,
+    Mode, MoreAlike, Note, QueryReading, Question, ReadingKind, Render, Scope, SearchPlan,
+    SourceKind, count_of,
 };
 use verbatim_text::{excerpt::Piece, snippet};
 
@@ -73,6 +73,8 @@ pub(super) struct SearchResults {
     pub(super) readings: Vec<OtherReading>,
     /// The number of messages with the text as it was typed, if it was read in another way.
     pub(super) as_typed: Option<usize>,
+    /// The messages that match too if signs of equal look do.
+    pub(super) more_alike: Option<MoreAlike>,
     /// The messages with all the words of a text that was found nowhere.
     pub(super) in_any_order: Option<Box<WordsInAnyOrder>>,
 }
@@ -134,6 +136,9 @@ pub(super) fn find(site: &Site, query: &PageQuery, call: &Call) -> Result<Search
         if query.way == Way::Exact && !query.text().is_empty() && query.page == 0 {
             read_otherwise(site, query, &scope, &mut results, call)?;
         }
+    }
+    if query.way == Way::Exact && !results.groups.is_empty() && query.hour.is_none() {
+        results.more_alike = site.engine.more_alike(&scope::request(query), &scope, call);
     }
     results.notes.extend(notes);
     if query.typed.is_some() && query.way == Way::Exact {
@@ -201,6 +206,13 @@ fn query_of(reading: &QueryReading, query: &PageQuery) -> Option<PageQuery> {
         ReadingKind::AnyAccents | ReadingKind::Expression if query.reading.is_none() => {
             Some(read_as)
         }
+        ReadingKind::Rendered if !has_operators && !has_words => {
+            let reading = Some(ReadingKind::Expression);
+            let is_case_sensitive = request.case_sensitive;
+            let q = request.text.clone();
+            Some(PageQuery { q, reading, is_case_sensitive, is_word: false, ..query.clone() })
+        }
+        ReadingKind::Rendered => None,
         ReadingKind::AnyAccents | ReadingKind::Expression => None,
         ReadingKind::Words if has_operators => None,
         ReadingKind::Words | ReadingKind::Nearest => {

@@ -99,6 +99,9 @@ fn found(site: &Site, query: &PageQuery, results: &SearchResults, messages: Opti
             }
             @if let Some(heading) = results.heading { p.say { (sentence(heading.trim_end_matches(':'))) } }
             (notices(&results.notes))
+            @if let Some(more) = &results.more_alike {
+                p.say { a href=(PageQuery { reading: Some(ReadingKind::AnyAccents), page: 0, ..query.clone() }.address()) { bdi { (readings::more_alike(more)) } } }
+            }
             (read_as(query, results))
             (flags::hidden_note(&results.flags, query))
         }
