@@ -111,9 +111,10 @@ impl ReadingOrder {
         // If reading fails, the key is made from the bytes before the failure.
         content.map(|content| content.take(START).read_to_end(&mut start));
         let time = first_time(&start);
-        let is_fork = FORK_FIELDS
-            .into_iter()
-            .any(|name| first_value(&start, name).is_some_and(|it| !it.starts_with(b"null")));
+        let is_fork = FORK_FIELDS.into_iter().any(|name| {
+            first_value(&start, name)
+                .is_some_and(|it| !it.starts_with(b"null") && !it.starts_with(b"false"))
+        });
         ReadingOrder {
             has_no_time: time.is_none(),
             time: time.unwrap_or_default(),
@@ -124,8 +125,9 @@ impl ReadingOrder {
     }
 }
 
-/// The fields with which Claude Code and Codex name the session that a fork continues.
-const FORK_FIELDS: [&str; 3] = ["forkedFrom", "forked_from_id", "history_base"];
+/// The fields with which Claude Code and Codex name the session that a fork continues, or mark an agent, whose
+/// transcript may begin with the messages of its session.
+const FORK_FIELDS: [&str; 4] = ["forkedFrom", "forked_from_id", "history_base", "isSidechain"];
 
 /// Returns the first time in the beginning of a transcript as text.
 fn first_time(start: &[u8]) -> Option<String> {

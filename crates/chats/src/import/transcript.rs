@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use super::fields::time;
 use super::format::{Format, RecordReader};
 use super::head::{self, Head, is_uuid};
-pub use super::head::{TranscriptEvent, project};
+pub use super::head::{HELPERS_LEFT_OUT, TranscriptEvent, project};
 use super::json::Raw;
 use super::{beside, compressed, foreign, formats};
 use verbatim_base::model::{Message, Origin};
@@ -156,6 +156,11 @@ impl TranscriptReader {
     /// Returns phrases for the content that was left out on purpose, with the counts.
     pub fn left_out(&self) -> &BTreeMap<String, u64> {
         &self.position.head.left_out
+    }
+
+    /// Returns how many helpers the transcript has: agents that a program started for itself, which are left out.
+    pub fn helpers(&self) -> u64 {
+        self.left_out().get(HELPERS_LEFT_OUT).copied().unwrap_or_default()
     }
 
     /// Returns the id of the conversation. The id no longer changes after the first message.
