@@ -21,7 +21,7 @@ use verbatim_base::private;
 use verbatim_text::hash::fnv1a;
 
 /// The version of the tables and of the texts in them.
-const VERSION: i64 = 8;
+const VERSION: i64 = 9;
 
 const LOCK_WAIT: Duration = Duration::from_secs(30);
 
@@ -42,13 +42,21 @@ CREATE TABLE verbatim_files (
     conversation_id TEXT,       -- once a message has been added
     transcript TEXT,            -- the transcript's own id, once a message without an id has come
     unnamed INTEGER NOT NULL,   -- messages without ids, repeated ones too
+    is_part INTEGER NOT NULL,   -- whether another file began the conversation
+    is_copy INTEGER,            -- whether it may repeat other sessions; NULL if it is not known yet
     gone TEXT                   -- since when the file is gone, in seconds since 1970
 );
 CREATE INDEX verbatim_files_by_transcript ON verbatim_files(transcript);
+CREATE INDEX verbatim_files_by_conversation ON verbatim_files(conversation_id);
+CREATE TABLE verbatim_parts ( -- messages of files that did not begin the conversation
+    message_id TEXT PRIMARY KEY REFERENCES messages(id) ON DELETE CASCADE,
+    file INTEGER NOT NULL
+) WITHOUT ROWID;
 CREATE TABLE verbatim_fingerprints ( -- of messages with ids
-    fingerprint INTEGER PRIMARY KEY,
-    file INTEGER NOT NULL REFERENCES verbatim_files(id) ON DELETE CASCADE
-);
+    fingerprint INTEGER NOT NULL,
+    file INTEGER NOT NULL REFERENCES verbatim_files(id) ON DELETE CASCADE,
+    PRIMARY KEY (fingerprint, file)
+) WITHOUT ROWID;
 CREATE INDEX verbatim_fingerprints_by_file ON verbatim_fingerprints(file);
 CREATE TABLE verbatim_sequences ( -- fingerprints of messages without ids, by their places
     file INTEGER NOT NULL REFERENCES verbatim_files(id) ON DELETE CASCADE,
@@ -64,6 +72,11 @@ CREATE TABLE verbatim_repeats ( -- a file leaves out messages that another file 
 ) WITHOUT ROWID;
 CREATE INDEX verbatim_repeats_by_repeated ON verbatim_repeats(repeated);
 ";
+
+/// The condition that a message `m` is of a conversation (`?1`) and a file: `?2` is the number of a file that did not
+/// begin the conversation, and NULL for the one that did.
+const ADDED_BY_FILE: &str = "m.conversation_id = ?1
+    AND (SELECT file FROM verbatim_parts WHERE message_id = m.id) IS ?2";
 
 /// The result of a call that fails with the error of this room.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -120,8 +133,26 @@ pub struct TranscriptFile {
     pub transcript: Option<String>,
     /// The number of messages without ids, including repeated messages.
     pub unnamed: u64,
+    /// Whether another file began the conversation.
+    pub is_part: bool,
+    /// Whether the file may repeat other sessions; `None` if it is not known yet.
+    pub is_copy: Option<bool>,
     /// The time when the program first found that the file is gone.
     pub gone: Option<Instant>,
+}
+
+impl TranscriptFile {
+    /// Returns the id of a message's row. If an id begins with `/`, the conversation's id is put before it, and the
+    /// number of the file if the conversation has several.
+    pub fn whole_id(&self, id: &str) -> String {
+        match &self.conversation {
+            Some(conversation) if id.starts_with('/') && self.is_part => {
+                format!("{conversation}/~{}{id}", self.id)
+            }
+            Some(conversation) if id.starts_with('/') => format!("{conversation}{id}"),
+            _ => id.to_owned(),
+        }
+    }
 }
 
 /// The conversations and files that [`TranscriptStore::forget`] removed.
@@ -304,7 +335,8 @@ impl TranscriptStore {
     /// Returns the file with this number; `None` if there is none.
     pub fn file(&self, id: i64) -> Result<Option<TranscriptFile>> {
         let sql =
-            "SELECT id, path, stamp, taken, ends, reader, conversation_id, transcript, unnamed, gone
+            "SELECT id, path, stamp, taken, ends, reader, conversation_id, transcript, unnamed, gone,
+                        is_part, is_copy
                    FROM verbatim_files WHERE id = ?1";
         let file = self.query_first(sql, [id], |row| {
             Ok(TranscriptFile {
@@ -318,6 +350,8 @@ impl TranscriptStore {
                 transcript: row.get(7)?,
                 unnamed: row.get::<_, i64>(8)? as u64,
                 gone: functions::instant(row.get_ref(9)?),
+                is_part: row.get(10)?,
+                is_copy: row.get(11)?,
             })
         });
         self.done(file)
@@ -327,13 +361,14 @@ impl TranscriptStore {
     pub fn save(&self, file: &mut TranscriptFile) -> Result<()> {
         let sql = "INSERT INTO verbatim_files
                        (id, path, stamp, taken, ends, reader, conversation_id, transcript, unnamed,
-                        gone)
-                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
+                        gone, is_part, is_copy)
+                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
                    ON CONFLICT (id) DO UPDATE SET path = excluded.path, stamp = excluded.stamp,
                        taken = excluded.taken, ends = excluded.ends, reader = excluded.reader,
                        conversation_id = excluded.conversation_id,
                        transcript = excluded.transcript, unnamed = excluded.unnamed,
-                       gone = excluded.gone
+                       gone = excluded.gone, is_part = excluded.is_part,
+                       is_copy = excluded.is_copy
                    RETURNING id";
         let values = params![
             Some(file.id).filter(|id| *id != 0),
@@ -345,7 +380,9 @@ impl TranscriptStore {
             file.conversation,
             file.transcript,
             file.unnamed as i64,
-            file.gone.map(Instant::to_decimal)
+            file.gone.map(Instant::to_decimal),
+            file.is_part,
+            file.is_copy
         ];
         let id = self.query_first(sql, values, |row| row.get(0));
         file.id = self.done(id)?.unwrap_or(file.id);
@@ -365,18 +402,19 @@ impl TranscriptStore {
         self.done(canonical::execute(&self.connection, sql, params![id, path]).map(drop))
     }
 
-    /// Returns the hashes of a conversation's texts.
-    pub fn text_hashes(&self, conversation: &str) -> Result<Vec<u64>> {
-        let sql = "SELECT CAST(content AS BLOB) FROM messages WHERE conversation_id = ?1";
+    /// Returns the hashes of the texts that a file has added to its conversation.
+    pub fn text_hashes(&self, file: &TranscriptFile) -> Result<Vec<u64>> {
+        let sql = format!("SELECT CAST(content AS BLOB) FROM messages AS m WHERE {ADDED_BY_FILE}");
         self.done((|| {
-            let mut statement = self.connection.prepare_cached(sql)?;
-            statement
-                .query_map([conversation], |row| Ok(fnv1a(row.get_ref(0)?.as_bytes()?)))?
-                .collect()
+            let mut statement = self.connection.prepare_cached(&sql)?;
+            let values = params![file.conversation, file.is_part.then_some(file.id)];
+            let hashes = statement.query_map(values, |row| Ok(fnv1a(row.get_ref(0)?.as_bytes()?)));
+            hashes?.collect()
         })())
     }
 
-    /// Removes a file and its conversation, and also every file that left out messages of a removed file.
+    /// Removes a file and its messages, and also every file that left out messages of a removed file. A
+    /// conversation is removed with its last file.
     pub fn forget(&self, id: i64) -> Result<RemovedFiles> {
         self.done((|| {
             let mut select = self.connection.prepare_cached(
@@ -384,23 +422,36 @@ impl TranscriptStore {
                  WHERE repeated = ?1 AND gone IS NULL ORDER BY file",
             )?;
             let mut delete = self.connection.prepare_cached(
-                "DELETE FROM verbatim_files WHERE id = ?1 RETURNING path, conversation_id",
+                "DELETE FROM verbatim_files WHERE id = ?1 RETURNING path, conversation_id, is_part",
             )?;
+            let others = "SELECT 1 FROM verbatim_files WHERE conversation_id = ?1";
+            let of_file = format!("DELETE FROM messages AS m WHERE {ADDED_BY_FILE}");
             let mut waiting = vec![id];
             let mut removed = RemovedFiles::default();
             while let Some(file) = waiting.pop() {
                 for repeating in select.query_map([file], |row| row.get(0))? {
                     waiting.push(repeating?);
                 }
-                let deleted: Option<(String, Option<String>)> =
-                    delete.query_row([file], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
-                let Some((path, conversation)) = deleted else { continue };
-                if let Some(conversation) = conversation {
-                    canonical::delete_conversation(&self.connection, &conversation)?;
-                    removed.conversations.push(conversation);
+                let deleted = delete.query_row([file], |row| {
+                    Ok(TranscriptFile {
+                        path: row.get(0)?,
+                        conversation: row.get(1)?,
+                        is_part: row.get(2)?,
+                        ..TranscriptFile::default()
+                    })
+                });
+                let Some(deleted) = deleted.optional()? else { continue };
+                if let Some(conversation) = deleted.conversation {
+                    if self.query_first(others, [&conversation], |_| Ok(()))?.is_none() {
+                        canonical::delete_conversation(&self.connection, &conversation)?;
+                        removed.conversations.push(conversation);
+                    } else {
+                        let values = params![conversation, deleted.is_part.then_some(file)];
+                        canonical::execute(&self.connection, &of_file, values)?;
+                    }
                 }
                 if file != id {
-                    removed.again.push(path);
+                    removed.again.push(deleted.path);
                 }
             }
             Ok(removed)
@@ -487,55 +538,117 @@ impl TranscriptStore {
         self.done(canonical::execute(&self.connection, sql, [id, title]).map(drop))
     }
 
-    /// Adds a message to a conversation. The message's line in the file becomes its position.
-    pub fn message(&self, conversation: &str, message: &Message) -> Result<()> {
+    /// Returns whether a file has the most of its conversation among the files that are there.
+    pub fn leads(&self, file: &TranscriptFile) -> Result<bool> {
+        let sql = "SELECT 1 FROM verbatim_files WHERE conversation_id = ?1 AND id <> ?2
+                       AND gone IS NULL AND (taken > ?3 OR taken = ?3 AND path < ?4)";
+        let values = params![file.conversation, file.id, file.taken as i64, file.path];
+        Ok(self.done(self.query_first(sql, values, |_| Ok(())))?.is_none())
+    }
+
+    /// Returns the number of the file that has the most of a conversation among the files that are there.
+    pub fn leader(&self, conversation: &str) -> Result<Option<i64>> {
+        let sql = "SELECT id FROM verbatim_files WHERE conversation_id = ?1 AND gone IS NULL
+                   ORDER BY taken DESC, path LIMIT 1";
+        self.done(self.query_first(sql, [conversation], |row| row.get(0)))
+    }
+
+    /// Returns the paths of the files of a conversation.
+    pub fn paths_of(&self, conversation: &str) -> Result<Vec<String>> {
+        let sql = "SELECT path FROM verbatim_files WHERE conversation_id = ?1";
+        self.done((|| {
+            self.connection
+                .prepare_cached(sql)?
+                .query_map([conversation], |row| row.get(0))?
+                .collect()
+        })())
+    }
+
+    /// Returns the position of the last message of a conversation.
+    pub fn last_position(&self, conversation: &str) -> Result<u32> {
+        let sql = "SELECT max(position) FROM messages WHERE conversation_id = ?1";
+        let last = self.query_first(sql, [conversation], |row| row.get::<_, Option<u32>>(0));
+        Ok(self.done(last)?.flatten().unwrap_or_default())
+    }
+
+    /// Makes a file a part of the conversation that other files began. Their last messages were last only
+    /// because their transcripts ended there.
+    pub fn join(&self, conversation: &str) -> Result<()> {
+        let sql = "DELETE FROM messages WHERE conversation_id = ?1 AND id LIKE '%#end'";
+        self.done(canonical::execute(&self.connection, sql, [conversation]).map(drop))
+    }
+
+    /// Adds a message to the conversation of a file. The message's line in the file becomes its position.
+    pub fn message(&self, file: &TranscriptFile, message: &Message) -> Result<()> {
         let row = MessageRow {
-            id: &whole_id(conversation, &message.id),
-            conversation,
+            id: &file.whole_id(&message.id),
+            conversation: file.conversation.as_deref().unwrap_or_default(),
             role: Some(&message.role),
             content: message.content.as_str().into(),
             create_time: message.create_time,
             update_time: None,
             position: message.line.map_or(0, i64::from),
         };
-        let sql = "INSERT OR REPLACE INTO verbatim_messages (message_id, model) VALUES (?1, ?2)";
+        let model = "INSERT OR REPLACE INTO verbatim_messages (message_id, model) VALUES (?1, ?2)";
+        let part = "INSERT OR REPLACE INTO verbatim_parts (message_id, file) VALUES (?1, ?2)";
         self.done((|| {
             let id = row.insert(&self.connection)?;
-            if let Some(model) = &message.model {
-                canonical::execute(&self.connection, sql, params![id, model])?;
+            if let Some(name) = &message.model {
+                canonical::execute(&self.connection, model, params![id, name])?;
+            }
+            if file.is_part {
+                canonical::execute(&self.connection, part, params![id, file.id])?;
             }
             Ok(())
         })())
     }
 
-    /// Removes a message of a conversation, if it is there.
-    pub fn remove_message(&self, conversation: &str, id: &str) -> Result<()> {
-        let id = whole_id(conversation, id);
+    /// Removes a message of a file, if it is there.
+    pub fn remove_message(&self, file: &TranscriptFile, id: &str) -> Result<()> {
+        let values = params![file.conversation, file.whole_id(id)];
         let sql = "DELETE FROM messages WHERE conversation_id = ?1 AND id = ?2";
-        self.done(canonical::execute(&self.connection, sql, [conversation, &id]).map(drop))
+        self.done(canonical::execute(&self.connection, sql, values).map(drop))
     }
 
-    /// Appends text to a message of a conversation.
-    pub fn append(&self, conversation: &str, id: &str, text: &str) -> Result<()> {
-        let id = whole_id(conversation, id);
+    /// Appends text to a message of a file.
+    pub fn append(&self, file: &TranscriptFile, id: &str, text: &str) -> Result<()> {
+        let conversation = file.conversation.as_deref().unwrap_or_default();
+        let id = file.whole_id(id);
         self.done(canonical::append_to_message(&self.connection, conversation, &id, text))
     }
 
-    /// Records the fingerprint of a message that a file has. Returns whether the message is new.
-    /// If another file already has the message, records that `file` leaves it out.
-    pub fn record(&self, file: i64, fingerprint: u64) -> Result<bool> {
+    /// Records the fingerprint of a message that a file has. Returns whether the message is new: neither this file
+    /// nor another one has it. If another file has the message, records that `file` leaves it out. If `is_copy` is
+    /// false, only files of the conversation with the id `conversation` count.
+    pub fn record(
+        &self,
+        file: i64,
+        conversation: &str,
+        fingerprint: u64,
+        is_copy: bool,
+    ) -> Result<bool> {
         let fingerprint = fingerprint as i64;
-        let insert = "INSERT OR IGNORE INTO verbatim_fingerprints VALUES (?1, ?2)";
-        let select = "SELECT file FROM verbatim_fingerprints WHERE fingerprint = ?1";
+        let select = "SELECT p.file FROM verbatim_fingerprints AS p
+                          JOIN verbatim_files AS f ON f.id = p.file
+                      WHERE p.fingerprint = ?1 AND (?4 OR p.file = ?2 OR f.conversation_id = ?3)
+                      ORDER BY p.file = ?2 DESC, f.conversation_id IS ?3 DESC, p.file LIMIT 1";
+        let insert = "INSERT INTO verbatim_fingerprints VALUES (?1, ?2)";
         self.done((|| {
-            if canonical::execute(&self.connection, insert, params![fingerprint, file])? > 0 {
-                return Ok(true);
-            }
-            if let Some(holder) = self.query_first(select, [fingerprint], |row| row.get(0))? {
+            let values = params![fingerprint, file, conversation, is_copy];
+            if let Some(holder) = self.query_first(select, values, |row| row.get(0))? {
                 self.record_repeat(file, holder)?;
+                return Ok(false);
             }
-            Ok(false)
+            canonical::execute(&self.connection, insert, params![fingerprint, file])?;
+            Ok(true)
         })())
+    }
+
+    /// Records the fingerprint of a message for its file alone. Returns whether the file did not have it.
+    pub fn record_here(&self, file: i64, fingerprint: u64) -> Result<bool> {
+        let insert = "INSERT OR IGNORE INTO verbatim_fingerprints VALUES (?1, ?2)";
+        let values = params![fingerprint as i64, file];
+        self.done(canonical::execute(&self.connection, insert, values).map(|added| added > 0))
     }
 
     /// Records the fingerprint of a message without an id, at its place in a file.
@@ -545,11 +658,13 @@ impl TranscriptStore {
         self.done(canonical::execute(&self.connection, sql, values).map(drop))
     }
 
-    /// Returns the first other file whose transcript has the same id.
-    pub fn file_of(&self, transcript: &str, file: i64) -> Result<Option<i64>> {
-        let sql = "SELECT id FROM verbatim_files WHERE transcript = ?1 AND id <> ?2
-                   ORDER BY id LIMIT 1";
-        self.done(self.query_first(sql, params![transcript, file], |row| row.get(0)))
+    /// Returns the other files whose transcripts have an id, in the order in which they were read.
+    pub fn files_of(&self, transcript: &str, file: i64) -> Result<Vec<i64>> {
+        let sql = "SELECT id FROM verbatim_files WHERE transcript = ?1 AND id <> ?2 ORDER BY id";
+        self.done((|| {
+            let mut statement = self.connection.prepare_cached(sql)?;
+            statement.query_map(params![transcript, file], |row| row.get(0))?.collect()
+        })())
     }
 
     /// Returns whether an earlier file has the same message without an id at the same place. If so, records
@@ -660,11 +775,6 @@ fn is_sound(path: &Path) -> bool {
         .busy_timeout(LOCK_WAIT)
         .and_then(|()| connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0)));
     found.is_ok_and(|found| found == "ok")
-}
-
-/// Returns the id of a message's row. If an id begins with `/`, the conversation's id is put before it.
-pub fn whole_id(conversation: &str, id: &str) -> String {
-    if id.starts_with('/') { format!("{conversation}{id}") } else { id.to_owned() }
 }
 
 #[cfg(test)]

@@ -1,8 +1,10 @@
 //! Builds conversations from imported transcripts.
 
-use std::{borrow::Cow, collections::HashMap, convert::Infallible, path::Path};
+use std::collections::{HashMap, HashSet};
+use std::{borrow::Cow, convert::Infallible, path::Path};
 
-use super::repeats::{History, conversation_id, is_repeat};
+use super::fields::derived_hash;
+use super::repeats::{History, TranscriptConversation, conversation_of, is_repeat};
 use super::tally::ImportHistory;
 use super::transcript::{TranscriptEvent, TranscriptReader};
 use verbatim_base::model::{AttachedContent, AttachedFile, Conversation, Message};
@@ -11,7 +13,11 @@ use verbatim_base::model::{AttachedContent, AttachedFile, Conversation, Message}
 pub(super) struct ConversationBuilder<'a> {
     history: &'a mut ImportHistory,
     file: &'a Path,
+    /// Fingerprints of the messages of the transcript.
+    fingerprints: HashSet<u64>,
     id: Option<String>,
+    is_part: bool,
+    is_copy: Option<bool>,
     messages: Vec<Message>,
     /// The positions in `messages`, by the transcript's message ids.
     by_id: HashMap<String, usize>,
@@ -22,9 +28,12 @@ pub(super) struct ConversationBuilder<'a> {
 impl<'a> ConversationBuilder<'a> {
     pub(super) fn new(history: &'a mut ImportHistory, file: &'a Path) -> ConversationBuilder<'a> {
         ConversationBuilder {
+            fingerprints: HashSet::new(),
             history,
             file,
             id: None,
+            is_part: false,
+            is_copy: None,
             messages: Vec::new(),
             by_id: HashMap::new(),
             sequence: Vec::new(),
@@ -42,8 +51,9 @@ impl<'a> ConversationBuilder<'a> {
                 }
                 self.by_id.insert(message.id.clone(), self.messages.len());
                 if self.id.is_none() {
-                    let Ok(id) = conversation_id(self, reader, self.file);
-                    self.id = Some(id);
+                    let Ok(found) = conversation_of(self, reader, self.file);
+                    let TranscriptConversation { id, is_part } = found;
+                    (self.id, self.is_part) = (Some(id), is_part);
                 }
                 if let (true, Some(id)) = (message.id.starts_with('/'), &self.id) {
                     message.id.insert_str(0, id);
@@ -71,9 +81,10 @@ impl<'a> ConversationBuilder<'a> {
         for message in reader.at_end() {
             self.add(reader, TranscriptEvent::Message(message));
         }
-        let ConversationBuilder { history, file, id, messages, sequence, files, .. } = self;
+        let ConversationBuilder { history, file, id, is_part, messages, sequence, files, .. } =
+            self;
         if !sequence.is_empty() {
-            history.sequences.entry(reader.id()).or_insert(sequence);
+            history.sequences.entry(reader.id()).or_default().push(sequence);
         }
         let id = id?;
         history.conversations.insert(id.clone());
@@ -83,12 +94,13 @@ impl<'a> ConversationBuilder<'a> {
         Some(Conversation {
             id,
             title: reader.title().map(Cow::into_owned),
-            create_time: first,
+            create_time: first.filter(|_| !is_part),
             update_time: last,
             model: reader.model().map(str::to_owned),
             origin: Some(reader.origin(file)),
             messages,
             files,
+            is_part,
             ..Conversation::default()
         })
     }
@@ -97,8 +109,29 @@ impl<'a> ConversationBuilder<'a> {
 impl History for ConversationBuilder<'_> {
     type Error = Infallible;
 
-    fn record(&mut self, fingerprint: u64) -> Result<bool, Infallible> {
-        Ok(self.history.fingerprints.insert(fingerprint))
+    fn record_here(&mut self, fingerprint: u64) -> Result<bool, Infallible> {
+        Ok(self.fingerprints.insert(fingerprint))
+    }
+
+    fn record(
+        &mut self,
+        conversation: &str,
+        fingerprint: u64,
+        is_copy: bool,
+    ) -> Result<bool, Infallible> {
+        let known = &mut self.history.fingerprints;
+        let is_known = is_copy && known.contains(&fingerprint);
+        let own = derived_hash(&[conversation, &format!("{fingerprint:x}")]);
+        // Each set must have the fingerprint, whatever the other one says.
+        let is_new = !is_known && self.fingerprints.insert(fingerprint) & known.insert(own);
+        if is_new {
+            known.insert(fingerprint);
+        }
+        Ok(is_new)
+    }
+
+    fn is_copy(&mut self) -> &mut Option<bool> {
+        &mut self.is_copy
     }
 
     fn record_next(&mut self, _transcript: &str, fingerprint: u64) -> Result<u64, Infallible> {
@@ -120,10 +153,15 @@ impl History for ConversationBuilder<'_> {
         let sequences = &self.history.sequences;
         let same = sequences.get(transcript);
         let earlier = same.or_else(|| parent.and_then(|parent| sequences.get(parent)));
-        Ok(earlier.and_then(|it| it.get(place as usize)) == Some(&fingerprint))
+        let mut earlier = earlier.into_iter().flatten();
+        Ok(earlier.any(|it| it.get(place as usize) == Some(&fingerprint)))
     }
 
     fn has_conversation(&self, id: &str) -> Result<bool, Infallible> {
         Ok(self.history.conversations.contains(id))
+    }
+
+    fn may_join(&self, _id: &str) -> Result<bool, Infallible> {
+        Ok(true)
     }
 }

@@ -1,14 +1,20 @@
 //! The rule for leaving out repeated messages of transcripts.
 //!
-//! The transcript of a resumed or forked session may repeat all earlier messages. Each message is read only
-//! once, even if several lines, records or files contain it:
+//! The transcript of a resumed or forked session may repeat all earlier messages, a stream may repeat its own, and
+//! a transcript may be in several folders. Each message is read only once, even if several lines, records or files
+//! contain it:
 //!
 //! - A message with an id is a repeat of another message if the id, the role, the time and the text are the
-//!   same. Only the text of the message's first record counts, not the text that later records add.
+//!   same. Only the text of the message's first record counts, not the text that later records add. In one
+//!   file, the id may differ.
+//! - A transcript that begins with a prompt or an answer of its own is no copy. What it has in common with other
+//!   sessions, such as a prompt to several, is read in each of them.
 //! - A message without an id can be a repeat only at the beginning of a transcript, before the first new
 //!   message. Its role and text must equal those of the message at the same place in an earlier transcript: a
 //!   transcript of the same session, or else of the parent session that the transcript names. A place is a
 //!   number among the messages without ids, including repeats.
+//!
+//! Several files of one session are one conversation: a further file adds the messages that the others lack.
 //!
 //! A transcript can only repeat a transcript that was read before. So transcripts are read in their
 //! [`ReadingOrder`].
@@ -21,7 +27,7 @@ use std::path::{Path, PathBuf};
 use memchr::memmem;
 
 use super::{compressed, transcript::TranscriptReader};
-use crate::fingerprint::fingerprints;
+use crate::fingerprint::Fingerprints;
 use verbatim_base::model::Message;
 
 /// The number of bytes at the beginning of a transcript that are searched for its first time.
@@ -32,8 +38,20 @@ pub trait History {
     /// The error of a failed look-up.
     type Error;
 
-    /// Records a message with an id by its fingerprint; returns whether it is new.
-    fn record(&mut self, fingerprint: u64) -> Result<bool, Self::Error>;
+    /// Records the fingerprint of a message of this transcript; returns whether the transcript did not have it.
+    fn record_here(&mut self, fingerprint: u64) -> Result<bool, Self::Error>;
+
+    /// Records a message with an id by its fingerprint; returns whether it is new: neither this transcript nor
+    /// another one has it. If `is_copy` is false, only transcripts of the same conversation count.
+    fn record(
+        &mut self,
+        conversation: &str,
+        fingerprint: u64,
+        is_copy: bool,
+    ) -> Result<bool, Self::Error>;
+
+    /// Whether this transcript may repeat other sessions; `None` before its first prompt or answer.
+    fn is_copy(&mut self) -> &mut Option<bool>;
 
     /// Records the next message without an id of this transcript; returns its place, from 0.
     fn record_next(&mut self, transcript: &str, fingerprint: u64) -> Result<u64, Self::Error>;
@@ -42,7 +60,7 @@ pub trait History {
     fn has_begun(&self) -> bool;
 
     /// Returns whether an earlier transcript has this message without an id at the same place. The earlier
-    /// transcript is the one with the id `transcript`, or else with the id `parent`.
+    /// transcript is one with the id `transcript`, or else with the id `parent`.
     fn is_at(
         &mut self,
         transcript: &str,
@@ -53,6 +71,9 @@ pub trait History {
 
     /// Returns whether a conversation already uses this id.
     fn has_conversation(&self, id: &str) -> Result<bool, Self::Error>;
+
+    /// Returns whether this transcript may add messages to the conversation with this id.
+    fn may_join(&self, id: &str) -> Result<bool, Self::Error>;
 }
 
 /// Records a message; returns whether it repeats an earlier one.
@@ -61,26 +82,45 @@ pub fn is_repeat<H: History>(
     reader: &TranscriptReader,
     message: &Message,
 ) -> Result<bool, H::Error> {
-    let [named, unnamed] = fingerprints(message);
-    if !message.id.starts_with('/') {
-        return Ok(!history.record(named)?);
-    }
+    let Fingerprints { named, unnamed, timed } = Fingerprints::of(message);
     let transcript = reader.id();
+    if !message.id.starts_with('/') {
+        if let Some(timed) = timed
+            && !history.record_here(timed)?
+        {
+            return Ok(true);
+        }
+        let is_copy = reader.parent().is_some() || history.is_copy().unwrap_or(true);
+        let is_new = history.record(&transcript, named, is_copy)?;
+        if matches!(&*message.role, "user" | "assistant") {
+            history.is_copy().get_or_insert(!is_new);
+        }
+        return Ok(!is_new);
+    }
     let place = history.record_next(&transcript, unnamed)?;
     Ok(!history.has_begun() && history.is_at(&transcript, reader.parent(), place, unnamed)?)
 }
 
-/// Returns a unique id for the conversation of a transcript.
+/// The conversation of a transcript.
+pub struct TranscriptConversation {
+    /// The id of the conversation.
+    pub id: String,
+    /// Whether another file of the session began the conversation.
+    pub is_part: bool,
+}
+
+/// Returns the conversation of a transcript: that of its session, or else one with a unique id.
 ///
 /// Uses the file's name to make the id unique if possible, so that the id does not depend on other files.
-pub fn conversation_id<H: History>(
+pub fn conversation_of<H: History>(
     history: &H,
     reader: &TranscriptReader,
     file: &Path,
-) -> Result<String, H::Error> {
+) -> Result<TranscriptConversation, H::Error> {
     let id = reader.id();
-    if !history.has_conversation(&id)? {
-        return Ok(id);
+    let is_part = history.has_conversation(&id)?;
+    if !is_part || reader.names_session() && history.may_join(&id)? {
+        return Ok(TranscriptConversation { id, is_part });
     }
     let named = format!("{id}/{}", compressed::stem(file));
     let mut unique = named.clone();
@@ -89,7 +129,7 @@ pub fn conversation_id<H: History>(
         number += 1;
         unique = format!("{named}#{number}");
     }
-    Ok(unique)
+    Ok(TranscriptConversation { id: unique, is_part: false })
 }
 
 /// A sort key for the order of reading transcripts: by their first time, then forks after their origins,

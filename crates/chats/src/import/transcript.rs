@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use super::fields::time;
 use super::format::{Format, RecordReader};
-use super::head::{self, Head, is_uuid};
+use super::head::{self, Head, ending_uuid, is_uuid};
 pub use super::head::{HELPERS_LEFT_OUT, TranscriptEvent, project};
 use super::json::Raw;
 use super::{beside, compressed, foreign, formats};
@@ -168,6 +168,12 @@ impl TranscriptReader {
         let Position { head, stem, .. } = &self.position;
         let transcript = self.format().and_then(Format::transcript);
         transcript.map_or_else(|| stem.clone(), |transcript| (transcript.id)(head, stem))
+    }
+
+    /// Returns whether the transcript, or the name of its file, names its session.
+    pub fn names_session(&self) -> bool {
+        let Position { head, stem, .. } = &self.position;
+        head.session.is_some() || ending_uuid(stem).is_some()
     }
 
     /// Returns the messages that come at the end if the transcript has no more records.

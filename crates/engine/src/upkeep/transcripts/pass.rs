@@ -6,9 +6,15 @@ use std::{fs::File, path::Path, time::SystemTime};
 
 use super::archive_walk::{ArchiveWalk, TranscriptPath};
 use super::report::{ArchiveProgress, ArchiveReport, SyncError};
-use super::{earlier_states, sink::StoreSink};
+use super::{
+    earlier_states,
+    sink::{StoreSink, moved_by},
+};
 use crate::{attachments::TranscriptFiles, decisions::Decisions};
-use verbatim_base::{call::Call, model};
+use verbatim_base::{
+    call::Call,
+    model::{self, Message},
+};
 use verbatim_chats::db::header::Stamp;
 use verbatim_chats::db::transcripts::{ConversationData, TranscriptFile, TranscriptStore};
 use verbatim_chats::import::repeats::ReadingOrder;
@@ -224,9 +230,23 @@ impl<'a> Pass<'a> {
             } else if file.gone.is_none() {
                 self.store.begin()?;
                 self.store.set_gone(file.id, Some(now()))?;
+                self.follow_copy(file.id)?;
                 self.report.removed += 1;
                 self.report.kept += 1;
             }
+        }
+        Ok(())
+    }
+
+    /// Describes the conversation of a file that is gone by another file of it that is there.
+    fn follow_copy(&self, gone: i64) -> Result<(), SyncError> {
+        if let Some(conversation) = self.store.file(gone)?.and_then(|file| file.conversation)
+            && self.store.has_conversation(&conversation)?
+            && let Some(leader) = self.store.leader(&conversation)?
+            && let Some(file) = self.store.file(leader)?
+            && let Some(reader) = TranscriptReader::restore(&file.reader)
+        {
+            self.describe(&conversation, Path::new(&file.path), &reader, None)?;
         }
         Ok(())
     }
@@ -328,8 +348,8 @@ impl<'a> Pass<'a> {
     /// file cannot be read.
     fn lacks_text(&mut self, id: i64, found: &TranscriptPath) -> Result<bool, SyncError> {
         let file = self.store.file(id)?;
-        let Some(conversation) = file.and_then(|file| file.conversation) else { return Ok(false) };
-        let lacks_text = earlier_states::lacks_text(self.store.text_hashes(&conversation)?, found);
+        let Some(file) = file.filter(|file| file.conversation.is_some()) else { return Ok(false) };
+        let lacks_text = earlier_states::lacks_text(self.store.text_hashes(&file)?, found);
         Ok(lacks_text.unwrap_or_else(|error| {
             self.report.fail(&found.path, &error);
             true
@@ -391,11 +411,13 @@ impl<'a> Pass<'a> {
             file.taken += batch.taken;
             if let Some(conversation) = &file.conversation {
                 for message in at_end.drain(..) {
-                    self.store.remove_message(conversation, &message.id)?;
+                    self.store.remove_message(&file, &message.id)?;
                 }
                 if batch.is_end && self.store.has_conversation(conversation)? {
                     for message in reader.at_end() {
-                        self.store.message(conversation, &message)?;
+                        let moved = moved_by(self.store, conversation, &message)?;
+                        let line = message.line.map(|line| line.saturating_add(moved));
+                        self.store.message(&file, &Message { line, ..message })?;
                     }
                 }
             }
@@ -493,23 +515,33 @@ impl<'a> Pass<'a> {
                 self.store.remove_conversation(conversation)?;
                 self.files.forget(std::slice::from_ref(conversation))?;
                 reader.forget_titles();
-            } else {
-                let name = self.names.get(conversation).map(String::as_str);
-                let title = reader.title();
-                let data = ConversationData {
-                    source: format.name(),
-                    title: name.or(title.as_deref()),
-                    model: reader.model(),
-                    time: last,
-                    origin: &origin,
-                };
-                self.store.conversation(conversation, data)?;
+            } else if self.store.leads(file)? {
+                self.describe(conversation, Path::new(&file.path), reader, last)?;
             }
         }
         file.ends = ends(input, file.taken).unwrap_or_default();
         file.reader = reader.save();
         self.store.save(file)?;
         Ok(())
+    }
+
+    /// Stores the data of a conversation as a file of it has them.
+    fn describe(
+        &self,
+        conversation: &str,
+        file: &Path,
+        reader: &TranscriptReader,
+        last: Option<model::Instant>,
+    ) -> Result<(), SyncError> {
+        let title = reader.title();
+        let data = ConversationData {
+            source: reader.format().map_or("", Format::name),
+            title: self.names.get(conversation).map(String::as_str).or(title.as_deref()),
+            model: reader.model(),
+            time: last,
+            origin: &reader.origin(file),
+        };
+        Ok(self.store.conversation(conversation, data)?)
     }
 }
 
