@@ -43,6 +43,7 @@ CREATE TABLE verbatim_files (
     transcript TEXT,            -- the transcript's own id, once a message without an id has come
     unnamed INTEGER NOT NULL,   -- messages without ids, repeated ones too
     is_part INTEGER NOT NULL,   -- whether another file began the conversation
+    parent TEXT,                -- the transcript whose beginning this one may repeat
     is_copy INTEGER,            -- whether it may repeat other sessions; NULL if it is not known yet
     gone TEXT                   -- since when the file is gone, in seconds since 1970
 );
@@ -135,6 +136,8 @@ pub struct TranscriptFile {
     pub unnamed: u64,
     /// Whether another file began the conversation.
     pub is_part: bool,
+    /// The id of the transcript whose beginning this one may repeat.
+    pub parent: Option<String>,
     /// Whether the file may repeat other sessions; `None` if it is not known yet.
     pub is_copy: Option<bool>,
     /// The time when the program first found that the file is gone.
@@ -336,7 +339,7 @@ impl TranscriptStore {
     pub fn file(&self, id: i64) -> Result<Option<TranscriptFile>> {
         let sql =
             "SELECT id, path, stamp, taken, ends, reader, conversation_id, transcript, unnamed, gone,
-                        is_part, is_copy
+                        is_part, is_copy, parent
                    FROM verbatim_files WHERE id = ?1";
         let file = self.query_first(sql, [id], |row| {
             Ok(TranscriptFile {
@@ -352,6 +355,7 @@ impl TranscriptStore {
                 gone: functions::instant(row.get_ref(9)?),
                 is_part: row.get(10)?,
                 is_copy: row.get(11)?,
+                parent: row.get(12)?,
             })
         });
         self.done(file)
@@ -361,14 +365,14 @@ impl TranscriptStore {
     pub fn save(&self, file: &mut TranscriptFile) -> Result<()> {
         let sql = "INSERT INTO verbatim_files
                        (id, path, stamp, taken, ends, reader, conversation_id, transcript, unnamed,
-                        gone, is_part, is_copy)
-                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
+                        gone, is_part, is_copy, parent)
+                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)
                    ON CONFLICT (id) DO UPDATE SET path = excluded.path, stamp = excluded.stamp,
                        taken = excluded.taken, ends = excluded.ends, reader = excluded.reader,
                        conversation_id = excluded.conversation_id,
                        transcript = excluded.transcript, unnamed = excluded.unnamed,
                        gone = excluded.gone, is_part = excluded.is_part,
-                       is_copy = excluded.is_copy
+                       is_copy = excluded.is_copy, parent = excluded.parent
                    RETURNING id";
         let values = params![
             Some(file.id).filter(|id| *id != 0),
@@ -382,7 +386,8 @@ impl TranscriptStore {
             file.unnamed as i64,
             file.gone.map(Instant::to_decimal),
             file.is_part,
-            file.is_copy
+            file.is_copy,
+            file.parent
         ];
         let id = self.query_first(sql, values, |row| row.get(0));
         file.id = self.done(id)?.unwrap_or(file.id);
@@ -536,6 +541,22 @@ impl TranscriptStore {
     pub fn set_title(&self, id: &str, title: &str) -> Result<()> {
         let sql = "UPDATE conversations SET title = ?2 WHERE id = ?1";
         self.done(canonical::execute(&self.connection, sql, [id, title]).map(drop))
+    }
+
+    /// Returns the files that were read before a new one and may have to be read after it: those of other
+    /// conversations whose messages it leaves out, and those that name `transcript` as their parent. Files that are
+    /// gone cannot be read again.
+    pub fn read_too_early(&self, file: i64, transcript: &str) -> Result<Vec<TranscriptFile>> {
+        let sql = "SELECT e.id FROM verbatim_files AS e JOIN verbatim_files AS f ON f.id = ?1
+                   WHERE e.id < f.id AND e.gone IS NULL
+                       AND e.conversation_id IS NOT coalesce(f.conversation_id, ?2)
+                       AND (e.parent = ?2 OR e.id IN
+                           (SELECT repeated FROM verbatim_repeats WHERE file = f.id))";
+        let ids: Vec<i64> = self.done((|| {
+            let mut statement = self.connection.prepare_cached(sql)?;
+            statement.query_map(params![file, transcript], |row| row.get(0))?.collect()
+        })())?;
+        ids.into_iter().filter_map(|id| self.file(id).transpose()).collect()
     }
 
     /// Returns whether a file has the most of its conversation among the files that are there.

@@ -449,7 +449,11 @@ impl SessionRecord<'_, '_> {
         if head.session.is_none() && !self.reader.has_messages && is_agent {
             set_first(&mut head.agent, fields.text("agentId"));
         }
-        set_first(&mut head.session, fields.text("sessionId"));
+        let session = fields.text("sessionId");
+        head.has_later_session |= session
+            .as_deref()
+            .is_some_and(|session| head.session.as_deref().is_some_and(|first| first != session));
+        set_first(&mut head.session, session);
         if let Some(fork) = fields.get("forkedFrom").and_then(|it| it.fields().ok()) {
             set_first(&mut head.parent, fork.text("sessionId"));
         }

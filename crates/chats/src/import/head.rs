@@ -78,6 +78,9 @@ pub(super) fn clean(text: &mut String) {
 pub(super) struct Head {
     /// The first session that the transcript names.
     pub(super) session: Option<String>,
+    /// Whether the transcript names another session later.
+    #[serde(default)]
+    pub(super) has_later_session: bool,
     pub(super) agent: Option<String>,
     /// The parent session. The transcript may repeat its beginning.
     pub(super) parent: Option<String>,

@@ -170,10 +170,10 @@ impl TranscriptReader {
         transcript.map_or_else(|| stem.clone(), |transcript| (transcript.id)(head, stem))
     }
 
-    /// Returns whether the transcript, or the name of its file, names its session.
+    /// Returns whether the transcript, or the name of its file, names its session, and no other one.
     pub fn names_session(&self) -> bool {
         let Position { head, stem, .. } = &self.position;
-        head.session.is_some() || ending_uuid(stem).is_some()
+        head.session.is_some() && !head.has_later_session || ending_uuid(stem).is_some()
     }
 
     /// Returns the messages that come at the end if the transcript has no more records.

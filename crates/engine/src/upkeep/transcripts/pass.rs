@@ -110,22 +110,30 @@ impl<'a> Pass<'a> {
                 self.read_known(found, id, is_whole)?;
             }
         }
-        while let Some(name) = self.again.pop_first() {
-            let path = Path::new(&name);
-            let Ok(stamp) = Stamp::from_path(path) else { continue };
-            self.total += stamp.size;
-            let found = TranscriptPath::new(path, &name, &stamp);
-            if let Some(earlier) = whole_again(&known, &found)
-                && !self.lacks_text(earlier.id, &found)?
-            {
-                self.forget(earlier.id)?;
+        let mut once = HashSet::new();
+        loop {
+            while let Some(name) = self.again.pop_first() {
+                let Some(found) = found_at(&name) else { continue };
+                self.total += found.size;
+                if let Some(earlier) = whole_again(&known, &found)
+                    && !self.lacks_text(earlier.id, &found)?
+                {
+                    self.forget(earlier.id)?;
+                }
+                new.push(found);
             }
-            new.push(found);
-        }
-        new.sort_by_cached_key(order);
-        for found in new {
-            if !self.call.stop.requested() {
-                self.read_new(&found)?;
+            new.sort_by_cached_key(order);
+            let mut read = Vec::new();
+            for found in new.drain(..) {
+                if !self.call.stop.requested() {
+                    read.extend(self.read_new(found)?);
+                }
+            }
+            for file in &read {
+                self.read_again_after(file, &mut once)?;
+            }
+            if self.again.is_empty() || self.call.stop.requested() {
+                break;
             }
         }
         for (id, name) in &self.names {
@@ -323,7 +331,7 @@ impl<'a> Pass<'a> {
         self.come_back(&file)?;
         let reader = TranscriptReader::restore(&file.reader)
             .unwrap_or_else(|| TranscriptReader::new(&found.path));
-        self.read(found, input, file, reader)
+        self.read(found, input, file, reader).map(drop)
     }
 
     /// Prepares a file that was cut or rewritten to be read again. If the file lacks a text that
@@ -364,13 +372,35 @@ impl<'a> Pass<'a> {
         Ok(())
     }
 
-    fn read_new(&mut self, found: &TranscriptPath) -> Result<(), SyncError> {
-        let Some(input) = self.open(found) else { return Ok(()) };
+    fn read_new(&mut self, found: TranscriptPath) -> Result<Option<NewFile>, SyncError> {
+        let Some(input) = self.open(&found) else { return Ok(None) };
         self.store.begin()?;
         let mut file = TranscriptFile { path: found.name.clone(), ..TranscriptFile::default() };
         // Saving gives the file its number, which is needed for reading.
         self.store.save(&mut file)?;
-        self.read(found, input, file, TranscriptReader::new(&found.path))
+        let id = file.id;
+        let transcript = self.read(&found, input, file, TranscriptReader::new(&found.path))?;
+        Ok(Some(NewFile { found, id, transcript }))
+    }
+
+    /// Removes files that were read before a new file, but come after it in the order of reading, because they
+    /// repeat it or name it as their parent. They are read again, each path of `once` only once.
+    fn read_again_after(
+        &mut self,
+        new: &NewFile,
+        once: &mut HashSet<String>,
+    ) -> Result<(), SyncError> {
+        for early in self.store.read_too_early(new.id, &new.transcript)? {
+            let Some(found) = found_at(&early.path) else { continue };
+            let comes_later =
+                early.parent.as_ref() == Some(&new.transcript) || order(&found) > order(&new.found);
+            if comes_later && once.insert(early.path.clone()) {
+                self.store.begin()?;
+                self.forget(early.id)?;
+                self.again.insert(early.path);
+            }
+        }
+        Ok(())
     }
 
     fn open(&mut self, found: &TranscriptPath) -> Option<File> {
@@ -385,14 +415,14 @@ impl<'a> Pass<'a> {
         }
     }
 
-    /// Reads a file in batches, beginning at the position of `reader`.
+    /// Reads a file in batches, beginning at the position of `reader`. Returns the transcript's own id.
     fn read(
         &mut self,
         found: &TranscriptPath,
         mut input: File,
         mut file: TranscriptFile,
         mut reader: TranscriptReader,
-    ) -> Result<(), SyncError> {
+    ) -> Result<String, SyncError> {
         self.report.read += 1;
         let malformed = reader.malformed();
         let was_foreign = reader.is_foreign();
@@ -444,7 +474,7 @@ impl<'a> Pass<'a> {
         if self.uncommitted > BATCH_BYTES {
             self.commit()?;
         }
-        Ok(())
+        Ok(reader.id())
     }
 
     /// Reads one batch of a file; `None` if it cannot be read.
@@ -520,6 +550,7 @@ impl<'a> Pass<'a> {
             }
         }
         file.ends = ends(input, file.taken).unwrap_or_default();
+        file.parent = reader.parent().map(str::to_owned);
         file.reader = reader.save();
         self.store.save(file)?;
         Ok(())
@@ -545,11 +576,26 @@ impl<'a> Pass<'a> {
     }
 }
 
+/// A file that was read from its beginning.
+struct NewFile {
+    found: TranscriptPath,
+    /// The number of the file in the store.
+    id: i64,
+    /// The transcript's own id.
+    transcript: String,
+}
+
 struct ReadBatch {
     taken: u64,
     is_end: bool,
     /// The time of the last message that has a time.
     last: Option<model::Instant>,
+}
+
+/// Returns the transcript at a path, if it is there.
+fn found_at(name: &str) -> Option<TranscriptPath> {
+    let path = Path::new(name);
+    Some(TranscriptPath::new(path, name, &Stamp::from_path(path).ok()?))
 }
 
 /// Returns the sort key of a file in the order of reading.
