@@ -175,6 +175,18 @@ fn an_agent_takes_nothing_from_its_session() {
 }
 
 #[test]
+fn a_side_question_belongs_to_its_session() {
+    let [own, copy] = ["p", "copy"].map(|folder| format!("{folder}/{SESSION}1.jsonl"));
+    let begun = session(1, &[(1, "apple"), (2, "pear")]);
+    let side = begun.clone() + &session(1, &[(11, "how tall?"), (12, "two metres")]);
+    let side = of_agent(&side, "aside_question-0a1b2c");
+    let path = format!("p/{SESSION}1/subagents/agent-aside_question-0a1b2c.jsonl");
+    let whole = begun.clone() + &session(1, &[(3, "plum")]);
+    let files = vec![(&*own, whole), (&*path, side), (&*copy, begun)];
+    assert_in_any_order(&files, &["$1 \"apple\" 5 None None"]);
+}
+
+#[test]
 fn a_stream_repeats_nothing() {
     let home = Home::new();
     let said = line(1, "user", "apple") + &line(2, "assistant", "pear");

@@ -531,6 +531,12 @@ impl TranscriptStore {
         })())
     }
 
+    /// Sets the time of the last change of a conversation.
+    pub fn touch(&self, id: &str, time: Option<Instant>) -> Result<()> {
+        let row = ConversationRow { id, update_time: time, ..ConversationRow::default() };
+        self.done(row.update(&self.connection))
+    }
+
     /// Returns the title of a conversation, empty if it has none; `None` if there is no such conversation.
     pub fn title(&self, id: &str) -> Result<Option<String>> {
         let sql = "SELECT coalesce(title, '') FROM conversations WHERE id = ?1";
@@ -559,18 +565,11 @@ impl TranscriptStore {
         ids.into_iter().filter_map(|id| self.file(id).transpose()).collect()
     }
 
-    /// Returns whether a file has the most of its conversation among the files that are there.
-    pub fn leads(&self, file: &TranscriptFile) -> Result<bool> {
-        let sql = "SELECT 1 FROM verbatim_files WHERE conversation_id = ?1 AND id <> ?2
-                       AND gone IS NULL AND (taken > ?3 OR taken = ?3 AND path < ?4)";
-        let values = params![file.conversation, file.id, file.taken as i64, file.path];
-        Ok(self.done(self.query_first(sql, values, |_| Ok(())))?.is_none())
-    }
-
-    /// Returns the number of the file that has the most of a conversation among the files that are there.
+    /// Returns the number of the file that has the most of a conversation among the files that are there. The file of
+    /// an agent comes last.
     pub fn leader(&self, conversation: &str) -> Result<Option<i64>> {
         let sql = "SELECT id FROM verbatim_files WHERE conversation_id = ?1 AND gone IS NULL
-                   ORDER BY taken DESC, path LIMIT 1";
+                   ORDER BY path LIKE '%agent-%.jsonl', taken DESC, path LIMIT 1";
         self.done(self.query_first(sql, [conversation], |row| row.get(0)))
     }
 

@@ -66,6 +66,10 @@ const DIGITS: usize = 6;
 /// The whole prompt with which Claude Code starts agents before the user needs them.
 const WARM_UP: &str = "Warmup";
 
+/// The beginning of the id of an agent that answers a question of the user beside the work. The question and the
+/// answer belong to the session's conversation.
+const SIDE_QUESTION: &str = "aside_question-";
+
 /// The beginning of the tag with which Claude Code instructs an agent that the user forked from the session.
 const FORKED_BY_USER: &str = "<fork";
 
@@ -447,7 +451,8 @@ impl SessionRecord<'_, '_> {
         let head = &mut *self.head;
         let is_agent = fields.get("isSidechain").is_some_and(Raw::is_true);
         if head.session.is_none() && !self.reader.has_messages && is_agent {
-            set_first(&mut head.agent, fields.text("agentId"));
+            let agent = fields.text("agentId").filter(|id| !id.starts_with(SIDE_QUESTION));
+            set_first(&mut head.agent, agent);
         }
         let session = fields.text("sessionId");
         head.has_later_session |= session
@@ -470,7 +475,9 @@ impl SessionRecord<'_, '_> {
         let is_agent = fields.get("isSidechain").is_some_and(Raw::is_true);
         // The records of an agent that the user or the model named have its name.
         let is_labelled = is_agent
-            && fields.text("agentId").is_some_and(|id| has_label(&id))
+            && fields
+                .text("agentId")
+                .is_some_and(|id| has_label(&id) && !id.starts_with(SIDE_QUESTION))
             && !["agentName", "teamName"].into_iter().any(|name| fields.has(name));
         let prompt = prompt.trim();
         let begins_help = prompt == WARM_UP

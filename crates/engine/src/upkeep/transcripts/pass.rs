@@ -539,21 +539,26 @@ impl<'a> Pass<'a> {
         input: &mut File,
         last: Option<model::Instant>,
     ) -> Result<(), SyncError> {
-        if let (Some(conversation), Some(format)) = (&file.conversation, reader.format()) {
+        let mut stored = file.conversation.as_ref();
+        if let (Some(conversation), Some(format)) = (stored, reader.format()) {
             let origin = reader.origin(Path::new(&file.path));
             if self.decisions.leaves_out(conversation, format.name(), &origin) {
                 self.store.remove_conversation(conversation)?;
                 self.files.forget(std::slice::from_ref(conversation))?;
                 reader.forget_titles();
-            } else if self.store.leads(file)? {
-                self.describe(conversation, Path::new(&file.path), reader, last)?;
+                stored = None;
             }
         }
+        let stored = stored.cloned();
         file.ends = ends(input, file.taken).unwrap_or_default();
         file.parent = reader.parent().map(str::to_owned);
         file.reader = reader.save();
         self.store.save(file)?;
-        Ok(())
+        let Some(conversation) = stored else { return Ok(()) };
+        if self.store.leader(&conversation)? == Some(file.id) {
+            return self.describe(&conversation, Path::new(&file.path), reader, last);
+        }
+        Ok(self.store.touch(&conversation, last)?)
     }
 
     /// Stores the data of a conversation as a file of it has them.
