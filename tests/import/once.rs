@@ -189,13 +189,22 @@ fn a_side_question_belongs_to_its_session() {
 #[test]
 fn a_stream_repeats_nothing() {
     let home = Home::new();
-    let said = line(1, "user", "apple") + &line(2, "assistant", "pear");
+    let result = |number| {
+        let result = r#"[{"type":"tool_result","content":"plum"}]"#;
+        line(7, "user", "plum")
+            .replace("\"content\":\"plum\"", &format!("\"content\":{result}"))
+            .replace("uuid-7", &format!("uuid-{number}"))
+    };
+    // Two tools give the same result at the same time.
+    let said = line(1, "user", "apple") + &line(2, "assistant", "pear") + &result(7) + &result(8);
     let renamed = |text: &str, by: &str| text.replace("\"uuid-", &format!("\"{by}-"));
     let again = line(3, "user", "apple");
     let stream = said.clone() + &renamed(&said, "a") + &again + &renamed(&(said + &again), "b");
     home.write("stream.jsonl", stream);
     home.sync();
-    assert_eq!(home.found(""), ["apple", "pear", "apple"], "said again is no repeat");
+    let mut found = home.found("");
+    found.sort();
+    assert_eq!(found, ["apple", "apple", "pear", "plum", "plum"], "it is said again at the end");
 }
 
 #[test]
@@ -222,6 +231,22 @@ fn a_copy_stands_for_its_session() {
     let engine = Engine::new(home.engine.config().clone());
     let page = engine.list(&Scope::default(), 0..100, &Call::default()).unwrap();
     assert!(page.abouts.iter().all(|about| about.gone.is_some() && about.continues.is_none()));
+}
+
+#[test]
+fn a_copy_with_other_ids_is_one_conversation_too() {
+    let [a, b] = ["a", "b"].map(|folder| format!("{folder}/{SESSION}1.jsonl"));
+    let begun = [(1, "apple"), (2, "pear")];
+    let renamed = |text: String| text.replace("\"uuid-", "\"other-");
+    let longer = renamed(session(1, &begun)) + &session(1, &[(3, "plum")]);
+    let files = vec![(&*a, session(1, &begun)), (&*b, longer.clone())];
+    assert_in_any_order(&files, &["$1 \"apple\" 3 None None"]);
+    let fork = longer.replace(&format!("{SESSION}1"), &format!("{SESSION}2"));
+    let fork = fork.replacen('{', &format!(r#"{{"forkedFrom":{{"sessionId":"{SESSION}1"}},"#), 1);
+    let fork_path = format!("b/{SESSION}2.jsonl");
+    let expected = format!("$2 \"apple\" 1 Some(\"{SESSION}1\") None");
+    let files = vec![(&*a, session(1, &begun)), (&*fork_path, fork)];
+    assert_in_any_order(&files, &["$1 \"apple\" 2 None None", &expected]);
 }
 
 #[test]

@@ -9,8 +9,7 @@ pub(crate) struct Fingerprints {
     pub(crate) named: u64,
     /// As a message without an id.
     pub(crate) unnamed: u64,
-    /// As a message that was said at a time. Streams and resumed sessions repeat messages with new ids. `None` if the
-    /// message has no time, and for results of tools: two may be equal.
+    /// As a message that was said at a time, whatever its id; `None` if it has no time.
     pub(crate) timed: Option<u64>,
 }
 
@@ -18,11 +17,11 @@ impl Fingerprints {
     pub(crate) fn of(message: &Message) -> Fingerprints {
         let Message { id, role, content, .. } = message;
         let time = message.create_time.map(Instant::to_decimal).unwrap_or_default();
-        let is_said = !time.is_empty() && role != "tool";
         Fingerprints {
             named: fnv1a(format!("{id}\0{role}\0{time}\0{content}\0").as_bytes()),
             unnamed: fnv1a(format!("{role}\0{content}\0").as_bytes()),
-            timed: is_said.then(|| fnv1a(format!("\0{role}\0{time}\0{content}\0").as_bytes())),
+            timed: (!time.is_empty())
+                .then(|| fnv1a(format!("\0{role}\0{time}\0{content}\0").as_bytes())),
         }
     }
 }

@@ -16,6 +16,7 @@ use super::open::beside;
 use super::schema::{self, SchemaState};
 use super::temporary::TemporaryDatabase;
 use super::{functions, scrub};
+use crate::import::repeats::Repetitions;
 use verbatim_base::model::{Instant, Message, Origin};
 use verbatim_base::private;
 use verbatim_text::hash::fnv1a;
@@ -45,6 +46,7 @@ CREATE TABLE verbatim_files (
     is_part INTEGER NOT NULL,   -- whether another file began the conversation
     parent TEXT,                -- the transcript whose beginning this one may repeat
     is_copy INTEGER,            -- whether it may repeat other sessions; NULL if it is not known yet
+    repeats_session INTEGER NOT NULL, -- whether it has repeated a prompt or an answer of its session
     gone TEXT                   -- since when the file is gone, in seconds since 1970
 );
 CREATE INDEX verbatim_files_by_transcript ON verbatim_files(transcript);
@@ -138,8 +140,8 @@ pub struct TranscriptFile {
     pub is_part: bool,
     /// The id of the transcript whose beginning this one may repeat.
     pub parent: Option<String>,
-    /// Whether the file may repeat other sessions; `None` if it is not known yet.
-    pub is_copy: Option<bool>,
+    /// What is known of its repetitions.
+    pub seen: Repetitions,
     /// The time when the program first found that the file is gone.
     pub gone: Option<Instant>,
 }
@@ -339,7 +341,7 @@ impl TranscriptStore {
     pub fn file(&self, id: i64) -> Result<Option<TranscriptFile>> {
         let sql =
             "SELECT id, path, stamp, taken, ends, reader, conversation_id, transcript, unnamed, gone,
-                        is_part, is_copy, parent
+                        is_part, is_copy, parent, repeats_session
                    FROM verbatim_files WHERE id = ?1";
         let file = self.query_first(sql, [id], |row| {
             Ok(TranscriptFile {
@@ -354,7 +356,7 @@ impl TranscriptStore {
                 unnamed: row.get::<_, i64>(8)? as u64,
                 gone: functions::instant(row.get_ref(9)?),
                 is_part: row.get(10)?,
-                is_copy: row.get(11)?,
+                seen: Repetitions { is_copy: row.get(11)?, repeats_session: row.get(13)? },
                 parent: row.get(12)?,
             })
         });
@@ -365,14 +367,15 @@ impl TranscriptStore {
     pub fn save(&self, file: &mut TranscriptFile) -> Result<()> {
         let sql = "INSERT INTO verbatim_files
                        (id, path, stamp, taken, ends, reader, conversation_id, transcript, unnamed,
-                        gone, is_part, is_copy, parent)
-                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)
+                        gone, is_part, is_copy, parent, repeats_session)
+                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
                    ON CONFLICT (id) DO UPDATE SET path = excluded.path, stamp = excluded.stamp,
                        taken = excluded.taken, ends = excluded.ends, reader = excluded.reader,
                        conversation_id = excluded.conversation_id,
                        transcript = excluded.transcript, unnamed = excluded.unnamed,
                        gone = excluded.gone, is_part = excluded.is_part,
-                       is_copy = excluded.is_copy, parent = excluded.parent
+                       is_copy = excluded.is_copy, parent = excluded.parent,
+                       repeats_session = excluded.repeats_session
                    RETURNING id";
         let values = params![
             Some(file.id).filter(|id| *id != 0),
@@ -386,8 +389,9 @@ impl TranscriptStore {
             file.unnamed as i64,
             file.gone.map(Instant::to_decimal),
             file.is_part,
-            file.is_copy,
-            file.parent
+            file.seen.is_copy,
+            file.parent,
+            file.seen.repeats_session
         ];
         let id = self.query_first(sql, values, |row| row.get(0));
         file.id = self.done(id)?.unwrap_or(file.id);
@@ -637,24 +641,26 @@ impl TranscriptStore {
         self.done(canonical::append_to_message(&self.connection, conversation, &id, text))
     }
 
-    /// Records the fingerprint of a message that a file has. Returns whether the message is new: neither this file
-    /// nor another one has it. If another file has the message, records that `file` leaves it out. If `is_copy` is
-    /// false, only files of the conversation with the id `conversation` count.
+    /// Records a fingerprint of a message that a file has. Returns whether it is new: neither this file nor another
+    /// one has it. If another file has it, records that `file` repeats that one. If `everywhere` is false, only
+    /// files of these two conversations count.
     pub fn record(
         &self,
         file: i64,
-        conversation: &str,
+        conversations: [&str; 2],
         fingerprint: u64,
-        is_copy: bool,
+        everywhere: bool,
     ) -> Result<bool> {
         let fingerprint = fingerprint as i64;
+        let [own, parent] = conversations;
         let select = "SELECT p.file FROM verbatim_fingerprints AS p
                           JOIN verbatim_files AS f ON f.id = p.file
-                      WHERE p.fingerprint = ?1 AND (?4 OR p.file = ?2 OR f.conversation_id = ?3)
+                      WHERE p.fingerprint = ?1
+                          AND (?5 OR p.file = ?2 OR f.conversation_id IN (?3, ?4))
                       ORDER BY p.file = ?2 DESC, f.conversation_id IS ?3 DESC, p.file LIMIT 1";
         let insert = "INSERT INTO verbatim_fingerprints VALUES (?1, ?2)";
         self.done((|| {
-            let values = params![fingerprint, file, conversation, is_copy];
+            let values = params![fingerprint, file, own, parent, everywhere];
             if let Some(holder) = self.query_first(select, values, |row| row.get(0))? {
                 self.record_repeat(file, holder)?;
                 return Ok(false);
@@ -662,13 +668,6 @@ impl TranscriptStore {
             canonical::execute(&self.connection, insert, params![fingerprint, file])?;
             Ok(true)
         })())
-    }
-
-    /// Records the fingerprint of a message for its file alone. Returns whether the file did not have it.
-    pub fn record_here(&self, file: i64, fingerprint: u64) -> Result<bool> {
-        let insert = "INSERT OR IGNORE INTO verbatim_fingerprints VALUES (?1, ?2)";
-        let values = params![fingerprint as i64, file];
-        self.done(canonical::execute(&self.connection, insert, values).map(|added| added > 0))
     }
 
     /// Records the fingerprint of a message without an id, at its place in a file.

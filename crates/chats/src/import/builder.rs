@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::{borrow::Cow, convert::Infallible, path::Path};
 
 use super::fields::derived_hash;
-use super::repeats::{History, TranscriptConversation, conversation_of, is_repeat};
+use super::repeats::{History, Repetitions, TranscriptConversation, conversation_of, is_repeat};
 use super::tally::ImportHistory;
 use super::transcript::{TranscriptEvent, TranscriptReader};
 use verbatim_base::model::{AttachedContent, AttachedFile, Conversation, Message};
@@ -17,7 +17,7 @@ pub(super) struct ConversationBuilder<'a> {
     fingerprints: HashSet<u64>,
     id: Option<String>,
     is_part: bool,
-    is_copy: Option<bool>,
+    seen: Repetitions,
     messages: Vec<Message>,
     /// The positions in `messages`, by the transcript's message ids.
     by_id: HashMap<String, usize>,
@@ -33,7 +33,7 @@ impl<'a> ConversationBuilder<'a> {
             file,
             id: None,
             is_part: false,
-            is_copy: None,
+            seen: Repetitions::default(),
             messages: Vec::new(),
             by_id: HashMap::new(),
             sequence: Vec::new(),
@@ -109,29 +109,27 @@ impl<'a> ConversationBuilder<'a> {
 impl History for ConversationBuilder<'_> {
     type Error = Infallible;
 
-    fn record_here(&mut self, fingerprint: u64) -> Result<bool, Infallible> {
-        Ok(self.fingerprints.insert(fingerprint))
-    }
-
     fn record(
         &mut self,
-        conversation: &str,
+        conversations: [&str; 2],
         fingerprint: u64,
-        is_copy: bool,
+        everywhere: bool,
     ) -> Result<bool, Infallible> {
         let known = &mut self.history.fingerprints;
-        let is_known = is_copy && known.contains(&fingerprint);
-        let own = derived_hash(&[conversation, &format!("{fingerprint:x}")]);
-        // Each set must have the fingerprint, whatever the other one says.
-        let is_new = !is_known && self.fingerprints.insert(fingerprint) & known.insert(own);
-        if is_new {
-            known.insert(fingerprint);
+        let [own, parent] =
+            conversations.map(|id| derived_hash(&[id, &format!("{fingerprint:x}")]));
+        let is_known = everywhere && known.contains(&fingerprint)
+            || known.contains(&own)
+            || known.contains(&parent)
+            || !self.fingerprints.insert(fingerprint);
+        if !is_known {
+            known.extend([fingerprint, own]);
         }
-        Ok(is_new)
+        Ok(!is_known)
     }
 
-    fn is_copy(&mut self) -> &mut Option<bool> {
-        &mut self.is_copy
+    fn seen(&mut self) -> &mut Repetitions {
+        &mut self.seen
     }
 
     fn record_next(&mut self, _transcript: &str, fingerprint: u64) -> Result<u64, Infallible> {

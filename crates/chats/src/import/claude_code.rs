@@ -17,7 +17,8 @@ use serde::{Deserialize, Serialize};
 
 use self::attached::{AttachedText, attached};
 use self::text::{
-    CONTINUED, assistant_block, error, has_output, interruption, is_injected, result, shown, typed,
+    CONTINUED, OF_TEAMMATE, assistant_block, error, has_output, interruption, is_injected, result,
+    shown, typed,
 };
 use super::fields::{derived_hash, hash_of_words, push_within};
 use super::format::{FileLayout, Format, RecordReader, TranscriptFormat, restore};
@@ -671,6 +672,9 @@ impl SessionRecord<'_, '_> {
                 text.insert_str(0, "[summary of the conversation so far]\n");
             }
             let role = if role == "user" && content.is_of_program { "system" } else { role };
+            if role == "system" && text.starts_with(OF_TEAMMATE) {
+                set_first(&mut self.head.last_resort, text.lines().nth(1));
+            }
             if role == "user" {
                 if is_queued {
                     if self.reader.was_queued(&text) {

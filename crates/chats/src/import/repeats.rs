@@ -6,7 +6,8 @@
 //!
 //! - A message with an id is a repeat of another message if the id, the role, the time and the text are the
 //!   same. Only the text of the message's first record counts, not the text that later records add. In one
-//!   file, the id may differ.
+//!   session, and between a fork and the session that it names, the id may differ; for results of tools, of which
+//!   two may be equal, only once the transcript has repeated a prompt or an answer.
 //! - A transcript that begins with a prompt or an answer of its own is no copy. What it has in common with other
 //!   sessions, such as a prompt to several, is read in each of them.
 //! - A message without an id can be a repeat only at the beginning of a transcript, before the first new
@@ -38,20 +39,17 @@ pub trait History {
     /// The error of a failed look-up.
     type Error;
 
-    /// Records the fingerprint of a message of this transcript; returns whether the transcript did not have it.
-    fn record_here(&mut self, fingerprint: u64) -> Result<bool, Self::Error>;
-
-    /// Records a message with an id by its fingerprint; returns whether it is new: neither this transcript nor
-    /// another one has it. If `is_copy` is false, only transcripts of the same conversation count.
+    /// Records a fingerprint of a message with an id; returns whether it is new: neither this transcript nor
+    /// another one has it. If `everywhere` is false, only transcripts of these two conversations count.
     fn record(
         &mut self,
-        conversation: &str,
+        conversations: [&str; 2],
         fingerprint: u64,
-        is_copy: bool,
+        everywhere: bool,
     ) -> Result<bool, Self::Error>;
 
-    /// Whether this transcript may repeat other sessions; `None` before its first prompt or answer.
-    fn is_copy(&mut self) -> &mut Option<bool>;
+    /// What is known of the transcript so far.
+    fn seen(&mut self) -> &mut Repetitions;
 
     /// Records the next message without an id of this transcript; returns its place, from 0.
     fn record_next(&mut self, transcript: &str, fingerprint: u64) -> Result<u64, Self::Error>;
@@ -76,6 +74,15 @@ pub trait History {
     fn may_join(&self, id: &str) -> Result<bool, Self::Error>;
 }
 
+/// What is known of a transcript's repetitions so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Repetitions {
+    /// Whether the transcript may repeat other sessions; `None` before its first prompt or answer.
+    pub is_copy: Option<bool>,
+    /// Whether the transcript has repeated a prompt or an answer of its session.
+    pub repeats_session: bool,
+}
+
 /// Records a message; returns whether it repeats an earlier one.
 pub fn is_repeat<H: History>(
     history: &mut H,
@@ -85,15 +92,20 @@ pub fn is_repeat<H: History>(
     let Fingerprints { named, unnamed, timed } = Fingerprints::of(message);
     let transcript = reader.id();
     if !message.id.starts_with('/') {
+        let conversations = [&*transcript, reader.parent().unwrap_or(&transcript)];
+        let is_said = matches!(&*message.role, "user" | "assistant");
         if let Some(timed) = timed
-            && !history.record_here(timed)?
+            && !history.record(conversations, timed, false)?
+            && (is_said || history.seen().repeats_session)
         {
+            history.seen().repeats_session = true;
+            history.seen().is_copy.get_or_insert(true);
             return Ok(true);
         }
-        let is_copy = reader.parent().is_some() || history.is_copy().unwrap_or(true);
-        let is_new = history.record(&transcript, named, is_copy)?;
-        if matches!(&*message.role, "user" | "assistant") {
-            history.is_copy().get_or_insert(!is_new);
+        let is_copy = reader.parent().is_some() || history.seen().is_copy.unwrap_or(true);
+        let is_new = history.record(conversations, named, is_copy)?;
+        if is_said {
+            history.seen().is_copy.get_or_insert(!is_new);
         }
         return Ok(!is_new);
     }

@@ -212,6 +212,9 @@ pub(super) const CONTINUED: &str = "This session is being continued from a previ
 /// The beginning of what a hook told the model.
 const HOOK_FEEDBACK: &str = "Stop hook feedback:";
 
+/// The beginning of the heading of a message from another agent of a team.
+pub(super) const OF_TEAMMATE: &str = "[teammate: ";
+
 /// Returns the messages of other agents of a team if a text begins with one, each below the name of its writer.
 fn of_teammates(text: &str) -> Option<String> {
     let mut said = Vec::new();
@@ -222,7 +225,7 @@ fn of_teammates(text: &str) -> Option<String> {
     {
         let named = attributes.split_once("teammate_id=\"").and_then(|(_, id)| id.split_once('"'));
         let name = named.map_or("", |(name, _)| name);
-        said.push(lines([&*format!("[teammate: {name}]"), message.trim()]));
+        said.push(lines([&*format!("{OF_TEAMMATE}{name}]"), message.trim()]));
         rest = after;
     }
     if said.is_empty() {

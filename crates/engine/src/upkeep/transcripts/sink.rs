@@ -8,7 +8,7 @@ use verbatim_base::model::{self, Message};
 use verbatim_chats::db::transcripts::{ConversationData, TranscriptFile, TranscriptStore};
 use verbatim_chats::import::Format;
 use verbatim_chats::import::repeats::{
-    History, TranscriptConversation, conversation_of, is_repeat,
+    History, Repetitions, TranscriptConversation, conversation_of, is_repeat,
 };
 use verbatim_chats::import::transcript::{TranscriptEvent, TranscriptReader};
 
@@ -141,21 +141,17 @@ pub(super) fn moved_by(
 impl History for StoreSink<'_, '_> {
     type Error = SyncError;
 
-    fn record_here(&mut self, fingerprint: u64) -> Result<bool, SyncError> {
-        Ok(self.store.record_here(self.file.id, fingerprint)?)
-    }
-
     fn record(
         &mut self,
-        conversation: &str,
+        conversations: [&str; 2],
         fingerprint: u64,
-        is_copy: bool,
+        everywhere: bool,
     ) -> Result<bool, SyncError> {
-        Ok(self.store.record(self.file.id, conversation, fingerprint, is_copy)?)
+        Ok(self.store.record(self.file.id, conversations, fingerprint, everywhere)?)
     }
 
-    fn is_copy(&mut self) -> &mut Option<bool> {
-        &mut self.file.is_copy
+    fn seen(&mut self) -> &mut Repetitions {
+        &mut self.file.seen
     }
 
     fn record_next(&mut self, transcript: &str, fingerprint: u64) -> Result<u64, SyncError> {
