@@ -16,7 +16,7 @@ use super::open::beside;
 use super::schema::{self, SchemaState};
 use super::temporary::TemporaryDatabase;
 use super::{functions, scrub};
-use crate::import::repeats::Repetitions;
+use crate::import::repeats::{KnownMessage, Repetitions};
 use verbatim_base::model::{Instant, Message, Origin};
 use verbatim_base::private;
 use verbatim_text::hash::fnv1a;
@@ -641,33 +641,46 @@ impl TranscriptStore {
         self.done(canonical::append_to_message(&self.connection, conversation, &id, text))
     }
 
-    /// Records a fingerprint of a message that a file has. Returns whether it is new: neither this file nor another
-    /// one has it. If another file has it, records that `file` repeats that one. If `everywhere` is false, only
-    /// files of these two conversations count.
-    pub fn record(
+    /// Looks up which files have a message, by its fingerprints: with its id, and with its time.
+    pub fn known(
         &self,
         file: i64,
         conversations: [&str; 2],
-        fingerprint: u64,
-        everywhere: bool,
-    ) -> Result<bool> {
-        let fingerprint = fingerprint as i64;
+        fingerprints: [u64; 2],
+    ) -> Result<KnownMessage<i64>> {
+        let [named, timed] = fingerprints.map(u64::cast_signed);
         let [own, parent] = conversations;
-        let select = "SELECT p.file FROM verbatim_fingerprints AS p
-                          JOIN verbatim_files AS f ON f.id = p.file
-                      WHERE p.fingerprint = ?1
-                          AND (?5 OR p.file = ?2 OR f.conversation_id IN (?3, ?4))
-                      ORDER BY p.file = ?2 DESC, f.conversation_id IS ?3 DESC, p.file LIMIT 1";
-        let insert = "INSERT INTO verbatim_fingerprints VALUES (?1, ?2)";
+        let sql = "SELECT p.fingerprint, p.file,
+                       p.file = ?3 OR f.conversation_id IS ?4 OR f.conversation_id IS ?5
+                   FROM verbatim_fingerprints AS p CROSS JOIN verbatim_files AS f ON f.id = p.file
+                   WHERE p.fingerprint IN (?1, ?2)";
+        let mut known = KnownMessage { timed: None, in_session: None, anywhere: None };
         self.done((|| {
-            let values = params![fingerprint, file, own, parent, everywhere];
-            if let Some(holder) = self.query_first(select, values, |row| row.get(0))? {
-                self.record_repeat(file, holder)?;
-                return Ok(false);
+            let mut statement = self.connection.prepare_cached(sql)?;
+            let mut rows = statement.query(params![named, timed, file, own, parent])?;
+            while let Some(row) = rows.next()? {
+                let found: i64 = row.get(0)?;
+                let holder = row.get(1)?;
+                let is_of_session: bool = row.get(2)?;
+                if found == named {
+                    known.anywhere = known.anywhere.or(Some(holder));
+                    known.in_session = known.in_session.or(is_of_session.then_some(holder));
+                }
+                if found == timed {
+                    known.timed = known.timed.or(is_of_session.then_some(holder));
+                }
             }
-            canonical::execute(&self.connection, insert, params![fingerprint, file])?;
-            Ok(true)
-        })())
+            Ok(())
+        })())?;
+        Ok(known)
+    }
+
+    /// Records the fingerprints of a message that a file has.
+    pub fn record(&self, file: i64, fingerprints: [u64; 2]) -> Result<()> {
+        let [named, timed] = fingerprints.map(u64::cast_signed);
+        let sql = "INSERT OR IGNORE INTO verbatim_fingerprints VALUES (?1, ?3), (?2, ?3)";
+        let added = canonical::execute(&self.connection, sql, params![named, timed, file]);
+        self.done(added.map(drop))
     }
 
     /// Records the fingerprint of a message without an id, at its place in a file.
@@ -722,6 +735,10 @@ impl TranscriptStore {
     }
 
     /// Records that a file leaves out messages that another file has.
+    pub fn leave_out(&self, file: i64, repeated: i64) -> Result<()> {
+        self.done(self.record_repeat(file, repeated))
+    }
+
     fn record_repeat(&self, file: i64, repeated: i64) -> rusqlite::Result<()> {
         if file != repeated {
             let sql = "INSERT OR IGNORE INTO verbatim_repeats VALUES (?1, ?2)";

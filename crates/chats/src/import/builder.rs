@@ -4,7 +4,9 @@ use std::collections::{HashMap, HashSet};
 use std::{borrow::Cow, convert::Infallible, path::Path};
 
 use super::fields::derived_hash;
-use super::repeats::{History, Repetitions, TranscriptConversation, conversation_of, is_repeat};
+use super::repeats::{
+    History, KnownMessage, Repetitions, TranscriptConversation, conversation_of, is_repeat,
+};
 use super::tally::ImportHistory;
 use super::transcript::{TranscriptEvent, TranscriptReader};
 use verbatim_base::model::{AttachedContent, AttachedFile, Conversation, Message};
@@ -81,6 +83,11 @@ impl<'a> ConversationBuilder<'a> {
         for message in reader.at_end() {
             self.add(reader, TranscriptEvent::Message(message));
         }
+        let own = reader.id();
+        for fingerprint in self.fingerprints.drain() {
+            let known = [fingerprint, of_conversation(&own, fingerprint)];
+            self.history.fingerprints.extend(known);
+        }
         let ConversationBuilder { history, file, id, is_part, messages, sequence, files, .. } =
             self;
         if !sequence.is_empty() {
@@ -106,26 +113,37 @@ impl<'a> ConversationBuilder<'a> {
     }
 }
 
+/// Returns a fingerprint as that of a conversation's message.
+fn of_conversation(id: &str, fingerprint: u64) -> u64 {
+    derived_hash(&[id, &format!("{fingerprint:x}")])
+}
+
 impl History for ConversationBuilder<'_> {
     type Error = Infallible;
+    type File = ();
 
-    fn record(
+    fn known(
         &mut self,
         conversations: [&str; 2],
-        fingerprint: u64,
-        everywhere: bool,
-    ) -> Result<bool, Infallible> {
-        let known = &mut self.history.fingerprints;
-        let [own, parent] =
-            conversations.map(|id| derived_hash(&[id, &format!("{fingerprint:x}")]));
-        let is_known = everywhere && known.contains(&fingerprint)
-            || known.contains(&own)
-            || known.contains(&parent)
-            || !self.fingerprints.insert(fingerprint);
-        if !is_known {
-            known.extend([fingerprint, own]);
-        }
-        Ok(!is_known)
+        fingerprints: [u64; 2],
+    ) -> Result<KnownMessage<()>, Infallible> {
+        let known = &self.history.fingerprints;
+        let [in_session, timed] = fingerprints.map(|fingerprint| {
+            let is_known = self.fingerprints.contains(&fingerprint)
+                || conversations.iter().any(|id| known.contains(&of_conversation(id, fingerprint)));
+            is_known.then_some(())
+        });
+        let anywhere = known.contains(&fingerprints[0]).then_some(());
+        Ok(KnownMessage { timed, in_session, anywhere })
+    }
+
+    fn add(&mut self, fingerprints: [u64; 2]) -> Result<(), Infallible> {
+        self.fingerprints.extend(fingerprints);
+        Ok(())
+    }
+
+    fn leave_out(&mut self, (): ()) -> Result<(), Infallible> {
+        Ok(())
     }
 
     fn seen(&mut self) -> &mut Repetitions {

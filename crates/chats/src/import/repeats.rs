@@ -38,15 +38,22 @@ const START: u64 = 64 << 10;
 pub trait History {
     /// The error of a failed look-up.
     type Error;
+    /// What names a file of a transcript.
+    type File: Copy;
 
-    /// Records a fingerprint of a message with an id; returns whether it is new: neither this transcript nor
-    /// another one has it. If `everywhere` is false, only transcripts of these two conversations count.
-    fn record(
+    /// Looks up the fingerprints of a message with an id, of which the second is that with its time.
+    /// `conversations` are those of the transcript and of its parent.
+    fn known(
         &mut self,
         conversations: [&str; 2],
-        fingerprint: u64,
-        everywhere: bool,
-    ) -> Result<bool, Self::Error>;
+        fingerprints: [u64; 2],
+    ) -> Result<KnownMessage<Self::File>, Self::Error>;
+
+    /// Records the fingerprints of a message that this transcript has.
+    fn add(&mut self, fingerprints: [u64; 2]) -> Result<(), Self::Error>;
+
+    /// Records that this transcript leaves out a message that a file has.
+    fn leave_out(&mut self, file: Self::File) -> Result<(), Self::Error>;
 
     /// What is known of the transcript so far.
     fn seen(&mut self) -> &mut Repetitions;
@@ -74,6 +81,17 @@ pub trait History {
     fn may_join(&self, id: &str) -> Result<bool, Self::Error>;
 }
 
+/// The files that have a message already.
+#[derive(Clone, Copy, Debug)]
+pub struct KnownMessage<F> {
+    /// A file of the session, or of its parent, that has the message with any id.
+    pub timed: Option<F>,
+    /// A file of the session, or of its parent, that has the message with its id.
+    pub in_session: Option<F>,
+    /// Any file that has the message with its id.
+    pub anywhere: Option<F>,
+}
+
 /// What is known of a transcript's repetitions so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Repetitions {
@@ -93,21 +111,22 @@ pub fn is_repeat<H: History>(
     let transcript = reader.id();
     if !message.id.starts_with('/') {
         let conversations = [&*transcript, reader.parent().unwrap_or(&transcript)];
+        let fingerprints = [named, timed.unwrap_or(named)];
+        let known = history.known(conversations, fingerprints)?;
         let is_said = matches!(&*message.role, "user" | "assistant");
-        if let Some(timed) = timed
-            && !history.record(conversations, timed, false)?
-            && (is_said || history.seen().repeats_session)
-        {
-            history.seen().repeats_session = true;
-            history.seen().is_copy.get_or_insert(true);
-            return Ok(true);
-        }
-        let is_copy = reader.parent().is_some() || history.seen().is_copy.unwrap_or(true);
-        let is_new = history.record(conversations, named, is_copy)?;
+        let seen = history.seen();
+        let timed = known.timed.filter(|_| timed.is_some() && (is_said || seen.repeats_session));
+        let is_copy = reader.parent().is_some() || seen.is_copy.unwrap_or(true);
+        let holder = timed.or(known.in_session).or(known.anywhere.filter(|_| is_copy));
+        seen.repeats_session |= timed.is_some();
         if is_said {
-            history.seen().is_copy.get_or_insert(!is_new);
+            seen.is_copy.get_or_insert(holder.is_some());
         }
-        return Ok(!is_new);
+        match holder {
+            Some(file) => history.leave_out(file)?,
+            None => history.add(fingerprints)?,
+        }
+        return Ok(holder.is_some());
     }
     let place = history.record_next(&transcript, unnamed)?;
     Ok(!history.has_begun() && history.is_at(&transcript, reader.parent(), place, unnamed)?)

@@ -8,7 +8,7 @@ use verbatim_base::model::{self, Message};
 use verbatim_chats::db::transcripts::{ConversationData, TranscriptFile, TranscriptStore};
 use verbatim_chats::import::Format;
 use verbatim_chats::import::repeats::{
-    History, Repetitions, TranscriptConversation, conversation_of, is_repeat,
+    History, KnownMessage, Repetitions, TranscriptConversation, conversation_of, is_repeat,
 };
 use verbatim_chats::import::transcript::{TranscriptEvent, TranscriptReader};
 
@@ -140,14 +140,22 @@ pub(super) fn moved_by(
 
 impl History for StoreSink<'_, '_> {
     type Error = SyncError;
+    type File = i64;
 
-    fn record(
+    fn known(
         &mut self,
         conversations: [&str; 2],
-        fingerprint: u64,
-        everywhere: bool,
-    ) -> Result<bool, SyncError> {
-        Ok(self.store.record(self.file.id, conversations, fingerprint, everywhere)?)
+        fingerprints: [u64; 2],
+    ) -> Result<KnownMessage<i64>, SyncError> {
+        Ok(self.store.known(self.file.id, conversations, fingerprints)?)
+    }
+
+    fn add(&mut self, fingerprints: [u64; 2]) -> Result<(), SyncError> {
+        Ok(self.store.record(self.file.id, fingerprints)?)
+    }
+
+    fn leave_out(&mut self, file: i64) -> Result<(), SyncError> {
+        Ok(self.store.leave_out(self.file.id, file)?)
     }
 
     fn seen(&mut self) -> &mut Repetitions {
