@@ -16,7 +16,7 @@ use super::open::beside;
 use super::schema::{self, SchemaState};
 use super::temporary::TemporaryDatabase;
 use super::{functions, scrub};
-use crate::import::repeats::{KnownMessage, Repetitions};
+use crate::import::repeats::{MessageHolders, Repetitions};
 use verbatim_base::model::{Instant, Message, Origin};
 use verbatim_base::private;
 use verbatim_text::hash::fnv1a;
@@ -647,14 +647,14 @@ impl TranscriptStore {
         file: i64,
         conversations: [&str; 2],
         fingerprints: [u64; 2],
-    ) -> Result<KnownMessage<i64>> {
+    ) -> Result<MessageHolders<i64>> {
         let [named, timed] = fingerprints.map(u64::cast_signed);
         let [own, parent] = conversations;
         let sql = "SELECT p.fingerprint, p.file,
                        p.file = ?3 OR f.conversation_id IS ?4 OR f.conversation_id IS ?5
                    FROM verbatim_fingerprints AS p CROSS JOIN verbatim_files AS f ON f.id = p.file
                    WHERE p.fingerprint IN (?1, ?2)";
-        let mut known = KnownMessage { timed: None, in_session: None, anywhere: None };
+        let mut known = MessageHolders { timed: None, in_session: None, anywhere: None };
         self.done((|| {
             let mut statement = self.connection.prepare_cached(sql)?;
             let mut rows = statement.query(params![named, timed, file, own, parent])?;

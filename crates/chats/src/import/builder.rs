@@ -5,7 +5,7 @@ use std::{borrow::Cow, convert::Infallible, path::Path};
 
 use super::fields::derived_hash;
 use super::repeats::{
-    History, KnownMessage, Repetitions, TranscriptConversation, conversation_of, is_repeat,
+    History, MessageHolders, Repetitions, TranscriptConversation, conversation_of, is_repeat,
 };
 use super::tally::ImportHistory;
 use super::transcript::{TranscriptEvent, TranscriptReader};
@@ -126,7 +126,7 @@ impl History for ConversationBuilder<'_> {
         &mut self,
         conversations: [&str; 2],
         fingerprints: [u64; 2],
-    ) -> Result<KnownMessage<()>, Infallible> {
+    ) -> Result<MessageHolders<()>, Infallible> {
         let known = &self.history.fingerprints;
         let [in_session, timed] = fingerprints.map(|fingerprint| {
             let is_known = self.fingerprints.contains(&fingerprint)
@@ -134,7 +134,7 @@ impl History for ConversationBuilder<'_> {
             is_known.then_some(())
         });
         let anywhere = known.contains(&fingerprints[0]).then_some(());
-        Ok(KnownMessage { timed, in_session, anywhere })
+        Ok(MessageHolders { timed, in_session, anywhere })
     }
 
     fn add(&mut self, fingerprints: [u64; 2]) -> Result<(), Infallible> {

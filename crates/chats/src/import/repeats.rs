@@ -47,7 +47,7 @@ pub trait History {
         &mut self,
         conversations: [&str; 2],
         fingerprints: [u64; 2],
-    ) -> Result<KnownMessage<Self::File>, Self::Error>;
+    ) -> Result<MessageHolders<Self::File>, Self::Error>;
 
     /// Records the fingerprints of a message that this transcript has.
     fn add(&mut self, fingerprints: [u64; 2]) -> Result<(), Self::Error>;
@@ -83,7 +83,7 @@ pub trait History {
 
 /// The files that have a message already.
 #[derive(Clone, Copy, Debug)]
-pub struct KnownMessage<F> {
+pub struct MessageHolders<F> {
     /// A file of the session, or of its parent, that has the message with any id.
     pub timed: Option<F>,
     /// A file of the session, or of its parent, that has the message with its id.

@@ -8,7 +8,7 @@ use verbatim_base::model::{self, Message};
 use verbatim_chats::db::transcripts::{ConversationData, TranscriptFile, TranscriptStore};
 use verbatim_chats::import::Format;
 use verbatim_chats::import::repeats::{
-    History, KnownMessage, Repetitions, TranscriptConversation, conversation_of, is_repeat,
+    History, MessageHolders, Repetitions, TranscriptConversation, conversation_of, is_repeat,
 };
 use verbatim_chats::import::transcript::{TranscriptEvent, TranscriptReader};
 
@@ -146,7 +146,7 @@ impl History for StoreSink<'_, '_> {
         &mut self,
         conversations: [&str; 2],
         fingerprints: [u64; 2],
-    ) -> Result<KnownMessage<i64>, SyncError> {
+    ) -> Result<MessageHolders<i64>, SyncError> {
         Ok(self.store.known(self.file.id, conversations, fingerprints)?)
     }
 
