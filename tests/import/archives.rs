@@ -873,6 +873,98 @@ fn warm_ups_of_agents_are_left_out() {
 }
 
 #[test]
+fn helpers_that_no_person_saw_are_left_out() {
+    let home = Home::new();
+    let agent = |number: u32, id: &str, more: &str, prompt: &str| {
+        let fields = format!(r#"{{"isSidechain":true,"agentId":"{id}",{more}"#);
+        let said = [line(number, "user", prompt), line(number + 1, "assistant", "done")];
+        said.map(|line| line.replacen('{', &fields, 1)).concat()
+    };
+    home.write("session.jsonl", line(1, "user", "Dig"));
+    let helpers = [
+        ("aprompt_suggestion-1a2b3c", "Look at the answer"),
+        ("acompact-0123456789abcdef", "Sum it up"),
+        ("ayet_unknown-1a2b3c4d", "Take a note"),
+        ("hook-agent-5f0c9a52", "Is it done?"),
+        ("a1b2c3d", "[SUGGESTION MODE: Suggest what comes next.]"),
+        (
+            "a1b2c3e",
+            "Your task is to create a detailed summary of the conversation so far, in full.",
+        ),
+    ];
+    let agents = [
+        ("a7f7f7f", "", "Count the beds"),
+        ("anna-b", "", "Count the rows"),
+        ("amole-1a2b3c", r#""agentName":"mole","#, "Count the worms"),
+    ];
+    for (number, (id, prompt)) in (10..).step_by(2).zip(helpers) {
+        home.write(&format!("s/subagents/agent-{id}.jsonl"), agent(number, id, "", prompt));
+    }
+    for (number, (id, more, prompt)) in (50..).step_by(2).zip(agents) {
+        home.write(&format!("s/subagents/agent-{id}.jsonl"), agent(number, id, more, prompt));
+    }
+    let rollouts = [
+        (r#"{"subagent":"review"}"#, true),
+        (r#"{"subagent":{"thread_spawn":{"parent_thread_id":"p","depth":1}}}"#, true),
+        (r#"{"subagent":{"other":"agent_job:1"}}"#, true),
+        (r#""vscode""#, true),
+        ("null", true),
+        (r#"{"subagent":"compact"}"#, false),
+        (r#"{"subagent":"memory_consolidation"}"#, false),
+        (r#"{"subagent":{"other":"guardian"}}"#, false),
+        (r#"{"internal":"memory_consolidation"}"#, false),
+    ];
+    for (number, (source, _)) in (0..).zip(rollouts) {
+        let own = format!(r#""source":{source},"cwd""#);
+        let text = rollout(&format!("r-{number}"), None, &[&format!("rollout {number}")]);
+        home.write(&format!("rollout-{number}.jsonl"), text.replacen("\"cwd\"", &own, 1));
+    }
+    home.sync();
+    let mut found = home.found("");
+    found.retain(|text| text != "done");
+    found.sort();
+    let prompts = agents.map(|(_, _, prompt)| prompt.to_owned()).into_iter();
+    let shown = (0..).zip(rollouts).filter(|(_, (_, is_shown))| *is_shown);
+    let shown = shown.map(|(number, _): (u32, _)| format!("rollout {number}"));
+    assert_eq!(found, prompts.chain(["Dig".to_owned()]).chain(shown).collect::<Vec<_>>());
+    has(&run(&home, &["status"]), &["not read: 10 files: helpers of agents, which no person saw"]);
+    // Short ids are those of sessions, and an agent is found below its session.
+    has(&run(&home, &["list"]), &["\nsession  ", "\nsession/agent-am  "]);
+    has(&run(&home, &["show", "sess/agent-am"]), &["Count the worms"]);
+    has(&run(&home, &["show", "sess"]), &["Dig"]);
+}
+
+#[test]
+fn the_title_is_what_the_user_first_said_to_the_model() {
+    let program = [
+        "<local-command-caveat>Caveat: …</local-command-caveat>",
+        "<command-name>/model</command-name>\n<command-message>model</command-message>\n<command-args>haiku</command-args>",
+        "<local-command-stdout>Set model to haiku</local-command-stdout>",
+        "<bash-input>ls -l</bash-input>",
+        "<bash-stdout>a</bash-stdout>",
+        "<teammate-message teammate_id=\"mole\">Dig deeper</teammate-message>",
+        "<task-notification><task-id>1</task-id></task-notification>",
+        "<some-new-wrapper kind=\"x\">Words of a program</some-new-wrapper>",
+        "[Request interrupted by user]",
+        "This session is being continued from a previous conversation that ran out of context.",
+        "Stop hook feedback:\n- no tests",
+    ];
+    for (number, text) in (10..).zip(program) {
+        let home = Home::new();
+        home.write("a.jsonl", line(number, "user", text) + &line(90, "user", "Prune the roses."));
+        home.sync();
+        assert!(home.held().contains("\"session\" \"Prune the roses.\""), "{}", home.held());
+        assert_eq!(home.found("Prune"), ["Prune the roses."]);
+    }
+    for prompt in ["/home/ann/a.rs is cut", "<b>Why</b> is it bold?"] {
+        let home = Home::new();
+        home.write("a.jsonl", line(1, "user", prompt) + &line(90, "user", "Prune the roses."));
+        home.sync();
+        assert!(home.held().contains(&format!("\"session\" {prompt:?}")), "{}", home.held());
+    }
+}
+
+#[test]
 fn a_copy_says_what_it_continues() {
     let home = Home::new();
     let begun = line(1, "user", "Count the beehives") + &line(2, "assistant", "Seventeen");

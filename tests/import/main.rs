@@ -17,6 +17,7 @@ mod golden;
 mod import;
 mod kept;
 mod not_stored;
+mod once;
 #[cfg(unix)]
 #[path = "../shared/program.rs"]
 mod program;

@@ -79,6 +79,8 @@ pub struct Conversation {
     pub is_lossy: bool,
     /// The files that are attached to the messages.
     pub files: Vec<AttachedFile>,
+    /// Whether these are only the messages that a further transcript adds to the conversation.
+    pub is_part: bool,
 }
 
 /// A file that is attached to a message of an export.

@@ -110,14 +110,24 @@ pub fn conversation_rows(
     })
 }
 
-/// The conversation of the last file whose messages a file leaves out. An agent's file may repeat messages of
-/// the session that started the agent, which it does not continue.
+/// The conversation of the last file whose messages the files of a conversation leave out. An agent's file may
+/// repeat messages of the session that started the agent, which it does not continue; nor does the later state of a
+/// file, whose id begins with that of the earlier one. Of two conversations, only the one that was read later
+/// continues the other.
 const CONTINUES: &str = "CASE WHEN t.conversation_id LIKE '%/agent-%' THEN NULL ELSE
-    (SELECT e.conversation_id FROM verbatim_repeats AS r JOIN verbatim_files AS e ON e.id = r.repeated
+    (SELECT e.conversation_id FROM verbatim_files AS f
+         JOIN verbatim_repeats AS r ON r.file = f.id JOIN verbatim_files AS e ON e.id = r.repeated
          JOIN conversations AS c ON c.id = e.conversation_id
-     WHERE r.file = f.id AND e.conversation_id <> t.conversation_id
-         AND e.conversation_id NOT LIKE '%/agent-%'
+     WHERE f.conversation_id = t.conversation_id AND e.conversation_id NOT LIKE '%/agent-%'
+         AND substr(t.conversation_id || '/', 1, length(e.conversation_id) + 1)
+             <> e.conversation_id || '/'
+         AND (SELECT min(id) FROM verbatim_files WHERE conversation_id = e.conversation_id)
+             < (SELECT min(id) FROM verbatim_files WHERE conversation_id = t.conversation_id)
      ORDER BY e.id DESC LIMIT 1) END";
+
+/// The time since when all files of a conversation are gone.
+const GONE: &str = "(SELECT CASE WHEN count(*) = count(gone) THEN max(gone) END
+    FROM verbatim_files WHERE conversation_id = t.conversation_id)";
 
 /// Returns the origins of the conversations of coding agents, by conversation id.
 pub fn origins(database: &Database) -> Result<HashMap<String, Origin>> {
@@ -129,15 +139,13 @@ pub fn origins(database: &Database) -> Result<HashMap<String, Origin>> {
         }
         let mut gone = "NULL";
         let mut continues = "NULL";
-        let mut files = "";
         if has_columns(connection, "verbatim_files", &["gone"])? {
-            gone = "f.gone";
+            gone = GONE;
             continues = CONTINUES;
-            files = "LEFT JOIN verbatim_files AS f USING (conversation_id)";
         }
         let mut statement = connection.prepare(&format!(
             "SELECT t.conversation_id, t.file, t.session, t.project, t.folder, t.branch, {gone}, \
-             {continues} FROM verbatim_transcripts AS t {files}"
+             {continues} FROM verbatim_transcripts AS t"
         ))?;
         let mut rows = statement.query([])?;
         while let Some(row) = rows.next()? {
@@ -153,8 +161,24 @@ pub fn origins(database: &Database) -> Result<HashMap<String, Origin>> {
             let folders: Option<String> = row.get(4)?;
             origins.insert(row.get(0)?, origin.with_folder_lines(folders.as_deref()));
         }
+        take_from_sessions(&mut origins);
         Ok(origins)
     })
+}
+
+/// Gives agents whose transcripts name no folder the folders, the project and the branch of their sessions.
+fn take_from_sessions(origins: &mut HashMap<String, Origin>) {
+    let without_folder = origins.iter().filter(|(_, origin)| origin.folder.is_none());
+    let taken: Vec<(String, Origin)> = without_folder
+        .filter_map(|(id, origin)| {
+            let session = origins.get(origin.session.as_ref()?)?;
+            session.folder.as_ref()?;
+            let Origin { folder, later_folders, project, .. } = session.clone();
+            let branch = origin.branch.clone().or(session.branch.clone());
+            Some((id.clone(), Origin { folder, later_folders, project, branch, ..origin.clone() }))
+        })
+        .collect();
+    origins.extend(taken);
 }
 
 /// Returns the known conversations of a transcript store that are not stored: the store has an entry for

@@ -16,12 +16,13 @@ use super::open::beside;
 use super::schema::{self, SchemaState};
 use super::temporary::TemporaryDatabase;
 use super::{functions, scrub};
+use crate::import::repeats::{MessageHolders, Repetitions};
 use verbatim_base::model::{Instant, Message, Origin};
 use verbatim_base::{files, private};
 use verbatim_text::hash::fnv1a;
 
 /// The version of the tables and of the texts in them.
-pub(super) const VERSION: i64 = 8;
+pub(super) const VERSION: i64 = 9;
 
 const LOCK_WAIT: Duration = Duration::from_secs(30);
 
@@ -42,13 +43,23 @@ CREATE TABLE verbatim_files (
     conversation_id TEXT,       -- once a message has been added
     transcript TEXT,            -- the transcript's own id, once a message without an id has come
     unnamed INTEGER NOT NULL,   -- messages without ids, repeated ones too
+    is_part INTEGER NOT NULL,   -- whether another file began the conversation
+    parent TEXT,                -- the transcript whose beginning this one may repeat
+    is_copy INTEGER,            -- whether it may repeat other sessions; NULL if it is not known yet
+    repeats_session INTEGER NOT NULL, -- whether it has repeated a prompt or an answer of its session
     gone TEXT                   -- since when the file is gone, in seconds since 1970
 );
 CREATE INDEX verbatim_files_by_transcript ON verbatim_files(transcript);
+CREATE INDEX verbatim_files_by_conversation ON verbatim_files(conversation_id);
+CREATE TABLE verbatim_parts ( -- messages of files that did not begin the conversation
+    message_id TEXT PRIMARY KEY REFERENCES messages(id) ON DELETE CASCADE,
+    file INTEGER NOT NULL
+) WITHOUT ROWID;
 CREATE TABLE verbatim_fingerprints ( -- of messages with ids
-    fingerprint INTEGER PRIMARY KEY,
-    file INTEGER NOT NULL REFERENCES verbatim_files(id) ON DELETE CASCADE
-);
+    fingerprint INTEGER NOT NULL,
+    file INTEGER NOT NULL REFERENCES verbatim_files(id) ON DELETE CASCADE,
+    PRIMARY KEY (fingerprint, file)
+) WITHOUT ROWID;
 CREATE INDEX verbatim_fingerprints_by_file ON verbatim_fingerprints(file);
 CREATE TABLE verbatim_sequences ( -- fingerprints of messages without ids, by their places
     file INTEGER NOT NULL REFERENCES verbatim_files(id) ON DELETE CASCADE,
@@ -64,6 +75,11 @@ CREATE TABLE verbatim_repeats ( -- a file leaves out messages that another file 
 ) WITHOUT ROWID;
 CREATE INDEX verbatim_repeats_by_repeated ON verbatim_repeats(repeated);
 ";
+
+/// The condition that a message `m` is of a conversation (`?1`) and a file: `?2` is the number of a file that did not
+/// begin the conversation, and NULL for the one that did.
+const ADDED_BY_FILE: &str = "m.conversation_id = ?1
+    AND (SELECT file FROM verbatim_parts WHERE message_id = m.id) IS ?2";
 
 /// The result of a call that fails with the error of this room.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -120,8 +136,28 @@ pub struct TranscriptFile {
     pub transcript: Option<String>,
     /// The number of messages without ids, including repeated messages.
     pub unnamed: u64,
+    /// Whether another file began the conversation.
+    pub is_part: bool,
+    /// The id of the transcript whose beginning this one may repeat.
+    pub parent: Option<String>,
+    /// What is known of its repetitions.
+    pub seen: Repetitions,
     /// The time when the program first found that the file is gone.
     pub gone: Option<Instant>,
+}
+
+impl TranscriptFile {
+    /// Returns the id of a message's row. If an id begins with `/`, the conversation's id is put before it, and the
+    /// number of the file if the conversation has several.
+    pub fn whole_id(&self, id: &str) -> String {
+        match &self.conversation {
+            Some(conversation) if id.starts_with('/') && self.is_part => {
+                format!("{conversation}/~{}{id}", self.id)
+            }
+            Some(conversation) if id.starts_with('/') => format!("{conversation}{id}"),
+            _ => id.to_owned(),
+        }
+    }
 }
 
 /// The conversations and files that [`TranscriptStore::forget`] removed.
@@ -307,7 +343,8 @@ impl TranscriptStore {
     /// Returns the file with this number; `None` if there is none.
     pub fn file(&self, id: i64) -> Result<Option<TranscriptFile>> {
         let sql =
-            "SELECT id, path, stamp, taken, ends, reader, conversation_id, transcript, unnamed, gone
+            "SELECT id, path, stamp, taken, ends, reader, conversation_id, transcript, unnamed, gone,
+                        is_part, is_copy, parent, repeats_session
                    FROM verbatim_files WHERE id = ?1";
         let file = self.query_first(sql, [id], |row| {
             Ok(TranscriptFile {
@@ -321,6 +358,9 @@ impl TranscriptStore {
                 transcript: row.get(7)?,
                 unnamed: row.get::<_, i64>(8)? as u64,
                 gone: functions::instant(row.get_ref(9)?),
+                is_part: row.get(10)?,
+                seen: Repetitions { is_copy: row.get(11)?, repeats_session: row.get(13)? },
+                parent: row.get(12)?,
             })
         });
         self.done(file)
@@ -330,13 +370,15 @@ impl TranscriptStore {
     pub fn save(&self, file: &mut TranscriptFile) -> Result<()> {
         let sql = "INSERT INTO verbatim_files
                        (id, path, stamp, taken, ends, reader, conversation_id, transcript, unnamed,
-                        gone)
-                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
+                        gone, is_part, is_copy, parent, repeats_session)
+                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
                    ON CONFLICT (id) DO UPDATE SET path = excluded.path, stamp = excluded.stamp,
                        taken = excluded.taken, ends = excluded.ends, reader = excluded.reader,
                        conversation_id = excluded.conversation_id,
                        transcript = excluded.transcript, unnamed = excluded.unnamed,
-                       gone = excluded.gone
+                       gone = excluded.gone, is_part = excluded.is_part,
+                       is_copy = excluded.is_copy, parent = excluded.parent,
+                       repeats_session = excluded.repeats_session
                    RETURNING id";
         let values = params![
             Some(file.id).filter(|id| *id != 0),
@@ -348,7 +390,11 @@ impl TranscriptStore {
             file.conversation,
             file.transcript,
             file.unnamed as i64,
-            file.gone.map(Instant::to_decimal)
+            file.gone.map(Instant::to_decimal),
+            file.is_part,
+            file.seen.is_copy,
+            file.parent,
+            file.seen.repeats_session
         ];
         let id = self.query_first(sql, values, |row| row.get(0));
         file.id = self.done(id)?.unwrap_or(file.id);
@@ -368,18 +414,19 @@ impl TranscriptStore {
         self.done(canonical::execute(&self.connection, sql, params![id, path]).map(drop))
     }
 
-    /// Returns the hashes of a conversation's texts.
-    pub fn text_hashes(&self, conversation: &str) -> Result<Vec<u64>> {
-        let sql = "SELECT CAST(content AS BLOB) FROM messages WHERE conversation_id = ?1";
+    /// Returns the hashes of the texts that a file has added to its conversation.
+    pub fn text_hashes(&self, file: &TranscriptFile) -> Result<Vec<u64>> {
+        let sql = format!("SELECT CAST(content AS BLOB) FROM messages AS m WHERE {ADDED_BY_FILE}");
         self.done((|| {
-            let mut statement = self.connection.prepare_cached(sql)?;
-            statement
-                .query_map([conversation], |row| Ok(fnv1a(row.get_ref(0)?.as_bytes()?)))?
-                .collect()
+            let mut statement = self.connection.prepare_cached(&sql)?;
+            let values = params![file.conversation, file.is_part.then_some(file.id)];
+            let hashes = statement.query_map(values, |row| Ok(fnv1a(row.get_ref(0)?.as_bytes()?)));
+            hashes?.collect()
         })())
     }
 
-    /// Removes a file and its conversation, and also every file that left out messages of a removed file.
+    /// Removes a file and its messages, and also every file that left out messages of a removed file. A
+    /// conversation is removed with its last file.
     pub fn forget(&self, id: i64) -> Result<RemovedFiles> {
         self.done((|| {
             let mut select = self.connection.prepare_cached(
@@ -387,23 +434,36 @@ impl TranscriptStore {
                  WHERE repeated = ?1 AND gone IS NULL ORDER BY file",
             )?;
             let mut delete = self.connection.prepare_cached(
-                "DELETE FROM verbatim_files WHERE id = ?1 RETURNING path, conversation_id",
+                "DELETE FROM verbatim_files WHERE id = ?1 RETURNING path, conversation_id, is_part",
             )?;
+            let others = "SELECT 1 FROM verbatim_files WHERE conversation_id = ?1";
+            let of_file = format!("DELETE FROM messages AS m WHERE {ADDED_BY_FILE}");
             let mut waiting = vec![id];
             let mut removed = RemovedFiles::default();
             while let Some(file) = waiting.pop() {
                 for repeating in select.query_map([file], |row| row.get(0))? {
                     waiting.push(repeating?);
                 }
-                let deleted: Option<(String, Option<String>)> =
-                    delete.query_row([file], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
-                let Some((path, conversation)) = deleted else { continue };
-                if let Some(conversation) = conversation {
-                    canonical::delete_conversation(&self.connection, &conversation)?;
-                    removed.conversations.push(conversation);
+                let deleted = delete.query_row([file], |row| {
+                    Ok(TranscriptFile {
+                        path: row.get(0)?,
+                        conversation: row.get(1)?,
+                        is_part: row.get(2)?,
+                        ..TranscriptFile::default()
+                    })
+                });
+                let Some(deleted) = deleted.optional()? else { continue };
+                if let Some(conversation) = deleted.conversation {
+                    if self.query_first(others, [&conversation], |_| Ok(()))?.is_none() {
+                        canonical::delete_conversation(&self.connection, &conversation)?;
+                        removed.conversations.push(conversation);
+                    } else {
+                        let values = params![conversation, deleted.is_part.then_some(file)];
+                        canonical::execute(&self.connection, &of_file, values)?;
+                    }
                 }
                 if file != id {
-                    removed.again.push(path);
+                    removed.again.push(deleted.path);
                 }
             }
             Ok(removed)
@@ -478,6 +538,12 @@ impl TranscriptStore {
         })())
     }
 
+    /// Sets the time of the last change of a conversation.
+    pub fn touch(&self, id: &str, time: Option<Instant>) -> Result<()> {
+        let row = ConversationRow { id, update_time: time, ..ConversationRow::default() };
+        self.done(row.update(&self.connection))
+    }
+
     /// Returns the title of a conversation, empty if it has none; `None` if there is no such conversation.
     pub fn title(&self, id: &str) -> Result<Option<String>> {
         let sql = "SELECT coalesce(title, '') FROM conversations WHERE id = ?1";
@@ -490,55 +556,134 @@ impl TranscriptStore {
         self.done(canonical::execute(&self.connection, sql, [id, title]).map(drop))
     }
 
-    /// Adds a message to a conversation. The message's line in the file becomes its position.
-    pub fn message(&self, conversation: &str, message: &Message) -> Result<()> {
+    /// Returns the files that were read before a new one and may have to be read after it: those of other
+    /// conversations whose messages it leaves out, and those that name `transcript` as their parent. Files that are
+    /// gone cannot be read again.
+    pub fn read_too_early(&self, file: i64, transcript: &str) -> Result<Vec<TranscriptFile>> {
+        let sql = "SELECT e.id FROM verbatim_files AS e JOIN verbatim_files AS f ON f.id = ?1
+                   WHERE e.id < f.id AND e.gone IS NULL
+                       AND e.conversation_id IS NOT coalesce(f.conversation_id, ?2)
+                       AND (e.parent = ?2 OR e.id IN
+                           (SELECT repeated FROM verbatim_repeats WHERE file = f.id))";
+        let ids: Vec<i64> = self.done((|| {
+            let mut statement = self.connection.prepare_cached(sql)?;
+            statement.query_map(params![file, transcript], |row| row.get(0))?.collect()
+        })())?;
+        ids.into_iter().filter_map(|id| self.file(id).transpose()).collect()
+    }
+
+    /// Returns the number of the file that has the most of a conversation among the files that are there. The file of
+    /// an agent comes last.
+    pub fn leader(&self, conversation: &str) -> Result<Option<i64>> {
+        let sql = "SELECT id FROM verbatim_files WHERE conversation_id = ?1 AND gone IS NULL
+                   ORDER BY path LIKE '%agent-%.jsonl', taken DESC, path LIMIT 1";
+        self.done(self.query_first(sql, [conversation], |row| row.get(0)))
+    }
+
+    /// Returns the paths of the files of a conversation.
+    pub fn paths_of(&self, conversation: &str) -> Result<Vec<String>> {
+        let sql = "SELECT path FROM verbatim_files WHERE conversation_id = ?1";
+        self.done((|| {
+            self.connection
+                .prepare_cached(sql)?
+                .query_map([conversation], |row| row.get(0))?
+                .collect()
+        })())
+    }
+
+    /// Returns the position of the last message of a conversation.
+    pub fn last_position(&self, conversation: &str) -> Result<u32> {
+        let sql = "SELECT max(position) FROM messages WHERE conversation_id = ?1";
+        let last = self.query_first(sql, [conversation], |row| row.get::<_, Option<u32>>(0));
+        Ok(self.done(last)?.flatten().unwrap_or_default())
+    }
+
+    /// Makes a file a part of the conversation that other files began. Their last messages were last only
+    /// because their transcripts ended there.
+    pub fn join(&self, conversation: &str) -> Result<()> {
+        let sql = "DELETE FROM messages WHERE conversation_id = ?1 AND id LIKE '%#end'";
+        self.done(canonical::execute(&self.connection, sql, [conversation]).map(drop))
+    }
+
+    /// Adds a message to the conversation of a file. The message's line in the file becomes its position.
+    pub fn message(&self, file: &TranscriptFile, message: &Message) -> Result<()> {
         let row = MessageRow {
-            id: &whole_id(conversation, &message.id),
-            conversation,
+            id: &file.whole_id(&message.id),
+            conversation: file.conversation.as_deref().unwrap_or_default(),
             role: Some(&message.role),
             content: message.content.as_str().into(),
             create_time: message.create_time,
             update_time: None,
             position: message.line.map_or(0, i64::from),
         };
-        let sql = "INSERT OR REPLACE INTO verbatim_messages (message_id, model) VALUES (?1, ?2)";
+        let model = "INSERT OR REPLACE INTO verbatim_messages (message_id, model) VALUES (?1, ?2)";
+        let part = "INSERT OR REPLACE INTO verbatim_parts (message_id, file) VALUES (?1, ?2)";
         self.done((|| {
             let id = row.insert(&self.connection)?;
-            if let Some(model) = &message.model {
-                canonical::execute(&self.connection, sql, params![id, model])?;
+            if let Some(name) = &message.model {
+                canonical::execute(&self.connection, model, params![id, name])?;
+            }
+            if file.is_part {
+                canonical::execute(&self.connection, part, params![id, file.id])?;
             }
             Ok(())
         })())
     }
 
-    /// Removes a message of a conversation, if it is there.
-    pub fn remove_message(&self, conversation: &str, id: &str) -> Result<()> {
-        let id = whole_id(conversation, id);
+    /// Removes a message of a file, if it is there.
+    pub fn remove_message(&self, file: &TranscriptFile, id: &str) -> Result<()> {
+        let values = params![file.conversation, file.whole_id(id)];
         let sql = "DELETE FROM messages WHERE conversation_id = ?1 AND id = ?2";
-        self.done(canonical::execute(&self.connection, sql, [conversation, &id]).map(drop))
+        self.done(canonical::execute(&self.connection, sql, values).map(drop))
     }
 
-    /// Appends text to a message of a conversation.
-    pub fn append(&self, conversation: &str, id: &str, text: &str) -> Result<()> {
-        let id = whole_id(conversation, id);
+    /// Appends text to a message of a file.
+    pub fn append(&self, file: &TranscriptFile, id: &str, text: &str) -> Result<()> {
+        let conversation = file.conversation.as_deref().unwrap_or_default();
+        let id = file.whole_id(id);
         self.done(canonical::append_to_message(&self.connection, conversation, &id, text))
     }
 
-    /// Records the fingerprint of a message that a file has. Returns whether the message is new.
-    /// If another file already has the message, records that `file` leaves it out.
-    pub fn record(&self, file: i64, fingerprint: u64) -> Result<bool> {
-        let fingerprint = fingerprint as i64;
-        let insert = "INSERT OR IGNORE INTO verbatim_fingerprints VALUES (?1, ?2)";
-        let select = "SELECT file FROM verbatim_fingerprints WHERE fingerprint = ?1";
+    /// Looks up which files have a message, by its fingerprints: with its id, and with its time.
+    pub fn known(
+        &self,
+        file: i64,
+        conversations: [&str; 2],
+        fingerprints: [u64; 2],
+    ) -> Result<MessageHolders<i64>> {
+        let [named, timed] = fingerprints.map(u64::cast_signed);
+        let [own, parent] = conversations;
+        let sql = "SELECT p.fingerprint, p.file,
+                       p.file = ?3 OR f.conversation_id IS ?4 OR f.conversation_id IS ?5
+                   FROM verbatim_fingerprints AS p CROSS JOIN verbatim_files AS f ON f.id = p.file
+                   WHERE p.fingerprint IN (?1, ?2)";
+        let mut known = MessageHolders { timed: None, in_session: None, anywhere: None };
         self.done((|| {
-            if canonical::execute(&self.connection, insert, params![fingerprint, file])? > 0 {
-                return Ok(true);
+            let mut statement = self.connection.prepare_cached(sql)?;
+            let mut rows = statement.query(params![named, timed, file, own, parent])?;
+            while let Some(row) = rows.next()? {
+                let found: i64 = row.get(0)?;
+                let holder = row.get(1)?;
+                let is_of_session: bool = row.get(2)?;
+                if found == named {
+                    known.anywhere = known.anywhere.or(Some(holder));
+                    known.in_session = known.in_session.or(is_of_session.then_some(holder));
+                }
+                if found == timed {
+                    known.timed = known.timed.or(is_of_session.then_some(holder));
+                }
             }
-            if let Some(holder) = self.query_first(select, [fingerprint], |row| row.get(0))? {
-                self.record_repeat(file, holder)?;
-            }
-            Ok(false)
-        })())
+            Ok(())
+        })())?;
+        Ok(known)
+    }
+
+    /// Records the fingerprints of a message that a file has.
+    pub fn record(&self, file: i64, fingerprints: [u64; 2]) -> Result<()> {
+        let [named, timed] = fingerprints.map(u64::cast_signed);
+        let sql = "INSERT OR IGNORE INTO verbatim_fingerprints VALUES (?1, ?3), (?2, ?3)";
+        let added = canonical::execute(&self.connection, sql, params![named, timed, file]);
+        self.done(added.map(drop))
     }
 
     /// Records the fingerprint of a message without an id, at its place in a file.
@@ -548,11 +693,13 @@ impl TranscriptStore {
         self.done(canonical::execute(&self.connection, sql, values).map(drop))
     }
 
-    /// Returns the first other file whose transcript has the same id.
-    pub fn file_of(&self, transcript: &str, file: i64) -> Result<Option<i64>> {
-        let sql = "SELECT id FROM verbatim_files WHERE transcript = ?1 AND id <> ?2
-                   ORDER BY id LIMIT 1";
-        self.done(self.query_first(sql, params![transcript, file], |row| row.get(0)))
+    /// Returns the other files whose transcripts have an id, in the order in which they were read.
+    pub fn files_of(&self, transcript: &str, file: i64) -> Result<Vec<i64>> {
+        let sql = "SELECT id FROM verbatim_files WHERE transcript = ?1 AND id <> ?2 ORDER BY id";
+        self.done((|| {
+            let mut statement = self.connection.prepare_cached(sql)?;
+            statement.query_map(params![transcript, file], |row| row.get(0))?.collect()
+        })())
     }
 
     /// Returns whether an earlier file has the same message without an id at the same place. If so, records
@@ -591,6 +738,10 @@ impl TranscriptStore {
     }
 
     /// Records that a file leaves out messages that another file has.
+    pub fn leave_out(&self, file: i64, repeated: i64) -> Result<()> {
+        self.done(self.record_repeat(file, repeated))
+    }
+
     fn record_repeat(&self, file: i64, repeated: i64) -> rusqlite::Result<()> {
         if file != repeated {
             let sql = "INSERT OR IGNORE INTO verbatim_repeats VALUES (?1, ?2)";
@@ -663,11 +814,6 @@ fn is_sound(path: &Path) -> bool {
         .busy_timeout(LOCK_WAIT)
         .and_then(|()| connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0)));
     found.is_ok_and(|found| found == "ok")
-}
-
-/// Returns the id of a message's row. If an id begins with `/`, the conversation's id is put before it.
-pub fn whole_id(conversation: &str, id: &str) -> String {
-    if id.starts_with('/') { format!("{conversation}{id}") } else { id.to_owned() }
 }
 
 #[cfg(test)]

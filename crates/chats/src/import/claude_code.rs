@@ -17,11 +17,14 @@ use serde::{Deserialize, Serialize};
 
 use self::attached::{AttachedText, attached};
 use self::text::{
-    assistant_block, error, has_output, interruption, is_injected, result, shown, typed,
+    CONTINUED, OF_TEAMMATE, assistant_block, error, has_output, interruption, is_injected, result,
+    shown, typed,
 };
 use super::fields::{derived_hash, hash_of_words, push_within};
 use super::format::{FileLayout, Format, RecordReader, TranscriptFormat, restore};
-use super::head::{Head, NOTES_LEFT_OUT, TranscriptEvent, ending_uuid, set_first, set_last};
+use super::head::{
+    HELPERS_LEFT_OUT, Head, NOTES_LEFT_OUT, TranscriptEvent, ending_uuid, set_first, set_last,
+};
 use super::inline::{self, InlineFile};
 use super::json::{Damage, ObjectFields, Raw, Value};
 use super::tool::lines;
@@ -50,8 +53,26 @@ const PROMPTS: usize = 32;
 /// The maximum number of summaries whose sessions are not known yet.
 const SUMMARIES: usize = 64;
 
-/// The prompt with which Claude Code starts agents before the user needs them.
+/// The beginnings of the prompts with which Claude Code starts helpers. Its first versions gave their ids no
+/// labels.
+const PROMPTS_OF_HELPERS: [&str; 3] = [
+    "[SUGGESTION MODE:",
+    "Your task is to create a detailed summary of the conversation so far",
+    "CRITICAL: Respond with TEXT ONLY. Do NOT call any tools.",
+];
+
+/// The minimum number of hexadecimal digits at the end of an agent's id.
+const DIGITS: usize = 6;
+
+/// The whole prompt with which Claude Code starts agents before the user needs them.
 const WARM_UP: &str = "Warmup";
+
+/// The beginning of the id of an agent that answers a question of the user beside the work. The question and the
+/// answer belong to the session's conversation.
+const SIDE_QUESTION: &str = "aside_question-";
+
+/// The beginning of the tag with which Claude Code instructs an agent that the user forked from the session.
+const FORKED_BY_USER: &str = "<fork";
 
 /// Kinds of records and messages whose texts are not part of the conversation.
 const NOTES: [&str; 18] = [
@@ -129,9 +150,9 @@ struct ClaudeCodeReader {
     /// Summaries, each with the hash of the id of the last record that it covers.
     summaries: Vec<(u64, String)>,
     has_messages: bool,
-    /// Whether the agent has had no prompt but that of a warm-up.
+    /// Whether the last prompt was that of a helper; see [`SessionRecord::is_of_helper`].
     #[serde(default)]
-    is_warming_up: bool,
+    is_helping: bool,
 }
 
 /// A message that may continue in later records.
@@ -258,16 +279,30 @@ struct SessionRecord<'a, 'f> {
     events: Vec<TranscriptEvent>,
 }
 
+/// Returns whether the id of an agent has a label, as in `acompact-0a1b2c`. Claude Code gives such ids to its
+/// helpers, and ids without a label, as in `a0a1b2c`, to agents that the model or the user started.
+fn has_label(id: &str) -> bool {
+    let parts = id.strip_prefix('a').and_then(|id| id.rsplit_once('-'));
+    id.starts_with("hook-agent-")
+        || parts.is_some_and(|(label, digits)| {
+            label.starts_with(|letter: char| letter.is_ascii_lowercase())
+                && label.bytes().all(|byte| byte == b'_' || byte.is_ascii_lowercase())
+                && digits.len() >= DIGITS
+                && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
+        })
+}
+
 struct Content {
     id: String,
     blocks: Vec<Value>,
     is_of_program: bool,
 }
 
-/// Returns whether another agent or the program wrote a prompt, and not the user.
+/// Returns whether another agent or the program wrote a prompt, and not the user, who may also write through a
+/// channel.
 fn is_of_program(fields: &ObjectFields<'_>) -> Result<bool, Damage> {
-    let kind = fields.object("origin")?;
-    Ok(matches!(kind.text("kind").as_deref(), Some("peer" | "auto-continuation")))
+    let origin = fields.object("origin")?;
+    Ok(origin.text("kind").is_some_and(|kind| !matches!(&*kind, "" | "human" | "user" | "channel")))
 }
 
 impl SessionRecord<'_, '_> {
@@ -279,7 +314,8 @@ impl SessionRecord<'_, '_> {
                 self.session();
                 let message = fields.get("message").unwrap_or(Raw::new(b""));
                 let content = self.content(message)?;
-                if self.warms_up(&kind, &content) {
+                let prompts = content.blocks.iter().filter(|it| kind == "user" && !is_of_tool(it));
+                if self.is_of_helper(&lines(prompts.map(shown))) {
                     return Ok(());
                 }
                 if kind == "assistant" {
@@ -292,6 +328,7 @@ impl SessionRecord<'_, '_> {
                     self.reader.last_error = None;
                 }
             }
+            _ if self.is_of_helper("") => {}
             "summary" => self.summary(),
             "custom-title" => {
                 let title = fields.text("customTitle").or_else(|| fields.text("title"));
@@ -415,9 +452,14 @@ impl SessionRecord<'_, '_> {
         let head = &mut *self.head;
         let is_agent = fields.get("isSidechain").is_some_and(Raw::is_true);
         if head.session.is_none() && !self.reader.has_messages && is_agent {
-            set_first(&mut head.agent, fields.text("agentId"));
+            let agent = fields.text("agentId").filter(|id| !id.starts_with(SIDE_QUESTION));
+            set_first(&mut head.agent, agent);
         }
-        set_first(&mut head.session, fields.text("sessionId"));
+        let session = fields.text("sessionId");
+        head.has_later_session |= session
+            .as_deref()
+            .is_some_and(|session| head.session.as_deref().is_some_and(|first| first != session));
+        set_first(&mut head.session, session);
         if let Some(fork) = fields.get("forkedFrom").and_then(|it| it.fields().ok()) {
             set_first(&mut head.parent, fork.text("sessionId"));
         }
@@ -425,20 +467,31 @@ impl SessionRecord<'_, '_> {
         set_last(&mut head.branch, fields.text("gitBranch"));
     }
 
-    /// Returns whether a message belongs to the warm-up of an agent. Claude Code starts such agents for itself.
-    fn warms_up(&mut self, kind: &str, content: &Content) -> bool {
-        let prompts = content.blocks.iter().filter(|block| kind == "user" && !is_of_tool(block));
-        let prompt = lines(prompts.map(shown));
-        let is_agent = self.fields.get("isSidechain").is_some_and(Raw::is_true);
+    /// Returns whether a record belongs to a helper: an agent that Claude Code started for itself, for example to
+    /// suggest a prompt or to summarise the conversation. No person saw it. `prompt` is the record's prompt, or
+    /// empty.
+    fn is_of_helper(&mut self, prompt: &str) -> bool {
+        let fields = self.fields;
         let reader = &mut *self.reader;
-        if prompt.trim() == WARM_UP && is_agent && !reader.has_messages {
-            if !std::mem::replace(&mut reader.is_warming_up, true) {
-                self.head.left_out("warm-ups of Claude Code's agents");
+        let is_agent = fields.get("isSidechain").is_some_and(Raw::is_true);
+        // The records of an agent that the user or the model named have its name.
+        let is_labelled = is_agent
+            && fields
+                .text("agentId")
+                .is_some_and(|id| has_label(&id) && !id.starts_with(SIDE_QUESTION))
+            && !["agentName", "teamName"].into_iter().any(|name| fields.has(name));
+        let prompt = prompt.trim();
+        let begins_help = prompt == WARM_UP
+            || PROMPTS_OF_HELPERS.iter().any(|start| prompt.starts_with(start))
+            || is_labelled && !reader.has_messages && !prompt.contains(FORKED_BY_USER);
+        if is_agent && begins_help {
+            if !std::mem::replace(&mut reader.is_helping, true) {
+                self.head.left_out(HELPERS_LEFT_OUT);
             }
-        } else if !prompt.trim().is_empty() && interruption(&prompt).is_empty() {
-            reader.is_warming_up = false;
+        } else if !prompt.is_empty() && interruption(prompt).is_empty() {
+            reader.is_helping = false;
         }
-        reader.is_warming_up
+        reader.is_helping && is_agent
     }
 
     /// Uses a summary as the title if it belongs to this conversation.
@@ -615,10 +668,13 @@ impl SessionRecord<'_, '_> {
             add_result(&mut texts, &content.blocks, more);
         }
         for (number, (role, mut text, files)) in texts.into_iter().enumerate() {
-            if role == "system" && is_summary {
+            if role == "system" && (is_summary || text.starts_with(CONTINUED)) {
                 text.insert_str(0, "[summary of the conversation so far]\n");
             }
             let role = if role == "user" && content.is_of_program { "system" } else { role };
+            if role == "system" && text.starts_with(OF_TEAMMATE) {
+                set_first(&mut self.head.last_resort, text.lines().nth(1));
+            }
             if role == "user" {
                 if is_queued {
                     if self.reader.was_queued(&text) {

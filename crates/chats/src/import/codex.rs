@@ -23,7 +23,7 @@ use self::text::{
 };
 use super::fields::{derived_hash, hash_of_words, push_within};
 use super::format::{FileLayout, Format, RecordReader, TranscriptFormat, restore};
-use super::head::{Head, TranscriptEvent, ending_uuid, set_first, set_last};
+use super::head::{HELPERS_LEFT_OUT, Head, TranscriptEvent, ending_uuid, set_first, set_last};
 use super::inline::{self, InlineFile};
 use super::json::{Damage, ObjectFields, Raw, Value};
 use super::tool::{self, lines};
@@ -110,6 +110,9 @@ struct CodexReader {
     /// Hashes of reasoning that was read already.
     known_reasoning: VecDeque<u64>,
     has_meta: bool,
+    /// Whether Codex started the session for itself.
+    #[serde(default)]
+    is_helping: bool,
     /// The number of this session's own first record. Earlier records belong to the forked session.
     own_from: Option<u64>,
 }
@@ -162,7 +165,8 @@ impl RecordReader for CodexReader {
         }
         let mut record = RolloutRecord { line, head, reader: self, events: Vec::new() };
         record.read(fields)?;
-        Ok(record.events)
+        let events = record.events;
+        Ok(if self.is_helping { Vec::new() } else { events })
     }
 
     fn skip(&mut self, id: &str) {
@@ -173,7 +177,7 @@ impl RecordReader for CodexReader {
 
     fn at_end(&self, head: &Head, lines: u32) -> Vec<Message> {
         let line = self.reasoning_line.min(lines);
-        if self.reasoning.is_empty() {
+        if self.reasoning.is_empty() || self.is_helping {
             return Vec::new();
         }
         let text = format!("[thinking]\n{}", self.reasoning.join("\n\n"));
@@ -260,16 +264,20 @@ impl RolloutRecord<'_> {
         }
         set_first(&mut head.session, id);
         set_first(&mut head.parent, fields.text("forked_from_id"));
+        set_first(&mut head.spawner, fields.text("parent_thread_id"));
         // A fork by reference repeats nothing. A session that went back may refer to its own earlier file.
         let base = fields.object("history_base")?;
         let base = base.text("thread_id").filter(|id| Some(&**id) != head.session.as_deref());
         set_first(&mut head.parent, base);
         let own_from = fields.text("subagent_history_start_ordinal");
         reader.own_from = own_from.and_then(|it| it.parse().ok());
-        if let Some(source) = fields.get("source").filter(|source| source.is_object()) {
-            let spawn = source.fields()?.object("subagent")?.object("thread_spawn")?;
-            set_first(&mut head.spawner, spawn.text("parent_thread_id"));
-            set_first(&mut head.parent, spawn.text("parent_thread_id"));
+        let source = value_of(fields, "source")?;
+        let spawner = source.at("subagent").at("thread_spawn").str("parent_thread_id");
+        set_last(&mut head.spawner, Some(spawner));
+        set_first(&mut head.parent, Some(spawner));
+        if text::is_of_helper(&source) {
+            reader.is_helping = true;
+            head.left_out(HELPERS_LEFT_OUT);
         }
         head.folder(&fields.text("cwd").unwrap_or_default());
         let git = fields.object("git")?;

@@ -78,6 +78,9 @@ pub(super) fn clean(text: &mut String) {
 pub(super) struct Head {
     /// The first session that the transcript names.
     pub(super) session: Option<String>,
+    /// Whether the transcript names another session later.
+    #[serde(default)]
+    pub(super) has_later_session: bool,
     pub(super) agent: Option<String>,
     /// The parent session. The transcript may repeat its beginning.
     pub(super) parent: Option<String>,
@@ -95,6 +98,9 @@ pub(super) struct Head {
     /// The title that a program gave.
     pub(super) made_title: Option<String>,
     prompt: Option<String>,
+    /// A title from a prompt that may not be the user's words to the model.
+    #[serde(default)]
+    command: Option<String>,
     /// A title that is used only if there is no other. It may belong to another conversation.
     pub(super) last_resort: Option<String>,
     #[serde(with = "instant")]
@@ -110,17 +116,26 @@ pub(super) struct Head {
 /// The phrase for notes that an agent wrote for its model.
 pub(super) const NOTES_LEFT_OUT: &str = "notes of Claude Code to the model";
 
+/// The phrase for agents that a program started for itself.
+pub const HELPERS_LEFT_OUT: &str =
+    "helpers of agents, which no person saw, such as suggestions of prompts and summaries";
+
 impl Head {
-    /// Makes the title from a prompt, if it is the first one that is not just a command or a picture.
+    /// Makes the title from a prompt, if it is the first one with words to the model: not a command, a picture
+    /// or an element that a program wrote. A command with words, or an element, is the title if there is no
+    /// such prompt.
     pub(super) fn prompt(&mut self, text: &str) {
         if self.prompt.is_none() {
             let text = screen::written(text);
             let words = text.split_whitespace().filter(|word| *word != "[image]");
             let line = words.collect::<Vec<_>>().join(" ");
-            let is_command = line.starts_with('/') && !line.contains(' ') || line.starts_with("! ");
-            if !line.is_empty() && !is_command {
-                self.prompt = Some(snippet::shortened(&line, LONGEST_TITLE));
+            let is_command = is_command(&line);
+            if line.is_empty() || line.starts_with("! ") || is_command && !line.contains(' ') {
+                return;
             }
+            let is_said = !is_command && !is_element(&line);
+            let title = if is_said { &mut self.prompt } else { &mut self.command };
+            set_first(title, Some(snippet::shortened(&line, LONGEST_TITLE)));
         }
     }
 
@@ -183,15 +198,33 @@ impl Head {
     }
 
     pub(super) fn forget_titles(&mut self) {
-        (self.given_title, self.made_title, self.last_resort) = Default::default();
+        (self.given_title, self.made_title, self.command, self.last_resort) = Default::default();
         // Keeps an empty prompt, so that no later prompt becomes the title.
         self.prompt = self.prompt.take().map(|_| String::new());
     }
 
     pub(super) fn title(&self) -> Option<&String> {
-        let titles = [&self.given_title, &self.made_title, &self.prompt, &self.last_resort];
+        let Head { given_title, made_title, prompt, command, last_resort, .. } = self;
+        let titles = [given_title, made_title, prompt, command, last_resort];
         titles.into_iter().find_map(Option::as_ref)
     }
+}
+
+/// Returns whether a prompt begins with the name of a command, and not with a path.
+fn is_command(line: &str) -> bool {
+    let name = line.split(' ').next().and_then(|word| word.strip_prefix('/'));
+    name.is_some_and(|name| {
+        name.chars().all(|c| c.is_alphanumeric() || matches!(c, ':' | '-' | '_'))
+    })
+}
+
+/// Returns whether a text is one element, from its first to its last tag. Programs put such texts in the user's
+/// place.
+fn is_element(line: &str) -> bool {
+    let name = line.strip_prefix('<').and_then(|rest| rest.split(['>', ' ']).next());
+    name.is_some_and(|name| {
+        name.starts_with(|c: char| c.is_ascii_alphabetic()) && line.ends_with(&format!("</{name}>"))
+    })
 }
 
 /// Sets `known` to `new` if `known` has no value and `new` is not empty.
@@ -282,10 +315,22 @@ mod tests {
             head.prompt(passed_over);
         }
         assert_eq!(head.title(), None);
+        for fallback in ["/model haiku", "<tick at='9'>Go on</tick>", "/plan the garden"] {
+            head.prompt(fallback);
+            assert_eq!(head.title().unwrap(), "/model haiku");
+        }
         head.prompt(&format!("Why\n does {}", "it ".repeat(100)));
         assert!(head.title().unwrap().starts_with("Why does it it"));
         assert_eq!(head.title().unwrap().chars().count(), LONGEST_TITLE + 1);
         head.prompt("another");
         assert!(head.title().unwrap().starts_with("Why"));
+        let mut head = Head::default();
+        for path in ["/home/ann/a.rs is cut", "<b>bold</b> words"] {
+            head = Head::default();
+            head.prompt(path);
+            assert!(head.prompt.is_some(), "{path}");
+        }
+        head.prompt("/model haiku");
+        assert_eq!(head.command, None);
     }
 }

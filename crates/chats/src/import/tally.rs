@@ -110,9 +110,9 @@ pub(super) enum Reason {
 /// The messages of all transcripts of an import so far; see [`super::repeats`].
 #[derive(Clone, Debug, Default)]
 pub(super) struct ImportHistory {
+    /// Fingerprints of the messages with ids: each as that of any conversation, and as that of its own.
     pub(super) fingerprints: HashSet<u64>,
-    /// Fingerprints of the messages without ids, by the id of the transcript. If several transcripts have the
-    /// same id, only the first counts.
-    pub(super) sequences: HashMap<String, Vec<u64>>,
+    /// Fingerprints of the messages without ids, by the id of the transcript.
+    pub(super) sequences: HashMap<String, Vec<Vec<u64>>>,
     pub(super) conversations: HashSet<String>,
 }

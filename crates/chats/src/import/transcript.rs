@@ -17,8 +17,8 @@ use serde::{Deserialize, Serialize};
 
 use super::fields::time;
 use super::format::{Format, RecordReader};
-use super::head::{self, Head, is_uuid};
-pub use super::head::{TranscriptEvent, project};
+use super::head::{self, Head, ending_uuid, is_uuid};
+pub use super::head::{HELPERS_LEFT_OUT, TranscriptEvent, project};
 use super::json::Raw;
 use super::{beside, compressed, foreign, formats};
 use verbatim_base::model::{Message, Origin};
@@ -158,11 +158,22 @@ impl TranscriptReader {
         &self.position.head.left_out
     }
 
+    /// Returns how many helpers the transcript has: agents that a program started for itself, which are left out.
+    pub fn helpers(&self) -> u64 {
+        self.left_out().get(HELPERS_LEFT_OUT).copied().unwrap_or_default()
+    }
+
     /// Returns the id of the conversation. The id no longer changes after the first message.
     pub fn id(&self) -> String {
         let Position { head, stem, .. } = &self.position;
         let transcript = self.format().and_then(Format::transcript);
         transcript.map_or_else(|| stem.clone(), |transcript| (transcript.id)(head, stem))
+    }
+
+    /// Returns whether the transcript, or the name of its file, names its session, and no other one.
+    pub fn names_session(&self) -> bool {
+        let Position { head, stem, .. } = &self.position;
+        head.session.is_some() && !head.has_later_session || ending_uuid(stem).is_some()
     }
 
     /// Returns the messages that come at the end if the transcript has no more records.

@@ -8,7 +8,9 @@ use percent_encoding::percent_decode_str;
 
 use crate::error::{Error, Result};
 use crate::memory::database::Memory;
-use crate::source::{About, Listing, Scope, Session, Source, SourceKind, Sources, shared_start};
+use crate::source::{
+    About, Listing, Scope, Session, Source, SourceKind, Sources, agent_parts, begins_with,
+};
 use verbatim_base::call::Call;
 use verbatim_chats::db::{self, Heading};
 use verbatim_text::{address::encoded, loose::loose, snippet};
@@ -154,7 +156,7 @@ impl Lookup<'_> {
                     id.eq_ignore_ascii_case(word),
                     title == word,
                     is_same_folded(title, word),
-                    is_long && shared_start(id, word) == word.len(),
+                    is_long && begins_with(id, word),
                 ];
                 for (places, fits) in places.iter_mut().zip(fits) {
                     places.extend(fits.then_some(place));
@@ -184,7 +186,9 @@ impl Lookup<'_> {
             let Ok(listing) = source.sessions(&Scope::default(), self.call) else {
                 return Ok(None);
             };
-            let Some(places) = listing.beginning_with(word) else { return Ok(None) };
+            let start = word.split('/').next().unwrap_or(word);
+            let Some(mut places) = listing.beginning_with(start) else { return Ok(None) };
+            places.retain(|place| begins_with(listing.heading(*place).0, word));
             if places.iter().any(|place| listing.heading(*place).0.len() == word.len()) {
                 return Ok(None);
             }
@@ -218,8 +222,24 @@ impl Lookup<'_> {
     }
 
     /// Shortens ids to prefixes that are unique among all conversations, with at least `SHORT_ID`
-    /// characters each.
+    /// characters each. The id of an agent becomes the shortened id of its session, `/`, and the beginning of
+    /// the rest.
     pub fn short_ids(&self, ids: &[&str]) -> Result<Vec<String>> {
+        let sessions = ids.iter().filter_map(|id| Some(agent_parts(id)?.0));
+        let asked: Vec<&str> = ids.iter().copied().chain(sessions).collect();
+        let mut found = self.unique_starts(&asked)?;
+        let mut sessions = found.split_off(ids.len()).into_iter();
+        for (id, short) in ids.iter().zip(&mut found) {
+            if let Some((session, own)) = agent_parts(id) {
+                let least = snippet::cut(own, SHORT_ID).unwrap_or(own);
+                let own = short.get(session.len()..).filter(|it| it.len() > least.len());
+                *short = sessions.next().unwrap_or_default() + own.unwrap_or(least);
+            }
+        }
+        Ok(found)
+    }
+
+    fn unique_starts(&self, ids: &[&str]) -> Result<Vec<String>> {
         let mut lengths = vec![0; ids.len()];
         let mut failed = None;
         for source in self.sources.all() {

@@ -28,7 +28,7 @@ pub use note::{IndexState, Note};
 pub use reader::{Counts, Listing, Messages, Reader, SearchPlan, live::LiveReader};
 pub(crate) use reader::{catalogue, request, sink};
 pub use scope::{About, ChosenIds, ConversationIds, Scope};
-pub(crate) use scope::{is_part, shared_start};
+pub(crate) use scope::{agent_parts, begins_with, is_part};
 pub(crate) use sources::{Sources, store_at};
 pub use store::{Source, handle::FallbackReason};
 pub(crate) use store::{

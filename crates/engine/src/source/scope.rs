@@ -177,6 +177,32 @@ pub(crate) fn shared_start(one: &str, other: &str) -> usize {
     shared.map(|(a, _)| a.len_utf8()).sum()
 }
 
+/// The mark in the id of an agent's conversation, between the id of its session and the agent's own.
+const AGENT: &str = "/agent-";
+
+/// Returns the id of an agent's session, and the rest of the agent's id.
+pub(crate) fn agent_parts(id: &str) -> Option<(&str, &str)> {
+    id.find(AGENT).filter(|at| *at > 0).map(|at| id.split_at(at))
+}
+
+/// Returns whether a conversation belongs to an agent of a session.
+pub(crate) fn is_agent_of(id: &str, session: &str) -> bool {
+    agent_parts(id).is_some_and(|(of, _)| of.eq_ignore_ascii_case(session))
+}
+
+/// Returns whether an id begins with a word, in any case of ASCII letters. The beginning of a session's id names no
+/// agent of the session: for that, a slash and the beginning of the rest must follow it.
+pub(crate) fn begins_with(id: &str, word: &str) -> bool {
+    match (agent_parts(id), word.split_once('/')) {
+        (Some((session, own)), Some((start, rest))) => {
+            shared_start(session, start) == start.len()
+                && shared_start(&own[1..], rest) == rest.len()
+        }
+        (Some(_), None) => false,
+        (None, _) => shared_start(id, word) == word.len(),
+    }
+}
+
 /// The description of a conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct About {

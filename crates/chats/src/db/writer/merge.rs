@@ -216,7 +216,7 @@ impl Merge<'_> {
 
     /// Updates a stored conversation.
     ///
-    /// If the new version is older than the stored one, only adds missing messages. Does the same if this run
+    /// If the new version is older than the stored one or a part, only adds missing messages. Does the same if this run
     /// has already merged the conversation: otherwise two versions in one export would replace each other at
     /// every import.
     fn update(
@@ -228,9 +228,11 @@ impl Merge<'_> {
         is_again: bool,
     ) -> Result<Changes> {
         let stored_time = stored.update_time.as_deref().and_then(date::from_stored);
-        let is_older = new.update_time < stored_time || is_again && new.update_time == stored_time;
+        let is_newer = new.update_time > stored_time;
+        let is_older = new.is_part || new.update_time < stored_time || is_again && !is_newer;
         let (mut changes, has_moved) = self.merge_messages(id, new, is_older)?;
-        let has_data = !is_older && self.update_data(source, id, new, stored)?;
+        let has_data =
+            (!is_older || new.is_part && is_newer) && self.update_data(source, id, new, stored)?;
         if changes.new_messages + changes.updated_messages > 0 || has_moved || has_data {
             changes.updated_conversations = 1;
         } else {
@@ -261,7 +263,13 @@ impl Merge<'_> {
         };
         let mut files: HashMap<usize, Vec<&AttachedFile>> = HashMap::new();
         new.files.iter().for_each(|file| files.entry(file.message).or_default().push(file));
-        for (number, (key, message)) in keyed(&new.messages).into_iter().enumerate() {
+        for (number, (mut key, message)) in keyed(&new.messages).into_iter().enumerate() {
+            // Another transcript of the session may have a message with this key and another text.
+            while new.is_part
+                && by_key.get(&*key).is_some_and(|at| !self.is_same(&rows[*at], message))
+            {
+                key += "~";
+            }
             let Some(&at) = by_key.get(&*key) else {
                 position += 1;
                 changes.new_messages += 1;

@@ -170,8 +170,8 @@ pub(super) fn result(block: &Value) -> String {
     if plain.len() == text.trim_end().len() { text.into_owned() } else { plain.to_owned() }
 }
 
-/// Returns the role and the text of a prompt that the user typed. The role is `tool` for the output of a
-/// command.
+/// Returns the role and the text of a prompt. The role is `tool` for the output of a command, and `system` for
+/// what the program or another agent said in the user's place.
 pub(super) fn typed(text: &str) -> (&'static str, String) {
     let start = text.trim_start();
     if start.starts_with("<command-name>") || start.starts_with("<command-message>") {
@@ -194,10 +194,45 @@ pub(super) fn typed(text: &str) -> (&'static str, String) {
     if start.starts_with("<task-notification>") {
         return ("tool", text.to_owned());
     }
+    if let Some(said) = of_teammates(start) {
+        return ("system", said);
+    }
+    if start.starts_with(CONTINUED) || start.starts_with(HOOK_FEEDBACK) {
+        return ("system", start.to_owned());
+    }
     if is_injected(start) {
         return ("user", String::new());
     }
     ("user", without_elements(after_interruption(text)).to_owned())
+}
+
+/// The beginning of the summary from which a session continues.
+pub(super) const CONTINUED: &str = "This session is being continued from a previous conversation";
+
+/// The beginning of what a hook told the model.
+const HOOK_FEEDBACK: &str = "Stop hook feedback:";
+
+/// The beginning of the heading of a message from another agent of a team.
+pub(super) const OF_TEAMMATE: &str = "[teammate: ";
+
+/// Returns the messages of other agents of a team if a text begins with one, each below the name of its writer.
+fn of_teammates(text: &str) -> Option<String> {
+    let mut said = Vec::new();
+    let mut rest = text;
+    while let Some(inside) = rest.trim_start().strip_prefix("<teammate-message")
+        && let Some((attributes, after)) = inside.split_once('>')
+        && let Some((message, after)) = after.split_once("</teammate-message>")
+    {
+        let named = attributes.split_once("teammate_id=\"").and_then(|(_, id)| id.split_once('"'));
+        let name = named.map_or("", |(name, _)| name);
+        said.push(lines([&*format!("{OF_TEAMMATE}{name}]"), message.trim()]));
+        rest = after;
+    }
+    if said.is_empty() {
+        return None;
+    }
+    said.push(rest.trim().to_owned());
+    Some(lines(said))
 }
 
 /// Returns the user's words without the elements that Claude Code added before or after them. An element in
@@ -348,6 +383,12 @@ mod tests {
                 ("user", "a\n<system-reminder>b</system-reminder> c"),
             ),
             ("[Request interrupted by user]go on", ("user", "go on")),
+            (
+                "<teammate-message teammate_id=\"mole\" color=\"red\">\ndig\n</teammate-message>\n\n<teammate-message teammate_id=\"owl\">look</teammate-message>",
+                ("system", "[teammate: mole]\ndig\n[teammate: owl]\nlook"),
+            ),
+            ("<teammate-message> is a tag", ("user", "<teammate-message> is a tag")),
+            ("Stop hook feedback:\n- no tests", ("system", "Stop hook feedback:\n- no tests")),
         ] {
             let (role, found) = typed(text);
             assert_eq!((role, found.as_str()), expected, "{text:?}");

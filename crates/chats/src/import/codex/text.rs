@@ -81,8 +81,18 @@ const HANDOVER: &str =
 /// The end of the introduction before the summary.
 const SUMMARY: &str = "to assist with your own analysis:";
 
-/// The heading of the user's own words, below the context that the editor adds.
-const REQUEST: &str = "## My request for Codex:";
+/// The heading of the user's own words, below the context that the editor or the desktop app adds.
+const REQUEST: &str = "\n## My request for Codex:";
+
+/// Returns whether Codex started a session for itself, by the session's source: to summarise, to keep memories, to
+/// review an approval. The user or the model asks for the others: reviews, agents and jobs.
+pub(super) fn is_of_helper(source: &Value) -> bool {
+    let agent = source.at("subagent");
+    let other = agent.str("other");
+    source.get("internal").is_some()
+        || agent.as_str().is_some_and(|kind| kind != "review")
+        || !other.is_empty() && !other.starts_with("agent_job")
+}
 
 /// Returns the user's words from a text that the model saw, without the texts that Codex added.
 pub(super) fn without_injections(text: &str) -> String {
@@ -119,10 +129,12 @@ fn injected(text: &str) -> Option<(usize, usize)> {
 /// Returns the user's words from a prompt, without the context that the editor added.
 pub(super) fn without_context(prompt: &str) -> String {
     let mut rest = prompt.trim();
-    if rest.starts_with("# Context from my IDE setup:")
+    if rest.starts_with("# ")
         && let Some((_, request)) = rest.split_once(REQUEST)
     {
         rest = request.trim_start();
+    } else if rest.starts_with("# Context from my IDE setup:") {
+        return String::new();
     }
     if let Some(command) = rest.strip_prefix("<user_shell_command>")
         && let Some((_, command)) = command.split_once("<command>")

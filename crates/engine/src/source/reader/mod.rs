@@ -20,7 +20,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::{sync::Arc, time::Duration};
 
 use crate::source::reader::sink::Sink;
-use crate::source::scope::{About, Scope, shared_start};
+use crate::source::scope::{About, Scope, is_agent_of, shared_start};
 use crate::source::store::handle::FallbackReason;
 use crate::{error::Result, scoring::Scorer};
 use verbatim_base::call::Call;
@@ -106,11 +106,12 @@ pub trait Listing {
         self.describe(place, false)
     }
 
-    /// Returns the length in bytes of the longest prefix that an id shares with another id of the source.
-    /// The case of ASCII letters is ignored.
+    /// Returns the length in bytes of the longest prefix that an id shares with another id of the source, without
+    /// the agents of a session. The case of ASCII letters is ignored.
     fn shared_start(&self, id: &str) -> usize {
         let others = (0..self.len()).map(|place| self.heading(place).0);
-        others.filter(|other| *other != id).map(|other| shared_start(id, other)).max().unwrap_or(0)
+        let others = others.filter(|other| *other != id && !is_agent_of(other, id));
+        others.map(|other| shared_start(id, other)).max().unwrap_or(0)
     }
 
     /// Returns the conversations whose ids begin with a text, in any case of ASCII letters; `None` if all

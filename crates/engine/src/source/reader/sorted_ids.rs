@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use crate::source::scope::shared_start;
+use crate::source::scope::{is_agent_of, shared_start};
 
 /// Ids in sorted order: by the ids with ASCII letters in lower case, and then by the ids themselves.
 pub(crate) struct SortedIds<N, I> {
@@ -34,7 +34,10 @@ impl<'a, N: Fn(usize) -> u32, I: Fn(u32) -> &'a str> SortedIds<N, I> {
         let place = self.place(|other| order(other, id));
         let mut before = (0..place).rev().map(|at| (self.id_of)((self.number_at)(at)));
         let mut after = self.numbers_from(place).map(&self.id_of);
-        let neighbours = [before.find(|other| *other != id), after.find(|other| *other != id)];
+        let neighbours = [
+            before.find(|other| *other != id),
+            after.find(|other| *other != id && !is_agent_of(other, id)),
+        ];
         neighbours.into_iter().flatten().map(|other| shared_start(id, other)).max().unwrap_or(0)
     }
 

@@ -6,9 +6,16 @@ use std::{fs::File, path::Path, time::SystemTime};
 
 use super::archive_walk::{ArchiveWalk, TranscriptPath};
 use super::report::{ArchiveProgress, ArchiveReport, SyncError};
-use super::{earlier_states, sink::StoreSink};
+use super::{
+    earlier_states,
+    sink::{StoreSink, moved_by},
+};
 use crate::{attachments::TranscriptFiles, decisions::Decisions};
-use verbatim_base::{call::Call, files, model};
+use verbatim_base::{
+    call::Call,
+    files,
+    model::{self, Message},
+};
 use verbatim_chats::db::header::Stamp;
 use verbatim_chats::db::transcripts::{ConversationData, TranscriptFile, TranscriptStore};
 use verbatim_chats::import::repeats::ReadingOrder;
@@ -104,22 +111,30 @@ impl<'a> Pass<'a> {
                 self.read_known(found, id, is_whole)?;
             }
         }
-        while let Some(name) = self.again.pop_first() {
-            let path = Path::new(&name);
-            let Ok(stamp) = Stamp::from_path(path) else { continue };
-            self.total += stamp.size;
-            let found = TranscriptPath::new(path, &name, &stamp);
-            if let Some(earlier) = whole_again(&known, &found)
-                && !self.lacks_text(earlier.id, &found)?
-            {
-                self.forget(earlier.id)?;
+        let mut once = HashSet::new();
+        loop {
+            while let Some(name) = self.again.pop_first() {
+                let Some(found) = found_at(&name) else { continue };
+                self.total += found.size;
+                if let Some(earlier) = whole_again(&known, &found)
+                    && !self.lacks_text(earlier.id, &found)?
+                {
+                    self.forget(earlier.id)?;
+                }
+                new.push(found);
             }
-            new.push(found);
-        }
-        new.sort_by_cached_key(order);
-        for found in new {
-            if !self.call.stop.requested() {
-                self.read_new(&found)?;
+            new.sort_by_cached_key(order);
+            let mut read = Vec::new();
+            for found in new.drain(..) {
+                if !self.call.stop.requested() {
+                    read.extend(self.read_new(found)?);
+                }
+            }
+            for file in &read {
+                self.read_again_after(file, &mut once)?;
+            }
+            if self.again.is_empty() || self.call.stop.requested() {
+                break;
             }
         }
         for (id, name) in &self.names {
@@ -224,9 +239,23 @@ impl<'a> Pass<'a> {
             } else if file.gone.is_none() {
                 self.store.begin()?;
                 self.store.set_gone(file.id, Some(now()))?;
+                self.follow_copy(file.id)?;
                 self.report.removed += 1;
                 self.report.kept += 1;
             }
+        }
+        Ok(())
+    }
+
+    /// Describes the conversation of a file that is gone by another file of it that is there.
+    fn follow_copy(&self, gone: i64) -> Result<(), SyncError> {
+        if let Some(conversation) = self.store.file(gone)?.and_then(|file| file.conversation)
+            && self.store.has_conversation(&conversation)?
+            && let Some(leader) = self.store.leader(&conversation)?
+            && let Some(file) = self.store.file(leader)?
+            && let Some(reader) = TranscriptReader::restore(&file.reader)
+        {
+            self.describe(&conversation, Path::new(&file.path), &reader, None)?;
         }
         Ok(())
     }
@@ -303,7 +332,7 @@ impl<'a> Pass<'a> {
         self.come_back(&file)?;
         let reader = TranscriptReader::restore(&file.reader)
             .unwrap_or_else(|| TranscriptReader::new(&found.path));
-        self.read(found, input, file, reader)
+        self.read(found, input, file, reader).map(drop)
     }
 
     /// Prepares a file that was cut or rewritten to be read again. If the file lacks a text that
@@ -328,8 +357,8 @@ impl<'a> Pass<'a> {
     /// file cannot be read.
     fn lacks_text(&mut self, id: i64, found: &TranscriptPath) -> Result<bool, SyncError> {
         let file = self.store.file(id)?;
-        let Some(conversation) = file.and_then(|file| file.conversation) else { return Ok(false) };
-        let lacks_text = earlier_states::lacks_text(self.store.text_hashes(&conversation)?, found);
+        let Some(file) = file.filter(|file| file.conversation.is_some()) else { return Ok(false) };
+        let lacks_text = earlier_states::lacks_text(self.store.text_hashes(&file)?, found);
         Ok(lacks_text.unwrap_or_else(|error| {
             self.report.fail(&found.path, &error);
             true
@@ -344,13 +373,35 @@ impl<'a> Pass<'a> {
         Ok(())
     }
 
-    fn read_new(&mut self, found: &TranscriptPath) -> Result<(), SyncError> {
-        let Some(input) = self.open(found) else { return Ok(()) };
+    fn read_new(&mut self, found: TranscriptPath) -> Result<Option<NewFile>, SyncError> {
+        let Some(input) = self.open(&found) else { return Ok(None) };
         self.store.begin()?;
         let mut file = TranscriptFile { path: found.name.clone(), ..TranscriptFile::default() };
         // Saving gives the file its number, which is needed for reading.
         self.store.save(&mut file)?;
-        self.read(found, input, file, TranscriptReader::new(&found.path))
+        let id = file.id;
+        let transcript = self.read(&found, input, file, TranscriptReader::new(&found.path))?;
+        Ok(Some(NewFile { found, id, transcript }))
+    }
+
+    /// Removes files that were read before a new file, but come after it in the order of reading, because they
+    /// repeat it or name it as their parent. They are read again, each path of `once` only once.
+    fn read_again_after(
+        &mut self,
+        new: &NewFile,
+        once: &mut HashSet<String>,
+    ) -> Result<(), SyncError> {
+        for early in self.store.read_too_early(new.id, &new.transcript)? {
+            let Some(found) = found_at(&early.path) else { continue };
+            let comes_later =
+                early.parent.as_ref() == Some(&new.transcript) || order(&found) > order(&new.found);
+            if comes_later && once.insert(early.path.clone()) {
+                self.store.begin()?;
+                self.forget(early.id)?;
+                self.again.insert(early.path);
+            }
+        }
+        Ok(())
     }
 
     fn open(&mut self, found: &TranscriptPath) -> Option<File> {
@@ -365,14 +416,14 @@ impl<'a> Pass<'a> {
         }
     }
 
-    /// Reads a file in batches, beginning at the position of `reader`.
+    /// Reads a file in batches, beginning at the position of `reader`. Returns the transcript's own id.
     fn read(
         &mut self,
         found: &TranscriptPath,
         mut input: File,
         mut file: TranscriptFile,
         mut reader: TranscriptReader,
-    ) -> Result<(), SyncError> {
+    ) -> Result<String, SyncError> {
         self.report.read += 1;
         let malformed = reader.malformed();
         let was_foreign = reader.is_foreign();
@@ -391,11 +442,13 @@ impl<'a> Pass<'a> {
             file.taken += batch.taken;
             if let Some(conversation) = &file.conversation {
                 for message in at_end.drain(..) {
-                    self.store.remove_message(conversation, &message.id)?;
+                    self.store.remove_message(&file, &message.id)?;
                 }
                 if batch.is_end && self.store.has_conversation(conversation)? {
                     for message in reader.at_end() {
-                        self.store.message(conversation, &message)?;
+                        let moved = moved_by(self.store, conversation, &message)?;
+                        let line = message.line.map(|line| line.saturating_add(moved));
+                        self.store.message(&file, &Message { line, ..message })?;
                     }
                 }
             }
@@ -422,7 +475,7 @@ impl<'a> Pass<'a> {
         if self.uncommitted > BATCH_BYTES {
             self.commit()?;
         }
-        Ok(())
+        Ok(reader.id())
     }
 
     /// Reads one batch of a file; `None` if it cannot be read.
@@ -487,30 +540,55 @@ impl<'a> Pass<'a> {
         input: &mut File,
         last: Option<model::Instant>,
     ) -> Result<(), SyncError> {
-        if let (Some(conversation), Some(format)) = (&file.conversation, reader.format()) {
+        let mut stored = file.conversation.as_ref();
+        if let (Some(conversation), Some(format)) = (stored, reader.format()) {
             let origin = reader.origin(Path::new(&file.path));
             if self.decisions.leaves_out(conversation, format.name(), &origin) {
                 self.store.remove_conversation(conversation)?;
                 self.files.forget(std::slice::from_ref(conversation))?;
                 reader.forget_titles();
-            } else {
-                let name = self.names.get(conversation).map(String::as_str);
-                let title = reader.title();
-                let data = ConversationData {
-                    source: format.name(),
-                    title: name.or(title.as_deref()),
-                    model: reader.model(),
-                    time: last,
-                    origin: &origin,
-                };
-                self.store.conversation(conversation, data)?;
+                stored = None;
             }
         }
+        let stored = stored.cloned();
         file.ends = ends(input, file.taken).unwrap_or_default();
+        file.parent = reader.parent().map(str::to_owned);
         file.reader = reader.save();
         self.store.save(file)?;
-        Ok(())
+        let Some(conversation) = stored else { return Ok(()) };
+        if self.store.leader(&conversation)? == Some(file.id) {
+            return self.describe(&conversation, Path::new(&file.path), reader, last);
+        }
+        Ok(self.store.touch(&conversation, last)?)
     }
+
+    /// Stores the data of a conversation as a file of it has them.
+    fn describe(
+        &self,
+        conversation: &str,
+        file: &Path,
+        reader: &TranscriptReader,
+        last: Option<model::Instant>,
+    ) -> Result<(), SyncError> {
+        let title = reader.title();
+        let data = ConversationData {
+            source: reader.format().map_or("", Format::name),
+            title: self.names.get(conversation).map(String::as_str).or(title.as_deref()),
+            model: reader.model(),
+            time: last,
+            origin: &reader.origin(file),
+        };
+        Ok(self.store.conversation(conversation, data)?)
+    }
+}
+
+/// A file that was read from its beginning.
+struct NewFile {
+    found: TranscriptPath,
+    /// The number of the file in the store.
+    id: i64,
+    /// The transcript's own id.
+    transcript: String,
 }
 
 struct ReadBatch {
@@ -518,6 +596,12 @@ struct ReadBatch {
     is_end: bool,
     /// The time of the last message that has a time.
     last: Option<model::Instant>,
+}
+
+/// Returns the transcript at a path, if it is there.
+fn found_at(name: &str) -> Option<TranscriptPath> {
+    let path = Path::new(name);
+    Some(TranscriptPath::new(path, name, &Stamp::from_path(path).ok()?))
 }
 
 /// Returns the sort key of a file in the order of reading.

@@ -2,14 +2,14 @@
 
 use std::path::Path;
 
-use super::report::SyncError;
+use super::{earlier_states, report::SyncError};
 use crate::{attachments::TranscriptFiles, decisions::Decisions};
 use verbatim_base::model::{self, Message};
-use verbatim_chats::db::transcripts::{
-    ConversationData, TranscriptFile, TranscriptStore, whole_id,
-};
+use verbatim_chats::db::transcripts::{ConversationData, TranscriptFile, TranscriptStore};
 use verbatim_chats::import::Format;
-use verbatim_chats::import::repeats::{History, conversation_id, is_repeat};
+use verbatim_chats::import::repeats::{
+    History, MessageHolders, Repetitions, TranscriptConversation, conversation_of, is_repeat,
+};
 use verbatim_chats::import::transcript::{TranscriptEvent, TranscriptReader};
 
 /// The receiver of one transcript's messages, which adds them to the store.
@@ -18,6 +18,9 @@ pub(super) struct StoreSink<'a, 's> {
     decisions: &'a Decisions,
     /// Whether the transcript's conversation is left out of the store.
     is_left_out: bool,
+    /// The number of lines by which the messages are moved, so that they follow those of the conversation's other
+    /// files; `None` before the first message.
+    moved: Option<u32>,
     files: &'a mut TranscriptFiles<'s>,
     file: &'a mut TranscriptFile,
     pub(super) messages: u64,
@@ -40,7 +43,17 @@ impl<'a, 's> StoreSink<'a, 's> {
             decisions.leaves_out(id, service, &reader.origin(Path::new(&file.path)))
         });
         let not_kept = Vec::new();
-        StoreSink { store, decisions, is_left_out, files, file, messages: 0, not_kept, last: None }
+        StoreSink {
+            store,
+            decisions,
+            is_left_out,
+            moved: None,
+            files,
+            file,
+            messages: 0,
+            not_kept,
+            last: None,
+        }
     }
 
     /// Adds an event. Returns false if the event is left out.
@@ -55,26 +68,30 @@ impl<'a, 's> StoreSink<'a, 's> {
                     return Ok(false);
                 }
                 let conversation = self.conversation(reader, &message)?;
+                self.last = message.create_time.or(self.last);
                 if !self.is_left_out {
-                    self.store.message(&conversation, &message)?;
+                    let moved = match self.moved {
+                        Some(moved) => moved,
+                        None => moved_by(self.store, &conversation, &message)?,
+                    };
+                    self.moved = Some(moved);
+                    let line = message.line.map(|line| line.saturating_add(moved));
+                    self.store.message(self.file, &Message { line, ..message })?;
                     self.messages += 1;
                 }
-                self.last = message.create_time.or(self.last);
             }
             TranscriptEvent::File { message, name, base64 } => {
                 if let Some(conversation) = &self.file.conversation
                     && !self.is_left_out
                 {
-                    let message = whole_id(conversation, &message);
+                    let message = self.file.whole_id(&message);
                     let why_not = self.files.store_file(conversation, &message, &name, base64)?;
                     self.not_kept.extend(why_not);
                 }
             }
             TranscriptEvent::More { id, text } => {
-                if let Some(conversation) = &self.file.conversation
-                    && !self.is_left_out
-                {
-                    self.store.append(conversation, &id, &text)?;
+                if self.file.conversation.is_some() && !self.is_left_out {
+                    self.store.append(self.file, &id, &text)?;
                 }
             }
         }
@@ -91,11 +108,14 @@ impl<'a, 's> StoreSink<'a, 's> {
             return Ok(id.clone());
         }
         let path = Path::new(&self.file.path);
-        let id = conversation_id(self, reader, path)?;
+        let TranscriptConversation { id, is_part } = conversation_of(self, reader, path)?;
         let origin = reader.origin(path);
         let source = reader.format().map_or("", Format::name);
         self.is_left_out = self.decisions.leaves_out(&id, source, &origin);
-        if !self.is_left_out {
+        self.file.is_part = is_part;
+        if is_part {
+            self.store.join(&id)?;
+        } else if !self.is_left_out {
             let time = first.create_time;
             let data = ConversationData { source, title: None, model: None, time, origin: &origin };
             self.store.conversation(&id, data)?;
@@ -104,11 +124,42 @@ impl<'a, 's> StoreSink<'a, 's> {
     }
 }
 
+/// Returns by how many lines a message and those after it are moved, so that they follow those that other files
+/// have added to the conversation.
+pub(super) fn moved_by(
+    store: &TranscriptStore,
+    conversation: &str,
+    first: &Message,
+) -> Result<u32, SyncError> {
+    if store.paths_of(conversation)?.len() < 2 {
+        return Ok(0);
+    }
+    let next = store.last_position(conversation)?.saturating_add(1);
+    Ok(next.saturating_sub(first.line.unwrap_or_default()))
+}
+
 impl History for StoreSink<'_, '_> {
     type Error = SyncError;
+    type File = i64;
 
-    fn record(&mut self, fingerprint: u64) -> Result<bool, SyncError> {
-        Ok(self.store.record(self.file.id, fingerprint)?)
+    fn known(
+        &mut self,
+        conversations: [&str; 2],
+        fingerprints: [u64; 2],
+    ) -> Result<MessageHolders<i64>, SyncError> {
+        Ok(self.store.known(self.file.id, conversations, fingerprints)?)
+    }
+
+    fn add(&mut self, fingerprints: [u64; 2]) -> Result<(), SyncError> {
+        Ok(self.store.record(self.file.id, fingerprints)?)
+    }
+
+    fn leave_out(&mut self, file: i64) -> Result<(), SyncError> {
+        Ok(self.store.leave_out(self.file.id, file)?)
+    }
+
+    fn seen(&mut self) -> &mut Repetitions {
+        &mut self.file.seen
     }
 
     fn record_next(&mut self, transcript: &str, fingerprint: u64) -> Result<u64, SyncError> {
@@ -131,18 +182,29 @@ impl History for StoreSink<'_, '_> {
         fingerprint: u64,
     ) -> Result<bool, SyncError> {
         let id = self.file.id;
-        let mut earlier = self.store.file_of(transcript, id)?;
-        if earlier.is_none()
+        let mut earlier = self.store.files_of(transcript, id)?;
+        if earlier.is_empty()
             && let Some(parent) = parent
         {
-            earlier = self.store.file_of(parent, id)?;
+            earlier = self.store.files_of(parent, id)?;
         }
-        let Some(earlier) = earlier else { return Ok(false) };
-        Ok(self.store.is_at(id, earlier, place, fingerprint)?)
+        for earlier in earlier {
+            if self.store.is_at(id, earlier, place, fingerprint)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     fn has_conversation(&self, id: &str) -> Result<bool, SyncError> {
         Ok(self.store.has_conversation(id)?
             || !self.decisions.is_empty() && self.store.has_file_of(id)?)
+    }
+
+    /// A conversation that is not stored stays so, and an earlier state of the file stays what it is.
+    fn may_join(&self, id: &str) -> Result<bool, SyncError> {
+        let mut paths = self.store.paths_of(id)?.into_iter();
+        Ok(self.store.has_conversation(id)?
+            && !paths.any(|path| earlier_states::is_earlier(&path, &self.file.path)))
     }
 }

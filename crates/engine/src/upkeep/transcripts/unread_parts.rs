@@ -6,7 +6,8 @@ use std::{io, path::Path};
 use super::{archive_walk::walk_archives, pass::FOREIGN, report::ArchiveReport};
 use crate::{config::Config, error::Result};
 use verbatim_base::{call::Call, files};
-use verbatim_chats::{db, import::transcript::TranscriptReader};
+use verbatim_chats::db;
+use verbatim_chats::import::transcript::{HELPERS_LEFT_OUT, TranscriptReader};
 use verbatim_text::amount::counted;
 
 #[derive(Default)]
@@ -44,8 +45,8 @@ impl UnreadParts {
 pub(crate) fn unread_parts(config: &Config, call: &Call) -> Result<Vec<String>> {
     let database = config.archive_database();
     let roots = config.searched_roots();
-    let [mut broken, mut not_utf8, mut unknown, mut foreign, mut others] =
-        <[UnreadParts; 5]>::default();
+    let [mut broken, mut not_utf8, mut unknown, mut foreign, mut others, mut helpers] =
+        <[UnreadParts; 6]>::default();
     let mut programs = BTreeSet::new();
     let mut kinds = BTreeMap::<String, u64>::new();
     let files = db::read_tables(&database, call, db::reading_states)?;
@@ -59,6 +60,7 @@ pub(crate) fn unread_parts(config: &Config, call: &Call) -> Result<Vec<String>> 
         broken.add(reader.malformed(), &file.path);
         not_utf8.add(reader.not_utf8(), &file.path);
         unknown.add(reader.unknown().len() as u64, &file.path);
+        helpers.add(reader.helpers(), &file.path);
         match reader.foreign() {
             Some(what) => {
                 others.add(1, &file.path);
@@ -83,6 +85,7 @@ pub(crate) fn unread_parts(config: &Config, call: &Call) -> Result<Vec<String>> 
         }),
         foreign.said(|_, files| format!("{files}: {FOREIGN}")),
         others.said(|_, files| format!("{files}: {programs}")),
+        helpers.said(|_, files| format!("{files}: {HELPERS_LEFT_OUT}")),
     ]
     .into_iter()
     .flatten()
