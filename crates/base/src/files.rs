@@ -94,7 +94,7 @@ mod tests {
             assert!(is_no_file(&error) && error.to_string().contains(what), "{error}");
         }
         fs::remove_file(&path).unwrap();
-        fs::write(&path, "text").unwrap();
+        crate::private::write(&path, b"text").unwrap();
         assert_eq!(read_to_string(&path).unwrap(), "text");
         assert!(!is_no_file(&open(&path.join("y")).unwrap_err()));
     }

@@ -85,14 +85,14 @@ pub(super) fn create(
 
 /// Returns an error of tantivy in the words of the system, if that failed.
 pub(super) fn io_error(error: TantivyError) -> io::Error {
-    let source = match &error {
-        TantivyError::IoError(source)
-        | TantivyError::OpenReadError(OpenReadError::IoError { io_error: source, .. })
-        | TantivyError::OpenWriteError(OpenWriteError::IoError { io_error: source, .. })
-        | TantivyError::OpenDirectoryError(OpenDirectoryError::IoError {
-            io_error: source, ..
-        }) => source,
-        _ => return io::Error::other(error),
+    let (TantivyError::IoError(source)
+    | TantivyError::OpenReadError(OpenReadError::IoError { io_error: source, .. })
+    | TantivyError::OpenWriteError(OpenWriteError::IoError { io_error: source, .. })
+    | TantivyError::OpenDirectoryError(OpenDirectoryError::IoError {
+        io_error: source, ..
+    })) = &error
+    else {
+        return io::Error::other(error);
     };
     io::Error::new(source.kind(), source.to_string())
 }

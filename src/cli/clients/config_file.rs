@@ -297,7 +297,8 @@ fn read_text(path: &Path) -> io::Result<Option<String>> {
         Ok(bytes) => String::from_utf8(bytes)
             .map(Some)
             .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not in UTF-8")),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        // The target of a link may be made.
+        Err(_) if !path.exists() => Ok(None),
         Err(error) => Err(error),
     }
 }

@@ -104,11 +104,7 @@ pub enum OwnDatabase {
 pub fn why_not_written(database: &Database, own: OwnDatabase) -> Result<Option<String>> {
     database.query(|connection| match own {
         OwnDatabase::Threads => threads::obstacle(connection),
-        OwnDatabase::Transcripts => {
-            let version = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
-            Ok((version != transcripts::VERSION)
-                .then(|| threads::other_version("store", version, transcripts::VERSION)))
-        }
+        OwnDatabase::Transcripts => transcripts::obstacle(connection),
         OwnDatabase::Imported => Ok(match schema::find(connection)? {
             Ok(SchemaState::OtherVersion(version)) => {
                 Some(threads::other_version("schema", version, schema::SCHEMA_VERSION))

@@ -15,14 +15,14 @@ use super::canonical::{self, ConversationRow, MessageRow};
 use super::open::beside;
 use super::schema::{self, SchemaState};
 use super::temporary::TemporaryDatabase;
-use super::{functions, scrub};
+use super::{functions, scrub, threads};
 use crate::import::repeats::{MessageHolders, Repetitions};
 use verbatim_base::model::{Instant, Message, Origin};
 use verbatim_base::{files, private};
 use verbatim_text::hash::fnv1a;
 
 /// The version of the tables and of the texts in them.
-pub(super) const VERSION: i64 = 9;
+const VERSION: i64 = 9;
 
 const LOCK_WAIT: Duration = Duration::from_secs(30);
 
@@ -89,7 +89,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[allow(missing_docs, reason = "the messages say what the fields hold")]
 pub enum Error {
     /// The database or its folder cannot be created or read.
-    #[error("{}: cannot write the transcript store: {source}; name another folder with VERBATIM_INDEX", path.display())]
+    #[error("{}: cannot write the transcript store: {source}", path.display())]
     Io { path: PathBuf, source: io::Error },
     /// SQLite failed.
     #[error("{}: cannot write the transcript store: {source}{}", path.display(), hint(source))]
@@ -178,6 +178,12 @@ pub struct TranscriptStore {
 }
 
 /// Connects to a store and returns its version. Prepares the connection if the version is ours.
+/// Returns why transcripts cannot be added to a store; `None` if they can.
+pub(super) fn obstacle(connection: &Connection) -> rusqlite::Result<Option<String>> {
+    let version = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+    Ok((version != VERSION).then(|| threads::other_version("store", version, VERSION)))
+}
+
 fn connected(path: &Path) -> rusqlite::Result<(Connection, i64)> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;

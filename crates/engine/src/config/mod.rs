@@ -133,12 +133,11 @@ impl Config {
             }
             None => {}
         }
-        if let Some(folder) = &self.local_databases {
-            match newest_canonical(folder) {
-                Ok(Some(path)) => return Ok(path.into()),
-                // A `db` that Verbatim cannot read belongs to another program.
-                Ok(None) | Err(_) => {}
-            }
+        // A `db` that Verbatim cannot read belongs to another program.
+        if let Some(folder) = &self.local_databases
+            && let Ok(Some(path)) = newest_canonical(folder)
+        {
+            return Ok(path.into());
         }
         let folder = self.db_folder();
         match newest(&folder) {
