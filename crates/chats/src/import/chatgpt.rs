@@ -23,16 +23,39 @@ pub(super) const SOURCE_FORMAT: Format = Format {
         // The settings of many programs have a `mapping` too, so other field names are required.
         let heading = ["title", "create_time", "current_node", "id", "conversation_id"];
         let is_headed = heading.iter().any(|name| fields.get(name).is_some());
-        // DeepSeek's conversations also have a `mapping`, but its messages have another form.
-        fields.has("mapping") && is_headed && fields.get("inserted_at").is_none()
+        is_headed && !fields.has("inserted_at") && fields.get("mapping").is_some_and(is_tree)
     },
     layout: FileLayout::Object(ObjectFormat {
         messages: "mapping",
         marks: &[],
+        foreign: &["inserted_at", "fragments"],
         list: "conversations",
         read: |fields, branches, tally| conversation(fields, branches, tally).map(Some),
     }),
 };
+
+/// Returns whether a `mapping` may be a tree of messages. Its first message must have an author or a content,
+/// because the conversations of other services have a `mapping` too. A tree may have no message.
+fn is_tree(mapping: Raw<'_>) -> bool {
+    let Ok(nodes) = mapping.fields() else { return true };
+    for (_, node) in nodes {
+        let Ok([message, parent, children]) = node.last_fields(["message", "parent", "children"])
+        else {
+            return true;
+        };
+        match message.filter(|message| message.is_object()).map(|it| {
+            it.last_fields(["author", "role", "content", "fragments"])
+        }) {
+            Some(Ok([author, role, content, fragments])) => {
+                return fragments.is_none() && (author.is_some() || role.is_some() || content.is_some());
+            }
+            Some(Err(_)) => return true,
+            None if message.is_none() && parent.is_none() && children.is_none() => return false,
+            None => {}
+        }
+    }
+    true
+}
 
 fn conversation(
     fields: &ObjectFields<'_>,

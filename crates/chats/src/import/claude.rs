@@ -19,7 +19,7 @@ pub(super) const SOURCE_FORMAT: Format = Format {
     name: "claude",
     label: "Claude.ai",
     is_conversation: |fields| {
-        fields.has("chat_messages")
+        fields.get("chat_messages").is_some_and(|list| are_messages(list, "sender"))
             || is_design(fields)
             || projects::is_project(fields)
             || projects::is_memory(fields)
@@ -27,6 +27,7 @@ pub(super) const SOURCE_FORMAT: Format = Format {
     layout: FileLayout::Object(ObjectFormat {
         messages: "chat_messages",
         marks: &projects::MARKS,
+        foreign: &[],
         list: "conversations",
         read: |fields, branches, tally| {
             if fields.has("chat_messages") || is_design(fields) {
@@ -41,8 +42,16 @@ pub(super) const SOURCE_FORMAT: Format = Format {
 
 /// Returns whether these are the fields of a chat about a design. Such a chat has its own file.
 fn is_design(fields: &ObjectFields<'_>) -> bool {
-    let is_list = fields.get(DESIGN_MESSAGES).is_some_and(Raw::is_array);
-    is_list && ["uuid", "project", "created_at"].iter().all(|name| fields.get(name).is_some())
+    let list = fields.get(DESIGN_MESSAGES).filter(|list| list.is_array());
+    list.is_some_and(|list| are_messages(list, "role"))
+        && ["uuid", "project", "created_at"].iter().all(|name| fields.has(name))
+}
+
+/// Returns whether a list may have messages, which name the one who said them in the field `sender`.
+fn are_messages(list: Raw<'_>, sender: &str) -> bool {
+    let first = list.items().ok().and_then(|items| items.into_iter().find(|it| it.is_object()));
+    let fields = first.map(|first| first.fields_until_damage().0);
+    fields.is_none_or(|it| it.has(sender) || it.has("role") || it.has("uuid") && it.has("content"))
 }
 
 const DESIGN_MESSAGES: &str = "messages";

@@ -132,15 +132,26 @@ fn is_record(kind: &str, fields: &ObjectFields<'_>) -> bool {
         "session_meta" | "response_item" | "event_msg" | "turn_context" | "compacted" => {
             fields.get("payload").is_some_and(Raw::is_object)
         }
-        "message" => fields.has("role") && fields.get("content").is_some_and(Raw::is_array),
+        // Other programs write some of the items of the same service, such as reasoning. These have more kinds.
+        "message" => {
+            fields.has("role")
+                && fields.get("content").and_then(|content| content.items().ok()).is_some_and(are_blocks)
+        }
         "function_call" | "function_call_output" | "local_shell_call" => fields.has("call_id"),
-        "reasoning" => fields.has("summary") || fields.has("encrypted_content"),
         "" => {
             fields.has("record_type")
                 || fields.has("id") && fields.has("timestamp") && fields.has("instructions")
         }
         _ => false,
     }
+}
+
+/// Returns whether all blocks of a message are of the service that Codex uses.
+fn are_blocks(blocks: Vec<Raw<'_>>) -> bool {
+    blocks.into_iter().all(|block| {
+        let kind = block.last_fields(["type"]).ok().and_then(|[kind]| kind?.text());
+        kind.is_some_and(|kind| kind.starts_with("input_") || kind.starts_with("output_"))
+    })
 }
 
 impl RecordReader for CodexReader {

@@ -134,6 +134,14 @@ impl Export {
                 }
             }
         }
+        // The page of an export has the conversations that are in its JSON too.
+        for file in self.package.others_with_chats(!is_recognised) {
+            if let Ok(inner) = self.package.open_found(&file) {
+                let reader = CountingReader { inner, progress, read: 0 };
+                let contents = ExportFile::new(&file.name, branches, tally).read(reader, sink)?;
+                is_recognised |= contents == FileContents::Conversations;
+            }
+        }
         if let Some(attached) = &attached {
             attached.count(tally);
         }

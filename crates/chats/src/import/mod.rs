@@ -28,6 +28,7 @@ mod head;
 mod inline;
 mod json;
 mod package;
+mod page;
 mod plain;
 pub mod repeats;
 mod scan;
