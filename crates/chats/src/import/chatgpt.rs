@@ -141,7 +141,14 @@ fn message(
     let (mut content, tree) = match plain {
         Some(text) => (text, None),
         None => {
-            let content = content.map(Raw::value).transpose()?;
+            let content = match content {
+                Some(content) => Some(content.value()?),
+                // A message of another shape.
+                None => raw.last_fields(["parts", "text"])?.into_iter().flatten().next()
+                    .map(Raw::value)
+                    .transpose()?
+                    .inspect(|_| tally.unknown("a message without content", 1)),
+            };
             let text = content.as_ref().map(|it| content::text(it, &recipient, tally));
             (text.unwrap_or_default(), content)
         }

@@ -21,8 +21,8 @@ const LONGEST_KIND: usize = 60;
 const MOST_FOLDERS: usize = 100;
 
 /// The fields with the text of a record of an unknown kind. Agents write many other fields for their own use.
-const TEXTS: [&str; 16] = [
-    "answer", "answers", "body", "content", "error", "message", "output", "prompt", "question", "questions",
+const TEXTS: [&str; 17] = [
+    "answer", "answers", "body", "content", "error", "message", "output", "parts", "prompt", "question", "questions",
     "reasoning", "result", "stderr", "stdout", "text", "thinking",
 ];
 

@@ -31,6 +31,7 @@ mod package;
 mod page;
 mod plain;
 pub mod repeats;
+pub mod results;
 mod scan;
 mod sources;
 mod tally;

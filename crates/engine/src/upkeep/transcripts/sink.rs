@@ -9,6 +9,7 @@ use verbatim_chats::db::transcripts::{
     ConversationData, TranscriptFile, TranscriptStore, whole_id,
 };
 use verbatim_chats::import::Format;
+use verbatim_chats::import::results;
 use verbatim_chats::import::repeats::{History, conversation_id, is_repeat};
 use verbatim_chats::import::transcript::{TranscriptEvent, TranscriptReader};
 
@@ -54,6 +55,8 @@ impl<'a, 's> StoreSink<'a, 's> {
                 if is_repeat(self, reader, &message)? {
                     return Ok(false);
                 }
+                let mut message = message;
+                results::complete_beside(&mut message, Path::new(&self.file.path));
                 let conversation = self.conversation(reader, &message)?;
                 if !self.is_left_out {
                     self.store.message(&conversation, &message)?;
@@ -67,7 +70,9 @@ impl<'a, 's> StoreSink<'a, 's> {
                 {
                     let message = whole_id(conversation, &message);
                     let why_not = self.files.store_file(conversation, &message, &name, base64)?;
-                    self.not_kept.extend(why_not);
+                    let line = reader.lines();
+                    self.not_kept
+                        .extend(why_not.map(|why| format!("a picture or file of message {line} is not kept: {why}")));
                 }
             }
             TranscriptEvent::More { id, text } => {
