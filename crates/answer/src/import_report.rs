@@ -233,7 +233,7 @@ fn unread(report: &Report, lines: &mut Vec<String>) {
     {
         let more = files.number - files.names.len() as u64;
         let more = if more > 0 { format!("; and {more} more") } else { String::new() };
-        let counted = counted(files.number, "picture or file");
+        let counted = counted(files.number, "file");
         let names = files.names.join("; ");
         lines.push(format!("cannot be read, and not kept: {counted}: {names}{more}"));
     }

@@ -37,21 +37,19 @@ pub(super) const SOURCE_FORMAT: Format = Format {
 /// Returns whether a `mapping` may be a tree of messages. Its first message must have an author or a content,
 /// because the conversations of other services have a `mapping` too. A tree may have no message.
 fn is_tree(mapping: Raw<'_>) -> bool {
-    let Ok(nodes) = mapping.fields() else { return true };
-    for (_, node) in nodes {
-        let Ok([message, parent, children]) = node.last_fields(["message", "parent", "children"])
-        else {
-            return true;
-        };
-        match message.filter(|message| message.is_object()).map(|it| {
-            it.last_fields(["author", "role", "content", "fragments"])
-        }) {
-            Some(Ok([author, role, content, fragments])) => {
-                return fragments.is_none() && (author.is_some() || role.is_some() || content.is_some());
-            }
-            Some(Err(_)) => return true,
-            None if message.is_none() && parent.is_none() && children.is_none() => return false,
-            None => {}
+    let mut nodes = mapping.items().unwrap_or_default();
+    nodes.extend(mapping.fields().into_iter().flatten().map(|(_, node)| node));
+    for node in nodes {
+        let [message, parent, children] =
+            node.last_fields(["message", "parent", "children"]).unwrap_or_default();
+        if let Some(message) = message.filter(|message| !message.is_null()) {
+            let [author, role, content, fragments] = message
+                .last_fields(["author", "role", "content", "fragments"])
+                .unwrap_or_default();
+            return fragments.is_none() && author.or(role).or(content).is_some();
+        }
+        if message.or(parent).or(children).is_none() {
+            return false;
         }
     }
     true
@@ -135,20 +133,23 @@ fn message(
     let mut role = role.and_then(Raw::text).unwrap_or_default().into_owned();
     let metadata = metadata.map(Metadata::read).transpose()?.unwrap_or_default();
     let recipient = recipient.and_then(Raw::text).unwrap_or_default();
+    // A message of another shape.
+    let other = match content {
+        Some(_) => None,
+        None if raw.is_object() => raw.last_fields(["parts", "text"])?.into_iter().flatten().next(),
+        None => Some(raw),
+    };
+    if other.is_some() {
+        tally.unknown("a message without content", 1);
+    }
+    let content = content.or(other);
     // Most messages are only a text, which needs no JSON tree.
     let plain =
         content.filter(|_| !recipient.starts_with(content::CANVAS)).and_then(content::only_text);
     let (mut content, tree) = match plain {
         Some(text) => (text, None),
         None => {
-            let content = match content {
-                Some(content) => Some(content.value()?),
-                // A message of another shape.
-                None => raw.last_fields(["parts", "text"])?.into_iter().flatten().next()
-                    .map(Raw::value)
-                    .transpose()?
-                    .inspect(|_| tally.unknown("a message without content", 1)),
-            };
+            let content = content.map(Raw::value).transpose()?;
             let text = content.as_ref().map(|it| content::text(it, &recipient, tally));
             (text.unwrap_or_default(), content)
         }
@@ -240,7 +241,7 @@ impl<'a> Tree<'a> {
                 node.last_fields(["message", "parent", "children"])?;
             named.push((parent.and_then(Raw::string), children));
             tree.by_id.insert(id.clone(), at);
-            let message = message.filter(|message| message.is_object());
+            let message = message.filter(|message| !message.is_null());
             tree.nodes.push(Node { id, parent: None, message, has_lost_parent: false });
         }
         for (at, (parent, _)) in named.iter().enumerate() {

@@ -51,7 +51,10 @@ fn is_design(fields: &ObjectFields<'_>) -> bool {
 fn are_messages(list: Raw<'_>, sender: &str) -> bool {
     let first = list.items().ok().and_then(|items| items.into_iter().find(|it| it.is_object()));
     let fields = first.map(|first| first.fields_until_damage().0);
-    fields.is_none_or(|it| it.has(sender) || it.has("role") || it.has("uuid") && it.has("content"))
+    fields.is_none_or(|it| {
+        [sender, "role", "uuid"].iter().any(|name| it.has(name))
+            && ["text", "content"].iter().any(|name| it.has(name))
+    })
 }
 
 /// The heading of the service's summary of a conversation.

@@ -221,7 +221,10 @@ fn is_record(kind: &str, fields: &ObjectFields<'_>) -> bool {
         // Other programs write some of the items of the same service, such as reasoning. These have more kinds.
         "message" => {
             fields.has("role")
-                && fields.get("content").and_then(|content| content.items().ok()).is_some_and(are_blocks)
+                && fields
+                    .get("content")
+                    .and_then(|content| content.items().ok())
+                    .is_some_and(are_blocks)
         }
         "function_call" | "function_call_output" | "local_shell_call" => fields.has("call_id"),
         "" => {
@@ -558,7 +561,8 @@ impl RolloutRecord<'_> {
                 let (texts, names): (Vec<&Value>, Vec<&Value>) =
                     content.items().iter().partition(|block| block.str("path").is_empty());
                 let files = names.iter().filter(|block| block.str("type").contains("mage"));
-                let text = texts.into_iter().map(shown).chain(files.clone().map(|_| "[image]".to_owned()));
+                let text =
+                    texts.into_iter().map(shown).chain(files.clone().map(|_| "[image]".to_owned()));
                 let text = without_context(&lines(text));
                 let names = files.map(|block| block.str("path"));
                 self.prompt_with_files(&text, inline::files(content), names);

@@ -163,7 +163,9 @@ impl Export {
             tally.damaged.extend(unreadable);
             if tally.messages == before_messages && !is_only_blank {
                 let read = counted(tally.conversations - before, "conversation");
-                tally.damaged.push(format!("{}: nothing is said in {read} of it", self.path.display()));
+                tally
+                    .damaged
+                    .push(format!("{}: nothing is said in {read} of it", self.path.display()));
             }
             return Ok(());
         }

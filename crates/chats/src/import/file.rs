@@ -9,6 +9,7 @@ use super::builder::ConversationBuilder;
 use super::compressed::is_named_as_transcript;
 use super::format::{FileLayout, Format, TranscriptFormat};
 use super::json::{Brackets, Damage, ObjectFields, Raw};
+use super::package::is_json;
 use super::scan::{ScannedValue, Scanner};
 use super::tally::{Branches, ImportTally, Reason, Skipped};
 use super::transcript::{self, TranscriptReader};
@@ -136,7 +137,8 @@ impl<'a> ExportFile<'a> {
             let found = page::conversations(&start).join(&b'\n');
             self.values(found.chain(reader), sink)?;
         }
-        if !self.is_recognised {
+        // A page that has the name of another file may be an error of a download.
+        if !self.is_recognised && !is_json(Path::new(self.name)) {
             self.is_known_as_empty = true;
             self.tally.leave_out(page::described(&start), OTHER_PARTS, 1);
         }

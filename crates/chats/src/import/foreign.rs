@@ -123,14 +123,18 @@ const PROGRAMS: [Program; 31] = [
                     || is_id && has_inner(it, "metadata", "sessionID")
             })
         },
-        tables: &[&["session", "message", "part", "session_id", "data"], &["session_message", "seq"]],
+        tables: &[
+            &["session", "message", "part", "session_id", "data"],
+            &["session_message", "seq"],
+        ],
         files: &["opencode"],
         ..PROGRAM
     },
     Program {
         name: "Antigravity",
         has: |it| {
-            has(it, &["created_at"]) && is_one_of(it, "source", &["USER_EXPLICIT", "MODEL", "SYSTEM"])
+            has(it, &["created_at"])
+                && is_one_of(it, "source", &["USER_EXPLICIT", "MODEL", "SYSTEM"])
         },
         tables: &[&["steps", "step_payload"]],
         ..PROGRAM
@@ -141,7 +145,9 @@ const PROGRAMS: [Program; 31] = [
             let kind = it.text("type").unwrap_or_default();
             let is_own = !it.has("message") && !it.has("uuid") && !it.has("payload");
             it.object("params").is_ok_and(|it| has_inner(&it, "update", "sessionUpdate"))
-                || is_own && kind == "user" && (it.has("prompt_index") || it.has("synthetic_reason"))
+                || is_own
+                    && kind == "user"
+                    && (it.has("prompt_index") || it.has("synthetic_reason"))
                 || is_own && kind == "assistant" && it.has("content") && it.has("model_id")
                 || is_own && kind == "tool_result" && it.has("tool_call_id")
                 || has_inner(it, "info", "cwd")
@@ -253,14 +259,22 @@ const PROGRAMS: [Program; 31] = [
     Program { name: "Perplexity", files: &["perplexity"], ..PROGRAM },
     Program { name: "Zed", tables: &[&["threads", "data_type"]], ..PROGRAM },
     Program { name: "llm", tables: &[&["responses", "prompt_json"]], ..PROGRAM },
-    Program { name: "Crush", tables: &[&["sessions", "messages", "parts", "prompt_tokens"]], ..PROGRAM },
+    Program {
+        name: "Crush",
+        tables: &[&["sessions", "messages", "parts", "prompt_tokens"]],
+        ..PROGRAM
+    },
     Program {
         name: "Aider",
         start: Some("# aider chat started at "),
         files: &[".aider.chat.history"],
         ..PROGRAM
     },
-    Program { name: "LM Studio", has: |it| it.has("systemPrompt") && it.has("perChatPredictionConfig"), ..PROGRAM },
+    Program {
+        name: "LM Studio",
+        has: |it| it.has("systemPrompt") && it.has("perChatPredictionConfig"),
+        ..PROGRAM
+    },
 ];
 
 /// Returns what a transcript is, if this record of it is of a program that is not read.
@@ -277,10 +291,16 @@ pub(super) fn describe_object(fields: &ObjectFields<'_>) -> Option<String> {
 
 /// Returns what a database or a plain text is, by its first bytes, if it is of a program that is not read.
 pub(super) fn describe_start(start: &[u8]) -> Option<String> {
-    let words = if start.starts_with(b"SQLite format 3") { words_of_tables(start) } else { HashSet::new() };
+    let words =
+        if start.starts_with(b"SQLite format 3") { words_of_tables(start) } else { HashSet::new() };
     let is_of = |program: &&Program| {
-        let is_text = program.start.is_some_and(|it| start.trim_ascii_start().starts_with(it.as_bytes()));
-        is_text || program.tables.iter().any(|names| names.iter().all(|name| words.contains(name.as_bytes())))
+        let is_text =
+            program.start.is_some_and(|it| start.trim_ascii_start().starts_with(it.as_bytes()));
+        is_text
+            || program
+                .tables
+                .iter()
+                .any(|names| names.iter().all(|name| words.contains(name.as_bytes())))
     };
     PROGRAMS.iter().find(is_of).map(described)
 }

@@ -22,8 +22,23 @@ const MOST_FOLDERS: usize = 100;
 
 /// The fields with the text of a record of an unknown kind. Agents write many other fields for their own use.
 const TEXTS: [&str; 17] = [
-    "answer", "answers", "body", "content", "error", "message", "output", "parts", "prompt", "question", "questions",
-    "reasoning", "result", "stderr", "stdout", "text", "thinking",
+    "answer",
+    "answers",
+    "body",
+    "content",
+    "error",
+    "message",
+    "output",
+    "parts",
+    "prompt",
+    "question",
+    "questions",
+    "reasoning",
+    "result",
+    "stderr",
+    "stdout",
+    "text",
+    "thinking",
 ];
 
 /// An event of a record.
@@ -198,7 +213,9 @@ impl Head {
 /// the depth of a [`Value`] is bounded.
 fn add_texts(name: &str, value: &Value, texts: &mut Vec<String>) {
     let text = match value {
-        Value::String(text) if text.contains(char::is_whitespace) || !is_encoded(text) => text.clone(),
+        Value::String(text) if text.contains(char::is_whitespace) || !is_encoded(text) => {
+            text.clone()
+        }
         Value::Null | Value::Scalar(_) | Value::String(_) => return,
         value if TEXTS.contains(&name) => plain(value, true),
         Value::Object(fields) => {

@@ -34,7 +34,9 @@ pub(super) fn is_page(start: &[u8]) -> bool {
     let start = start.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(start).trim_ascii_start();
     start.starts_with(b"<") && {
         let head = start[..start.len().min(4 << 10)].to_ascii_lowercase();
-        [&b"<html"[..], b"<!doctype html", b"<head"].iter().any(|tag| memmem::find(&head, tag).is_some())
+        [&b"<html"[..], b"<!doctype html", b"<head"]
+            .iter()
+            .any(|tag| memmem::find(&head, tag).is_some())
     }
 }
 
@@ -85,7 +87,10 @@ pub(super) fn described(page: &[u8]) -> String {
                 with conversations.json"
             .to_owned();
     }
-    if [&b"outer-cell"[..], b"content-cell", b"Gemini"].iter().all(|it| memmem::find(page, it).is_some()) {
+    if [&b"outer-cell"[..], b"content-cell", b"Gemini"]
+        .iter()
+        .all(|it| memmem::find(page, it).is_some())
+    {
         return "chats of the Gemini app, whose files are not read yet".to_owned();
     }
     match SERVICES.iter().find(|(_, word, hosts)| is_of(page, word, hosts)) {
@@ -116,6 +121,8 @@ fn is_of(page: &[u8], word: &str, hosts: &[&str]) -> bool {
     is_titled
         || [&b"saved from url"[..], b"og:url", b"canonical"].iter().any(|mark| {
             let near = memmem::find(page, mark).map(|at| &page[at..page.len().min(at + NEAR)]);
-            hosts.iter().any(|host| near.is_some_and(|near| memmem::find(near, host.as_bytes()).is_some()))
+            hosts
+                .iter()
+                .any(|host| near.is_some_and(|near| memmem::find(near, host.as_bytes()).is_some()))
         })
 }

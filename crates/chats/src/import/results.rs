@@ -43,7 +43,8 @@ pub fn complete_beside(message: &mut Message, transcript: &Path) {
 pub(super) fn complete(message: &mut Message, read: &mut dyn FnMut(&str) -> Option<Vec<u8>>) {
     let text = &mut message.content;
     let Some(bytes) = named(text).filter(|_| message.role == "tool").and_then(read) else { return };
-    let value = Raw::new(&bytes).value().ok().filter(|_| bytes.trim_ascii_start().starts_with(b"["));
+    let value =
+        Raw::new(&bytes).value().ok().filter(|_| bytes.trim_ascii_start().starts_with(b"["));
     let whole = match value {
         Some(blocks) => plain(&blocks, true),
         None => String::from_utf8_lossy(&bytes).into_owned(),

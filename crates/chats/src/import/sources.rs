@@ -58,7 +58,8 @@ impl SourceList {
                 }
                 // The words of the source that the service shows beside the answer.
                 let cited = value.str("cited_text").trim();
-                if !cited.is_empty() && !text.contains(cited) && self.known.insert(cited.to_owned()) {
+                if !cited.is_empty() && !text.contains(cited) && self.known.insert(cited.to_owned())
+                {
                     self.lines.push(cited.to_owned());
                 }
                 let inner = fields.iter().filter(|(name, _)| !OTHERS.contains(&name.as_str()));

@@ -133,7 +133,9 @@ impl<'a> AttachmentWriter<'a> {
             return Err(LeftOut::NoContent("the transcript has nothing of its content"));
         }
         if text.contains("://") {
-            return Err(LeftOut::NoContent("the transcript has an address in the place of its content"));
+            return Err(LeftOut::NoContent(
+                "the transcript has an address in the place of its content",
+            ));
         }
         match self.write_file(&mut DecoderReader::new(text.as_bytes(), &BASE64)) {
             Err(LeftOut::Unreadable(_)) => Err(LeftOut::NoContent(

@@ -123,7 +123,9 @@ impl<'a> AttachmentImport<'a> {
                         let place = place.map_or(file.message as u64 + 1, u64::from);
                         let title = conversation.title.as_ref().unwrap_or(&conversation.id);
                         let title = snippet::line(title, LONGEST_TITLE);
-                        self.counts.without_content.add(format!("message {place} of “{title}” ({why})"));
+                        self.counts
+                            .without_content
+                            .add(format!("message {place} of “{title}” ({why})"));
                         continue;
                     }
                     let number = files.iter().filter(|it| it.message == message).count() + 1;

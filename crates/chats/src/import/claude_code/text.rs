@@ -117,8 +117,8 @@ pub(super) fn error(value: &Value, texts: &mut Vec<String>) {
     match value {
         Value::Object(fields) => {
             for (name, value) in fields {
-                if let "cause" | "code" | "content" | "error" | "formatted" | "message" | "status" | "type" =
-                    name.as_str()
+                if let "cause" | "code" | "content" | "error" | "formatted" | "message" | "status"
+                | "type" = name.as_str()
                 {
                     error(value, texts);
                 }
@@ -159,7 +159,8 @@ const KNOWN: [&str; 18] = [
 pub(super) fn unknown(blocks: &[Value], found: &mut dyn FnMut(&str)) {
     for block in blocks {
         let kind = block.str("type");
-        let is_known = KNOWN.contains(&kind) || kind.ends_with("_result") || kind.ends_with("_error");
+        let is_known =
+            KNOWN.contains(&kind) || kind.ends_with("_result") || kind.ends_with("_error");
         let texts = ["text", "thinking"].map(|name| block.at(name));
         let is_text = |text: &Value| matches!(text, Value::Null | Value::String(_));
         if !is_known || matches!(kind, "text" | "thinking") && !texts.into_iter().all(is_text) {

@@ -23,7 +23,8 @@ pub(super) fn of(kind: &str, event: &Value) -> Option<ToolRun> {
     let mut file = None;
     let call = match kind {
         "commandexecution" | "execcommandend" => {
-            output_of = first_of(event, &["aggregated_output", "aggregatedOutput", "formatted_output"]);
+            output_of =
+                first_of(event, &["aggregated_output", "aggregatedOutput", "formatted_output"]);
             let command = commands(named("command", event.at("command").clone()));
             if ["user_shell", "userShell"].contains(&event.str("source")) {
                 format!("! {}", command.str("command"))
@@ -31,7 +32,9 @@ pub(super) fn of(kind: &str, event: &Value) -> Option<ToolRun> {
                 tool::call("exec_command", &[], &command)
             }
         }
-        "filechange" | "patchapplyend" => tool::call("apply_patch", &[], &changes(event.at("changes"))),
+        "filechange" | "patchapplyend" => {
+            tool::call("apply_patch", &[], &changes(event.at("changes")))
+        }
         "mcptoolcall" | "mcptoolcallend" => {
             let called = event.get("invocation").unwrap_or(event);
             output_of = event.at("result").clone();
@@ -62,8 +65,14 @@ pub(super) fn of(kind: &str, event: &Value) -> Option<ToolRun> {
         }
         "imagegeneration" | "imagegenerationend" | "image_generation_call" => {
             let base64 = event.str("result").to_owned();
-            file = Some(InlineFile { name: String::new(), base64 }).filter(|it| !it.base64.is_empty());
-            lines(["[image]", &*first_of(event, &["revised_prompt", "revisedPrompt"]).as_str().unwrap_or_default()])
+            file =
+                Some(InlineFile { name: String::new(), base64 }).filter(|it| !it.base64.is_empty());
+            lines([
+                "[image]",
+                &*first_of(event, &["revised_prompt", "revisedPrompt"])
+                    .as_str()
+                    .unwrap_or_default(),
+            ])
         }
         _ => return None,
     };
@@ -89,7 +98,11 @@ pub(super) fn web_search(action: Option<&Value>, event: &Value) -> String {
     if parts.is_empty() && action.is_some() {
         return web_search(None, event);
     }
-    if parts.is_empty() { String::new() } else { tool::call("web_search", &[], &Value::Object(parts)) }
+    if parts.is_empty() {
+        String::new()
+    } else {
+        tool::call("web_search", &[], &Value::Object(parts))
+    }
 }
 
 fn named(name: &str, value: Value) -> Value {

@@ -9,8 +9,8 @@ use verbatim_chats::db::transcripts::{
     ConversationData, TranscriptFile, TranscriptStore, whole_id,
 };
 use verbatim_chats::import::Format;
-use verbatim_chats::import::results;
 use verbatim_chats::import::repeats::{History, conversation_id, is_repeat};
+use verbatim_chats::import::results;
 use verbatim_chats::import::transcript::{TranscriptEvent, TranscriptReader};
 
 /// The receiver of one transcript's messages, which adds them to the store.
@@ -71,8 +71,9 @@ impl<'a, 's> StoreSink<'a, 's> {
                     let message = whole_id(conversation, &message);
                     let why_not = self.files.store_file(conversation, &message, &name, base64)?;
                     let line = reader.lines();
-                    self.not_kept
-                        .extend(why_not.map(|why| format!("a picture or file of message {line} is not kept: {why}")));
+                    self.not_kept.extend(why_not.map(|why| {
+                        format!("a picture or file of message {line} is not kept: {why}")
+                    }));
                 }
             }
             TranscriptEvent::More { id, text } => {
