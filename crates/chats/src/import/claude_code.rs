@@ -797,28 +797,24 @@ fn push_text(
     }
 }
 
-/// Adds what Claude Code knows of a tool's result, if the result itself lacks it. `more` is Claude Code's own
-/// record of the only result in `blocks`.
+/// Adds what Claude Code knows of a tool's result, if the results in `blocks` lack it. `more` is Claude Code's own
+/// record of a result.
 fn add_result(texts: &mut Vec<TextOfBlocks>, blocks: &[Value], more: Raw<'_>) {
-    let results = blocks.iter().filter(|block| block.str("type") == "tool_result").count();
-    if results > 1 || results == 0 && !blocks.is_empty() {
+    if !blocks.is_empty() && !blocks.iter().any(|block| block.str("type") == "tool_result") {
         return;
     }
-    match texts.iter_mut().find(|(role, ..)| *role == "tool") {
-        Some((_, text, _)) => {
-            let Ok(more) = more.fields() else { return };
-            for output in ["stdout", "stderr"].into_iter().filter_map(|name| more.text(name)) {
-                if !has_output(text, &output) {
-                    text.push('\n');
-                    text.push_str(output.trim_end());
-                }
-            }
-        }
-        None => {
-            let text = more.value().map(|more| text::program_result(&more)).unwrap_or_default();
-            if !text.trim().is_empty() {
-                texts.push(("tool", text, Vec::new()));
-            }
+    let Ok(more) = more.value() else { return };
+    let said = lines(texts.iter().filter(|(role, ..)| *role == "tool").map(|(_, text, _)| text));
+    let outputs = match &more {
+        _ if said.is_empty() => vec![text::program_result(&more)],
+        Value::Object(_) => ["stdout", "stderr"].map(|name| more.str(name).to_owned()).to_vec(),
+        Value::String(error) => vec![error.trim_start_matches("Error: ").to_owned()],
+        results => vec![lines(results.items().iter().map(shown))],
+    };
+    for output in outputs.into_iter().filter(|output| !has_output(&said, output)) {
+        match texts.iter_mut().rfind(|(role, ..)| *role == "tool") {
+            Some((_, text, _)) => *text = lines([text.as_str(), output.trim_end()]),
+            None => texts.push(("tool", output, Vec::new())),
         }
     }
 }

@@ -103,12 +103,13 @@ pub(super) fn program_result(result: &Value) -> String {
     }
 }
 
-/// Returns whether the text of a result has the output of a command, or a part of it: the result may be cut.
+/// Returns whether the text of a result has an output of a tool. If the text has its first line and is longer, it
+/// may have the output in another form.
 pub(super) fn has_output(text: &str, output: &str) -> bool {
-    shown_on_screen(output)
-        .lines()
-        .find(|line| !line.trim().is_empty())
-        .is_none_or(|line| text.contains(line.trim()))
+    let output = shown_on_screen(output);
+    let output = output.trim();
+    let first = output.lines().next().unwrap_or_default();
+    text.contains(output) || text.len() >= output.len() && text.contains(first.trim())
 }
 
 /// Adds the texts of an error of the service to `texts`, each once. Recursion is safe, because the depth of a
