@@ -20,10 +20,12 @@ mod not_stored;
 #[cfg(unix)]
 #[path = "../shared/program.rs"]
 mod program;
+mod programs;
 #[cfg(unix)]
 #[path = "../shared/pty.rs"]
 mod pty;
 mod screen;
+mod shapes;
 #[path = "../shared/threads.rs"]
 mod threads;
 mod transcript_files;

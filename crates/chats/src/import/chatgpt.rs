@@ -43,9 +43,8 @@ fn is_tree(mapping: Raw<'_>) -> bool {
         let [message, parent, children] =
             node.last_fields(["message", "parent", "children"]).unwrap_or_default();
         if let Some(message) = message.filter(|message| !message.is_null()) {
-            let [author, role, content, fragments] = message
-                .last_fields(["author", "role", "content", "fragments"])
-                .unwrap_or_default();
+            let [author, role, content, fragments] =
+                message.last_fields(["author", "role", "content", "fragments"]).unwrap_or_default();
             return fragments.is_none() && author.or(role).or(content).is_some();
         }
         if message.or(parent).or(children).is_none() {
@@ -162,7 +161,7 @@ fn message(
         content.clone_from(instructions);
     }
     // ChatGPT puts custom instructions and memories into each conversation; nobody said them there.
-    if is_context || metadata.instructions.is_some() {
+    if is_context || metadata.instructions.is_some() || !raw.is_object() {
         role = "system".to_owned();
     }
     let author = match role.as_str() {
