@@ -246,7 +246,7 @@ fn contents_of_every_shape_are_read_or_counted() {
     assert_eq!(texts, expected);
     assert_eq!(
         unknown(&report),
-        "a message without content 2, code 1, gyro 1, scent 1, smell 1, text 1"
+        "a message without content 2, code 1, gyro 1, scent 1, smell 1, text 2"
     );
     let says = |content: Value| json!({"uuid": content.to_string(), "sender": "human", "content": content});
     let (texts, report) = of_claude(&json!([{"uuid": "c", "name": "n", "chat_messages": [

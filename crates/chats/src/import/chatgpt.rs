@@ -35,17 +35,21 @@ pub(super) const SOURCE_FORMAT: Format = Format {
 };
 
 /// Returns whether a `mapping` may be a tree of messages. Its first message must have an author or a content,
-/// because the conversations of other services have a `mapping` too. A tree may have no message.
+/// because the conversations of other services have a `mapping` too. A tree may have no message. Of a damaged tree
+/// it is not known.
 fn is_tree(mapping: Raw<'_>) -> bool {
     let mut nodes = mapping.items().unwrap_or_default();
     nodes.extend(mapping.fields().into_iter().flatten().map(|(_, node)| node));
     for node in nodes {
-        let [message, parent, children] =
-            node.last_fields(["message", "parent", "children"]).unwrap_or_default();
+        let Ok([message, parent, children]) = node.last_fields(["message", "parent", "children"])
+        else {
+            return true;
+        };
         if let Some(message) = message.filter(|message| !message.is_null()) {
-            let [author, role, content, fragments] =
-                message.last_fields(["author", "role", "content", "fragments"]).unwrap_or_default();
-            return fragments.is_none() && author.or(role).or(content).is_some();
+            let own = message.last_fields(["author", "role", "content", "fragments"]);
+            return own.map_or(true, |[author, role, content, fragments]| {
+                fragments.is_none() && author.or(role).or(content).is_some()
+            });
         }
         if message.or(parent).or(children).is_none() {
             return false;

@@ -72,6 +72,17 @@ impl Export {
         self.package.files().iter().find_map(|file| part_left_out(&file.name))
     }
 
+    /// Returns a phrase for what the export is a part of, or for the program that wrote it, if imports read nothing
+    /// of it.
+    pub(super) fn described_part(&mut self) -> Option<String> {
+        let mut tally = ImportTally::default();
+        let part = self.part_left_out().map(str::to_owned);
+        part.or_else(|| {
+            self.read::<Error>(Branches::Shown, &mut tally, &|_| {}, &mut |_, _| Ok(())).err()?;
+            tally.left_out.into_keys().find(|what| what.contains("not read yet"))
+        })
+    }
+
     /// Calls `sink` with each conversation, in the order of the export.
     ///
     /// Calls `progress` with the number of bytes after each read. An error of `sink` ends the reading.
