@@ -8,7 +8,7 @@ use memchr::memmem;
 use super::json::{ObjectFields, Raw};
 
 /// A program or service, and what only its files have.
-struct Program {
+struct ForeignProgram {
     name: &'static str,
     /// Returns whether an object is a record of its transcripts, or an object of its files.
     has: fn(&ObjectFields<'_>) -> bool,
@@ -22,12 +22,12 @@ struct Program {
     note: Option<&'static str>,
 }
 
-const PROGRAM: Program =
-    Program { name: "", has: |_| false, tables: &[], start: None, files: &[], note: None };
+const PROGRAM: ForeignProgram =
+    ForeignProgram { name: "", has: |_| false, tables: &[], start: None, files: &[], note: None };
 
 /// The first entry that a file fits counts. Some programs write nearly the records of Claude Code or of Codex.
-const PROGRAMS: [Program; 31] = [
-    Program {
+const PROGRAMS: [ForeignProgram; 31] = [
+    ForeignProgram {
         name: "Claude Code",
         has: |it| {
             has(it, &["display", "timestamp"]) && (it.has("project") || it.has("pastedContents"))
@@ -38,7 +38,7 @@ const PROGRAMS: [Program; 31] = [
         ),
         ..PROGRAM
     },
-    Program {
+    ForeignProgram {
         name: "Codex",
         has: |it| has(it, &["session_id", "ts", "text"]),
         note: Some(
@@ -47,7 +47,7 @@ const PROGRAMS: [Program; 31] = [
         ),
         ..PROGRAM
     },
-    Program {
+    ForeignProgram {
         name: "Codex",
         has: |it| has(it, &["id", "thread_name", "updated_at"]),
         tables: &[&["threads", "rollout_path"]],
@@ -56,7 +56,7 @@ const PROGRAMS: [Program; 31] = [
         ),
         ..PROGRAM
     },
-    Program {
+    ForeignProgram {
         name: "Qwen Code",
         has: |it| {
             is_one_of(it, "type", &["user", "assistant", "tool_result", "system"])
@@ -65,7 +65,7 @@ const PROGRAMS: [Program; 31] = [
         },
         ..PROGRAM
     },
-    Program {
+    ForeignProgram {
         name: "iFlow",
         has: |it| {
             it.get("parentUuid").is_some()
@@ -73,7 +73,7 @@ const PROGRAMS: [Program; 31] = [
         },
         ..PROGRAM
     },
-    Program {
+    ForeignProgram {
         name: "Qoder",
         has: |it| {
             is_one_of(it, "type", &["runtime-config"])
@@ -83,7 +83,7 @@ const PROGRAMS: [Program; 31] = [
         },
         ..PROGRAM
     },
-    Program {
+    ForeignProgram {
         name: "Gemini CLI",
         has: |it| {
             has(it, &["sessionId", "startTime", "lastUpdated"])
@@ -94,7 +94,7 @@ const PROGRAMS: [Program; 31] = [
         },
         ..PROGRAM
     },
-    Program {
+    ForeignProgram {
         name: "GitHub Copilot",
         has: |it| {
             let kind = it.text("type").unwrap_or_default();
@@ -111,7 +111,7 @@ const PROGRAMS: [Program; 31] = [
         files: &["session-store.db", "copilot-agent-sessions"],
         ..PROGRAM
     },
-    Program {
+    ForeignProgram {
         name: "OpenCode",
         has: |it| {
             let of_export = it.object("info").ok();
@@ -119,8 +119,9 @@ const PROGRAMS: [Program; 31] = [
                 let id = it.text("id").unwrap_or_default();
                 let is_id = ["ses_", "msg_", "prt_"].iter().any(|start| id.starts_with(start));
                 let names = ["sessionID", "messageID", "directory", "projectID"];
-                is_id && names.iter().any(|name| it.get(name).is_some())
-                    || is_id && has_inner(it, "metadata", "sessionID")
+                is_id
+                    && (names.iter().any(|name| it.has(name))
+                        || has_inner(it, "metadata", "sessionID"))
             })
         },
         tables: &[
@@ -130,7 +131,7 @@ const PROGRAMS: [Program; 31] = [
         files: &["opencode"],
         ..PROGRAM
     },
-    Program {
+    ForeignProgram {
         name: "Antigravity",
         has: |it| {
             has(it, &["created_at"])
@@ -139,7 +140,7 @@ const PROGRAMS: [Program; 31] = [
         tables: &[&["steps", "step_payload"]],
         ..PROGRAM
     },
-    Program {
+    ForeignProgram {
         name: "Grok Build",
         has: |it| {
             let kind = it.text("type").unwrap_or_default();
@@ -155,7 +156,7 @@ const PROGRAMS: [Program; 31] = [
         },
         ..PROGRAM
     },
-    Program {
+    ForeignProgram {
         name: "Kimi Code",
         has: |it| {
             has(it, &["protocol_version"]) && is_one_of(it, "type", &["metadata"])
@@ -164,31 +165,31 @@ const PROGRAMS: [Program; 31] = [
         },
         ..PROGRAM
     },
-    Program {
+    ForeignProgram {
         name: "Goose",
         has: |it| has(it, &["working_dir", "message_count"]),
         tables: &[&["sessions", "messages", "content_json"]],
         ..PROGRAM
     },
-    Program {
+    ForeignProgram {
         name: "DeepSeek's agent",
         has: |it| is_one_of(it, "type", &["session"]) && has(it, &["createdAt", "cwd", "id"]),
         files: &["session.jsonl.zstd"],
         ..PROGRAM
     },
-    Program {
+    ForeignProgram {
         name: "Pi",
         has: |it| {
             is_one_of(it, "type", &["session"]) && has(it, &["version", "id", "timestamp", "cwd"])
         },
         ..PROGRAM
     },
-    Program {
+    ForeignProgram {
         name: "Droid",
         has: |it| is_one_of(it, "type", &["session_start"]) && it.has("id"),
         ..PROGRAM
     },
-    Program {
+    ForeignProgram {
         name: "DeepSeek",
         has: |it| {
             let is_tree = it.has("mapping");
@@ -197,33 +198,37 @@ const PROGRAMS: [Program; 31] = [
         },
         ..PROGRAM
     },
-    Program {
+    ForeignProgram {
         name: "Grok",
         has: |it| it.has("conversation") && it.has("responses"),
         files: &["prod-grok-backend.json"],
         ..PROGRAM
     },
-    Program {
+    ForeignProgram {
         name: "Open WebUI",
         has: |it| has_inner(it, "chat", "history") || has_inner(it, "chat", "messages"),
         tables: &[&["chat", "auth", "share_id"], &["chat", "chat_message"]],
         files: &["webui.db"],
         ..PROGRAM
     },
-    Program {
+    ForeignProgram {
         name: "LibreChat",
         has: |it| it.has("conversationId") && (it.has("messages") || it.has("endpoint")),
         ..PROGRAM
     },
-    Program { name: "Le Chat", has: |it| has(it, &["chatId", "role", "content"]), ..PROGRAM },
-    Program {
+    ForeignProgram {
+        name: "Le Chat",
+        has: |it| has(it, &["chatId", "role", "content"]),
+        ..PROGRAM
+    },
+    ForeignProgram {
         name: "the Gemini app",
         has: |it| {
             has(it, &["products", "time", "header"]) && contains_field(it, "products", "Gemini")
         },
         ..PROGRAM
     },
-    Program {
+    ForeignProgram {
         name: "Cline, Roo Code or Kilo Code",
         has: |it| {
             has(it, &["sessionId", "agent", "messages"])
@@ -239,7 +244,7 @@ const PROGRAMS: [Program; 31] = [
         files: &["api_conversation_history.json", "ui_messages.json"],
         ..PROGRAM
     },
-    Program {
+    ForeignProgram {
         name: "Cursor",
         has: |it| {
             is_one_of(it, "role", &["user", "assistant"])
@@ -250,27 +255,27 @@ const PROGRAMS: [Program; 31] = [
         tables: &[&["cursorDiskKV"], &["blobs", "meta", "data", "key"]],
         ..PROGRAM
     },
-    Program {
+    ForeignProgram {
         name: "Visual Studio Code or a program like it",
         tables: &[&["ItemTable"]],
         files: &["state.vscdb"],
         ..PROGRAM
     },
-    Program { name: "Perplexity", files: &["perplexity"], ..PROGRAM },
-    Program { name: "Zed", tables: &[&["threads", "data_type"]], ..PROGRAM },
-    Program { name: "llm", tables: &[&["responses", "prompt_json"]], ..PROGRAM },
-    Program {
+    ForeignProgram { name: "Perplexity", files: &["perplexity"], ..PROGRAM },
+    ForeignProgram { name: "Zed", tables: &[&["threads", "data_type"]], ..PROGRAM },
+    ForeignProgram { name: "llm", tables: &[&["responses", "prompt_json"]], ..PROGRAM },
+    ForeignProgram {
         name: "Crush",
         tables: &[&["sessions", "messages", "parts", "prompt_tokens"]],
         ..PROGRAM
     },
-    Program {
+    ForeignProgram {
         name: "Aider",
         start: Some("# aider chat started at "),
         files: &[".aider.chat.history"],
         ..PROGRAM
     },
-    Program {
+    ForeignProgram {
         name: "LM Studio",
         has: |it| it.has("systemPrompt") && it.has("perChatPredictionConfig"),
         ..PROGRAM
@@ -280,8 +285,10 @@ const PROGRAMS: [Program; 31] = [
 /// Returns what a transcript is, if this record of it is of a program that is not read.
 pub(super) fn describe_record(fields: &ObjectFields<'_>) -> Option<String> {
     let program = PROGRAMS.iter().find(|program| (program.has)(fields))?;
-    let transcript = || format!("a transcript of {}, which is not read yet", program.name);
-    Some(program.note.map_or_else(transcript, str::to_owned))
+    Some(match program.note {
+        Some(note) => note.to_owned(),
+        None => format!("a transcript of {}, which is not read yet", program.name),
+    })
 }
 
 /// Returns what a file is, if this object in it is of a program or service that is not read.
@@ -291,18 +298,20 @@ pub(super) fn describe_object(fields: &ObjectFields<'_>) -> Option<String> {
 
 /// Returns what a database or a plain text is, by its first bytes, if it is of a program that is not read.
 pub(super) fn describe_start(start: &[u8]) -> Option<String> {
-    let words =
-        if start.starts_with(b"SQLite format 3") { words_of_tables(start) } else { HashSet::new() };
-    let is_of = |program: &&Program| {
-        let is_text =
-            program.start.is_some_and(|it| start.trim_ascii_start().starts_with(it.as_bytes()));
-        is_text
-            || program
-                .tables
-                .iter()
-                .any(|names| names.iter().all(|name| words.contains(name.as_bytes())))
-    };
-    PROGRAMS.iter().find(is_of).map(described)
+    if start.starts_with(b"SQLite format 3") {
+        let words = words_of_tables(start);
+        let mut programs = PROGRAMS.iter();
+        let program = programs.find(|program| {
+            let mut tables = program.tables.iter();
+            tables.any(|names| names.iter().all(|name| words.contains(name.as_bytes())))
+        });
+        return program.map(described);
+    }
+    let text = start.trim_ascii_start();
+    let mut programs = PROGRAMS.iter();
+    let program = programs
+        .find(|program| program.start.is_some_and(|start| text.starts_with(start.as_bytes())));
+    program.map(described)
 }
 
 /// Returns what a file is by its name, for files whose content does not tell.
@@ -313,9 +322,11 @@ pub(super) fn describe_name(name: &str) -> Option<String> {
     program.map(described)
 }
 
-fn described(program: &Program) -> String {
-    let chats = || format!("chats of {}, whose files are not read yet", program.name);
-    program.note.map_or_else(chats, str::to_owned)
+fn described(program: &ForeignProgram) -> String {
+    match program.note {
+        Some(note) => note.to_owned(),
+        None => format!("chats of {}, whose files are not read yet", program.name),
+    }
 }
 
 /// Returns the words in the statements that made the tables of a database, which are near its beginning.

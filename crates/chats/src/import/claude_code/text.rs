@@ -162,9 +162,9 @@ pub(super) fn unknown(blocks: &[Value], found: &mut dyn FnMut(&str)) {
         let kind = block.str("type");
         let is_known =
             KNOWN.contains(&kind) || kind.ends_with("_result") || kind.ends_with("_error");
-        let texts = ["text", "thinking"].map(|name| block.at(name));
-        let is_text = |text: &Value| matches!(text, Value::Null | Value::String(_));
-        if !is_known || matches!(kind, "text" | "thinking") && !texts.into_iter().all(is_text) {
+        let has_shape = !matches!(kind, "text" | "thinking")
+            || matches!(block.at(kind), Value::Null | Value::String(_));
+        if !is_known || !has_shape {
             found(kind);
         }
         unknown(block.at("content").items(), found);

@@ -69,9 +69,7 @@ pub(super) fn of(kind: &str, event: &Value) -> Option<ToolRun> {
                 Some(InlineFile { name: String::new(), base64 }).filter(|it| !it.base64.is_empty());
             lines([
                 "[image]",
-                &*first_of(event, &["revised_prompt", "revisedPrompt"])
-                    .as_str()
-                    .unwrap_or_default(),
+                ["revised_prompt", "revisedPrompt"].map(|name| event.str(name)).concat().as_str(),
             ])
         }
         _ => return None,
