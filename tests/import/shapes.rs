@@ -103,6 +103,16 @@ fn items_of_turns_are_read_once() {
     ];
     let expected = ["assistant: [tool: exec_command]\ncommand: ls", "tool: said"];
     assert_eq!(transcript(&rollout(&late)), expected);
+    // An event that is not known takes nothing from the items of its call.
+    let asked = [
+        event(json!({"type": "novel_request", "call_id": "c1", "question": "Which?"})),
+        item(json!({"type": "function_call", "name": "ask", "call_id": "c1", "arguments": "{}"})),
+        item(json!({"type": "function_call_output", "call_id": "c1", "output": "This."})),
+    ];
+    assert_eq!(
+        transcript(&rollout(&asked)),
+        ["system: Which?", "assistant: [tool: ask]", "tool: This."]
+    );
 }
 
 #[test]

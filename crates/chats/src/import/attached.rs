@@ -4,13 +4,10 @@ use std::collections::HashMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use super::{head, package::Package, sources::HEADING, tally::ImportTally, tool::joined};
+use super::{head, package::Package, results, sources::HEADING, tally::ImportTally, tool::joined};
 use verbatim_base::model::{AttachedContent, Conversation};
 
 const LONGEST: u64 = 1 << 20;
-
-/// The maximum length of the result of a tool, in bytes.
-const LONGEST_RESULT: u64 = 16 << 20;
 
 const BYTES_LOOKED_AT: u64 = 4 << 10;
 
@@ -57,7 +54,12 @@ impl AttachedTexts {
         let package = self.package();
         let found = package.find(name).filter(|found| found.name == name)?;
         let mut bytes = Vec::new();
-        package.open_found(&found).ok()?.take(LONGEST_RESULT).read_to_end(&mut bytes).ok()?;
+        package
+            .open_found(&found)
+            .ok()?
+            .take(results::LONGEST_RESULT)
+            .read_to_end(&mut bytes)
+            .ok()?;
         Some(bytes)
     }
 

@@ -542,10 +542,12 @@ impl RolloutRecord<'_> {
                     }
                 } else if let Some(run) = runs::of(&kind.replace('_', ""), &event) {
                     self.run(run);
-                } else if event.str("call_id").is_empty()
-                    || !self.reader.has_call(event.str("call_id"), true)
-                {
-                    self.unknown(kind, fields, true)?;
+                } else {
+                    let hash = derived_hash(&[event.str("call_id")]);
+                    let is_step = self.reader.calls.iter().any(|(known, _)| *known == hash);
+                    if event.str("call_id").is_empty() || !is_step {
+                        self.unknown(kind, fields, true)?;
+                    }
                 }
             }
         }
@@ -706,6 +708,9 @@ impl RolloutRecord<'_> {
     fn message(&mut self, role: &str, mut text: String, files: Vec<InlineFile>) -> String {
         let mut line = self.line;
         let reader = &mut *self.reader;
+        if role != "system" {
+            reader.told = 0;
+        }
         if role == "assistant" && !reader.reasoning.is_empty() {
             let reasoning = std::mem::take(&mut reader.reasoning).join("\n\n");
             text = format!("[thinking]\n{reasoning}\n\n{text}");

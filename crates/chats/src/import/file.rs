@@ -131,7 +131,7 @@ impl<'a> ExportFile<'a> {
         if let Some(at) = page::exported(&start) {
             self.values(start[at..].chain(reader), sink)?;
         } else {
-            if let Err(error) = reader.by_ref().take(page::LONGEST).read_to_end(&mut start) {
+            if let Err(error) = reader.by_ref().take(page::LONGEST_PAGE).read_to_end(&mut start) {
                 self.damaged(&format!("cannot be read to its end: {error}"));
             }
             let found = page::conversations(&start).join(&b'\n');

@@ -9,7 +9,7 @@ use super::json::Raw;
 const EXPORTED: &[u8] = b"var jsonData";
 
 /// The maximum length of a page that is searched, in bytes.
-pub(super) const LONGEST: u64 = 64 << 20;
+pub(super) const LONGEST_PAGE: u64 = 64 << 20;
 
 /// The maximum number of nested values around a conversation.
 const DEEPEST: usize = 12;

@@ -22,7 +22,7 @@ const SAVED: &str = "saved to";
 const TAGS: [&str; 2] = ["<persisted-output>", "</persisted-output>"];
 
 /// The maximum length of a result in bytes.
-const LONGEST: u64 = 16 << 20;
+pub(super) const LONGEST_RESULT: u64 = 16 << 20;
 
 /// Puts the whole result into a message, in place of its beginning, if a file beside the transcript has it.
 pub fn complete_beside(message: &mut Message, transcript: &Path) {
@@ -31,10 +31,10 @@ pub fn complete_beside(message: &mut Message, transcript: &Path) {
         let folders = [Some(&*session), session.parent(), session.parent().and_then(Path::parent)];
         let paths = folders.into_iter().flatten().map(|folder| folder.join(FOLDER).join(name));
         let path = paths.into_iter().find(|path| {
-            fs::metadata(path).is_ok_and(|file| file.is_file() && file.len() <= LONGEST)
+            fs::metadata(path).is_ok_and(|file| file.is_file() && file.len() <= LONGEST_RESULT)
         })?;
         let mut bytes = Vec::new();
-        File::open(path).and_then(|file| file.take(LONGEST).read_to_end(&mut bytes)).ok()?;
+        File::open(path).and_then(|file| file.take(LONGEST_RESULT).read_to_end(&mut bytes)).ok()?;
         Some(bytes)
     });
 }
