@@ -236,6 +236,7 @@ const PROGRAMS: [ForeignProgram; 31] = [
                 || has(it, &["ts", "task", "tokensIn"])
                 || it.has("ts") && is_one_of(it, "type", &["ask", "say"])
                 || is_one_of(it, "role", &["user"])
+                    && !it.has("type")
                     && ["<task>", "<environment_details>"]
                         .iter()
                         .any(|tag| contains_field(it, "content", tag))
