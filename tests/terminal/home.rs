@@ -359,7 +359,8 @@ fn a_manifest_names_the_zips_to_download() {
     for arguments in [["import", "-y"], ["import", "~/Downloads"]] {
         let answer = user.run(&arguments);
         let said = "here already: frames-000.zip, conversations-000.zip; to be";
-        answer.prints(said).prints("Imported 1 conversation");
+        answer.prints("Imported 1 conversation");
+        assert!(answer.out.contains(said) != answer.errors.contains(said), "once: {answer}");
         let said = "artifacts of Claude.ai as web pages (frames): frames-000.zip";
         answer.prints(said);
     }
