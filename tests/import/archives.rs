@@ -263,7 +263,7 @@ fn what_cannot_be_read_is_in_the_status() {
     for said in [
         format!("not read: 2 lines in 1 file cannot be read; the first is {a}\n"),
         "not read: of content of types that we do not know, only the text is kept, in 2 files: \
-         brand-new (1), hologram (1), smell (1), system/novel (1), telepathy (1); the first is "
+         brand-new (2), hologram (1), smell (1), system/novel (1), telepathy (1); the first is "
             .to_owned()
             + &a,
         format!(

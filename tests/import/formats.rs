@@ -13,7 +13,7 @@ use crate::transcripts::{Home, line};
 
 /// Imports a folder of files; returns the role and the text of every message, and the report.
 #[track_caller]
-fn imported(files: &[(&str, &[u8])]) -> (Vec<String>, Report) {
+pub(crate) fn imported(files: &[(&str, &[u8])]) -> (Vec<String>, Report) {
     let folder = TempDir::new().unwrap();
     for (name, content) in files {
         let path = folder.path().join("in").join(name);
@@ -28,7 +28,7 @@ fn imported(files: &[(&str, &[u8])]) -> (Vec<String>, Report) {
 
 /// Imports one file that cannot be imported; returns the error.
 #[track_caller]
-fn refused(name: &str, content: &[u8]) -> String {
+pub(crate) fn refused(name: &str, content: &[u8]) -> String {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join(name);
     fs::write(&path, content).unwrap();
@@ -36,7 +36,7 @@ fn refused(name: &str, content: &[u8]) -> String {
     import::import(&[path], &target, Branches::Shown, &|_| {}).unwrap_err().to_string()
 }
 
-fn messages(database: &Path) -> Vec<String> {
+pub(crate) fn messages(database: &Path) -> Vec<String> {
     let connection = Connection::open(database).unwrap();
     let sql = "SELECT role || ': ' || content FROM messages
                ORDER BY conversation_id, position, rowid";
@@ -46,13 +46,13 @@ fn messages(database: &Path) -> Vec<String> {
 }
 
 /// The line of a report that says how often something was left out, or the names of all such lines.
-fn left_out(report: &Report) -> String {
+pub(crate) fn left_out(report: &Report) -> String {
     let lines = report.tally.left_out.iter();
     lines.map(|(what, count)| format!("{what} ({count})")).collect::<Vec<_>>().join("\n")
 }
 
 /// A ChatGPT export of one message after another; each is a `message` object.
-fn chatgpt(messages: &[Value]) -> Vec<u8> {
+pub(crate) fn chatgpt(messages: &[Value]) -> Vec<u8> {
     let mut mapping = serde_json::Map::new();
     for (at, message) in messages.iter().enumerate() {
         let parent = at.checked_sub(1).map(|before| format!("n{before}"));
@@ -66,7 +66,7 @@ fn chatgpt(messages: &[Value]) -> Vec<u8> {
 }
 
 /// Returns the lines of a Claude Code session. Adds the fields that all records have to the given values.
-fn session(records: &[Value]) -> String {
+pub(crate) fn session(records: &[Value]) -> String {
     let mut lines = String::new();
     for (at, record) in records.iter().enumerate() {
         let mut record = record.clone();
@@ -81,7 +81,7 @@ fn session(records: &[Value]) -> String {
 }
 
 /// A prompt in a session of Claude Code.
-fn user(text: &str) -> Value {
+pub(crate) fn user(text: &str) -> Value {
     json!({"type": "user", "message": {"content": text}})
 }
 
@@ -89,7 +89,7 @@ fn queue(operation: &str, text: &str) -> Value {
     json!({"type": "queue-operation", "operation": operation, "content": text})
 }
 
-fn attachment(attachment: Value) -> Value {
+pub(crate) fn attachment(attachment: Value) -> Value {
     json!({"type": "attachment", "attachment": attachment})
 }
 
@@ -107,12 +107,12 @@ fn of_chatgpt(messages: &[Value]) -> Vec<String> {
 
 /// Imports a Claude.ai export; returns the role and the text of each message, and the report.
 #[track_caller]
-fn of_claude(export: &Value) -> (Vec<String>, Report) {
+pub(crate) fn of_claude(export: &Value) -> (Vec<String>, Report) {
     imported(&[("conversations.json", export.to_string().as_bytes())])
 }
 
 /// Lines of a Codex session, from pairs of a kind and a payload.
-fn rollout(records: &[(&str, Value)]) -> String {
+pub(crate) fn rollout(records: &[(&str, Value)]) -> String {
     let meta = ("session_meta", json!({"id": "s", "cwd": "/x"}));
     let records = std::iter::once(&meta).chain(records).enumerate();
     records
@@ -134,7 +134,7 @@ fn user_item(text: &str) -> (&'static str, Value) {
 
 /// The messages of a transcript, imported and synchronised: both give the same.
 #[track_caller]
-fn transcript(content: &str) -> Vec<String> {
+pub(crate) fn transcript(content: &str) -> Vec<String> {
     let home = Home::new();
     home.write("a.jsonl", content);
     home.sync();
@@ -463,101 +463,6 @@ fn zips_beside_conversations_are_read() {
         import::import(&[path], &target, Branches::Shown, &|_| {}).unwrap();
         assert_eq!(messages(&target), expected);
     }
-}
-
-#[test]
-fn a_deepseek_export_is_refused_by_name() {
-    let node = json!({"id": "1", "parent": null, "message": {"inserted_at": "2026-01-01T00:00:00Z",
-        "fragments": [{"type": "REQUEST", "content": "said"}]}});
-    let export = json!([{"id": "d", "title": "T", "inserted_at": "2026-01-01T00:00:00Z",
-        "mapping": {"1": node}}]);
-    let error = refused("conversations.json", export.to_string().as_bytes());
-    assert!(error.contains("DeepSeek"), "{error}");
-}
-
-#[test]
-fn transcripts_of_other_programs_are_named() {
-    let message = json!({"role": "user", "content": [{"type": "text", "text": "said"}]});
-    let parts = json!({"role": "user", "parts": [{"text": "said"}]});
-    let of_claude = |session: &str, message: &Value| {
-        json!({"type": "user", "uuid": "u", "parentUuid": null, "sessionId": session,
-            "timestamp": "2026-08-20T10:00:00Z", "message": message})
-    };
-    let billed = json!({"role": "assistant", "content": "said", "usage": {"credits": 1}});
-    for (program, record) in [
-        ("Qwen Code", of_claude("s", &parts)),
-        ("iFlow", of_claude("session-0a", &message)),
-        ("Qoder", of_claude("s", &billed)),
-        ("Gemini CLI", json!({"sessionId": "s", "startTime": "t", "lastUpdated": "t"})),
-        ("Gemini CLI", json!({"id": "m", "type": "gemini", "content": "said"})),
-        ("Cursor", json!({"role": "user", "message": message})),
-        ("GitHub Copilot", json!({"type": "session.start", "data": {}, "id": "e"})),
-        ("GitHub Copilot", json!({"kind": 0, "v": {"requests": []}})),
-        ("OpenCode", json!({"id": "msg_1", "sessionID": "ses_1", "role": "user"})),
-        ("Antigravity", json!({"source": "MODEL", "created_at": "t", "content": "said"})),
-        ("Grok Build", json!({"timestamp": 1, "params": {"update": {"sessionUpdate": "x"}}})),
-        ("Kimi Code", json!({"type": "metadata", "protocol_version": "1.4"})),
-        ("Goose", json!({"id": "s", "working_dir": "/x", "message_count": 2})),
-        ("Pi", json!({"type": "session", "version": 3, "id": "s", "timestamp": "t", "cwd": "/x"})),
-    ] {
-        let error = refused("a.jsonl", format!("{record}\n").as_bytes());
-        let expected = format!("a transcript of {program}, which is not read yet");
-        assert!(error.contains(&expected), "{record}: {error}");
-    }
-    for (program, record) in [
-        (
-            "Claude Code",
-            json!({"display": "dig", "timestamp": 1, "project": "/x", "pastedContents": {}}),
-        ),
-        ("Codex", json!({"session_id": "s", "ts": 1, "text": "dig"})),
-    ] {
-        let error = refused("history.jsonl", format!("{record}\n").as_bytes());
-        let expected = format!("{program}'s list of typed prompts, which is not read yet");
-        assert!(error.contains(&expected), "{record}: {error}");
-    }
-    let home = Home::new();
-    home.write("a.jsonl", format!("{}\n", of_claude("s", &parts)));
-    let report = home.sync();
-    assert!(report.failures[0].contains("a transcript of Qwen Code"), "{:?}", report.failures);
-    assert_eq!(home.sync().failures, [""; 0], "it is said once");
-}
-
-#[test]
-fn exports_of_other_services_are_named() {
-    for (name, service, object) in [
-        (
-            "prod-grok-backend.json",
-            "Grok",
-            json!({"conversations": [{"conversation": {"id": "c"},
-            "responses": [{"response": {"message": "said"}}]}]}),
-        ),
-        (
-            "chat-export-1.json",
-            "Open WebUI",
-            json!([{"id": "c", "title": "T",
-            "chat": {"history": {"messages": {}}}}]),
-        ),
-        ("a.json", "LibreChat", json!({"conversationId": "c", "endpoint": "e", "messages": []})),
-        (
-            "chat-1.json",
-            "Le Chat",
-            json!([{"id": "m", "chatId": "c", "role": "user",
-            "content": "said"}]),
-        ),
-        (
-            "MyActivity.json",
-            "the Gemini app",
-            json!([{"header": "Gemini Apps", "title": "T",
-            "time": "t", "products": ["Gemini Apps"]}]),
-        ),
-        ("a.json", "GitHub Copilot", json!({"requests": [], "responderUsername": "r"})),
-        ("api_conversation_history.json", "Cline", json!([{"role": "user", "content": "said"}])),
-    ] {
-        let error = refused(name, object.to_string().as_bytes());
-        assert!(error.contains(service) && error.contains("not read yet"), "{name}: {error}");
-    }
-    let error = refused("webui.db", b"SQLite format 3\0");
-    assert!(error.contains("Open WebUI"), "{error}");
 }
 
 #[test]

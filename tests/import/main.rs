@@ -21,10 +21,12 @@ mod once;
 #[cfg(unix)]
 #[path = "../shared/program.rs"]
 mod program;
+mod programs;
 #[cfg(unix)]
 #[path = "../shared/pty.rs"]
 mod pty;
 mod screen;
+mod shapes;
 #[path = "../shared/threads.rs"]
 mod threads;
 mod transcript_files;

@@ -228,6 +228,15 @@ fn unread(report: &Report, lines: &mut Vec<String>) {
     if unnamed > 0 {
         lines.push(format!("  and {unnamed} more"));
     }
+    if let Some(files) = report.attachments.as_ref().map(|counts| &counts.without_content)
+        && files.number > 0
+    {
+        let more = files.number - files.names.len() as u64;
+        let more = if more > 0 { format!("; and {more} more") } else { String::new() };
+        let counted = counted(files.number, "file");
+        let names = files.names.join("; ");
+        lines.push(format!("cannot be read, and not kept: {counted}: {names}{more}"));
+    }
     let files = report.attachments.iter().flat_map(|counts| &counts.failures);
     lines.extend(files.map(|failure| format!("warning: {failure}")));
     lines.extend(tally.damaged.iter().map(|damaged| format!("warning: {damaged}")));

@@ -235,14 +235,8 @@ impl ImportLines<'_> {
         let out = &mut **self.out.borrow_mut();
         write_report(report, self.args.verbose, self.environment.columns, out)?;
         out.flush()?;
-        if let Some(first) = report.missing().first() {
-            // On a terminal the report above says it.
-            let what = if self.environment.terminal {
-                "; the report names what is missing".to_owned()
-            } else {
-                format!(": {first}")
-            };
-            complain(&format!("not everything was imported{what}"));
+        if !report.missing().is_empty() {
+            complain("not everything was imported; the report names what is missing");
         }
         Ok(())
     }

@@ -82,13 +82,13 @@ impl CommandArgs for SearchAsTyped {
     fn run(&self, call: Invocation<'_>) -> Result<u8> {
         let Invocation { engine, terminal: Terminal { environment, out }, .. } = call;
         let Some(mut picker) = picker::start(engine, environment)? else {
-            complain(notes::NO_CHATS);
+            complain(&notes::no_chats(engine));
             return Ok(NOTHING);
         };
         loop {
             let (word, marks) = match picker.run()? {
                 Picked::NoChats => {
-                    complain(notes::NO_CHATS);
+                    complain(&notes::no_chats(engine));
                     return Ok(NOTHING);
                 }
                 Picked::Nothing => return Ok(FOUND),

@@ -108,8 +108,9 @@ fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Result<u8> {
     }
     let has_chats = !short.is_empty() || !notes::has_no_chats(engine, &call)?;
     if short.is_empty() && page.notes.is_empty() {
-        complain(if !has_chats {
-            notes::NO_CHATS
+        let no_chats = (!has_chats).then(|| notes::no_chats(engine));
+        complain(if let Some(no_chats) = &no_chats {
+            no_chats
         } else if scope != Scope::default() {
             "no conversation found; without filters, `verbatim list` shows all"
         } else {

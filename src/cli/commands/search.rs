@@ -462,7 +462,7 @@ impl<'a> Exact<'a> {
         let engine = self.page.engine;
         let (messages, conversations) = engine.size(&Call::default())?;
         if notes::is_without_chats(engine, messages) {
-            return Ok(notes::NO_CHATS.to_owned());
+            return Ok(notes::no_chats(engine));
         }
         let NothingFound { sentence, readings, has_nearest } = self.search.nothing(MOST_READINGS);
         let none = if self.search.has_filters() {

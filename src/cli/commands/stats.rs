@@ -72,8 +72,9 @@ fn run(args: &Args, engine: &Engine, terminal: Terminal<'_>) -> Result<u8> {
     notes::print(&tally.notes);
     if tally.messages == 0 {
         notes::print(engine.all_sources().unknown_role(&scope, &call)?.as_slice());
-        complain(if notes::has_no_chats(engine, &call)? {
-            notes::NO_CHATS
+        let no_chats = notes::has_no_chats(engine, &call)?.then(|| notes::no_chats(engine));
+        complain(if let Some(no_chats) = &no_chats {
+            no_chats
         } else if scope == Scope::default() {
             "no message found"
         } else {

@@ -7,8 +7,15 @@ use verbatim_base::call::Call;
 use verbatim_engine::{Engine, Note};
 
 /// The message of commands that read chats if there are none.
-pub(crate) const NO_CHATS: &str = "there are no chats; `verbatim import` brings in the exports of \
+const NO_CHATS: &str = "there are no chats; `verbatim import` brings in the exports of \
      ChatGPT and Claude in your downloads; `verbatim demo` shows a sample";
+
+/// Returns [`NO_CHATS`] with what the transcripts have that is not read.
+pub(crate) fn no_chats(engine: &Engine) -> String {
+    let status = verbatim_engine::status(engine.all_sources(), &Call::default());
+    let unread = status.sources.iter().flat_map(|source| &source.unread_parts);
+    unread.fold(NO_CHATS.to_owned(), |said, unread| format!("{said}\nnot read: {unread}"))
+}
 
 /// Returns whether no source has a message, excluded messages included.
 pub(crate) fn has_no_chats(engine: &Engine, call: &Call) -> Result<bool> {

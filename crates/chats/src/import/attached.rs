@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use super::{head, package::Package, sources::HEADING, tally::ImportTally, tool::joined};
+use super::{head, package::Package, results, sources::HEADING, tally::ImportTally, tool::joined};
 use verbatim_base::model::{AttachedContent, Conversation};
 
 const LONGEST: u64 = 1 << 20;
@@ -49,6 +49,28 @@ impl AttachedTexts {
         }
     }
 
+    /// Returns the content of the file with a name; `None` if it is not there or too long.
+    pub(super) fn named(&mut self, name: &str) -> Option<Vec<u8>> {
+        let package = self.package();
+        let found = package.find(name).filter(|found| found.name == name)?;
+        let mut bytes = Vec::new();
+        package
+            .open_found(&found)
+            .ok()?
+            .take(results::LONGEST_RESULT)
+            .read_to_end(&mut bytes)
+            .ok()?;
+        Some(bytes)
+    }
+
+    fn package(&mut self) -> &mut Package {
+        self.package.get_or_insert_with(|| {
+            let mut package = Package::open(&self.path, true).unwrap_or_default();
+            self.names = package.names_of_attached();
+            package
+        })
+    }
+
     pub(super) fn count(&self, tally: &mut ImportTally) {
         if self.too_long > 0 {
             tally.leave_out(TOO_LONG.to_owned(), TOO_LONG, self.too_long);
@@ -58,15 +80,11 @@ impl AttachedTexts {
     /// Returns the name and the text of the file with an id; `None` if it is not there or not a text. Fills in
     /// a missing name.
     fn read(&mut self, id: &str, name: &mut String) -> Option<(String, String)> {
-        let package = self.package.get_or_insert_with(|| {
-            let mut package = Package::open(&self.path, true).unwrap_or_default();
-            self.names = package.names_of_attached();
-            package
-        });
-        let found = package.find(id)?;
+        let found = self.package().find(id)?;
         if name.is_empty() {
             *name = self.names.get(&found.name).cloned().unwrap_or_default();
         }
+        let package = self.package();
         let mut bytes = Vec::new();
         let mut file = package.open_found(&found).ok()?;
         file.by_ref().take(BYTES_LOOKED_AT).read_to_end(&mut bytes).ok()?;

@@ -23,16 +23,40 @@ pub(super) const SOURCE_FORMAT: Format = Format {
         // The settings of many programs have a `mapping` too, so other field names are required.
         let heading = ["title", "create_time", "current_node", "id", "conversation_id"];
         let is_headed = heading.iter().any(|name| fields.get(name).is_some());
-        // DeepSeek's conversations also have a `mapping`, but its messages have another form.
-        fields.has("mapping") && is_headed && fields.get("inserted_at").is_none()
+        is_headed && !fields.has("inserted_at") && fields.get("mapping").is_some_and(is_tree)
     },
     layout: FileLayout::Object(ObjectFormat {
         messages: "mapping",
         marks: &[],
+        foreign: &["inserted_at", "fragments"],
         list: "conversations",
         read: |fields, branches, tally| conversation(fields, branches, tally).map(Some),
     }),
 };
+
+/// Returns whether a `mapping` may be a tree of messages. Its first message must have an author or a content,
+/// because the conversations of other services have a `mapping` too. A tree may have no message. Of a damaged tree
+/// it is not known.
+fn is_tree(mapping: Raw<'_>) -> bool {
+    let mut nodes = mapping.items().unwrap_or_default();
+    nodes.extend(mapping.fields().into_iter().flatten().map(|(_, node)| node));
+    for node in nodes {
+        let Ok([message, parent, children]) = node.last_fields(["message", "parent", "children"])
+        else {
+            return true;
+        };
+        if let Some(message) = message.filter(|message| !message.is_null()) {
+            let own = message.last_fields(["author", "role", "content", "fragments"]);
+            return own.map_or(true, |[author, role, content, fragments]| {
+                fragments.is_none() && author.or(role).or(content).is_some()
+            });
+        }
+        if message.or(parent).or(children).is_none() {
+            return false;
+        }
+    }
+    true
+}
 
 fn conversation(
     fields: &ObjectFields<'_>,
@@ -112,6 +136,16 @@ fn message(
     let mut role = role.and_then(Raw::text).unwrap_or_default().into_owned();
     let metadata = metadata.map(Metadata::read).transpose()?.unwrap_or_default();
     let recipient = recipient.and_then(Raw::text).unwrap_or_default();
+    // A message of another shape.
+    let other = match content {
+        Some(_) => None,
+        None if raw.is_object() => raw.last_fields(["parts", "text"])?.into_iter().flatten().next(),
+        None => Some(raw),
+    };
+    if other.is_some() {
+        tally.unknown("a message without content", 1);
+    }
+    let content = content.or(other);
     // Most messages are only a text, which needs no JSON tree.
     let plain =
         content.filter(|_| !recipient.starts_with(content::CANVAS)).and_then(content::only_text);
@@ -131,7 +165,7 @@ fn message(
         content.clone_from(instructions);
     }
     // ChatGPT puts custom instructions and memories into each conversation; nobody said them there.
-    if is_context || metadata.instructions.is_some() {
+    if is_context || metadata.instructions.is_some() || !raw.is_object() {
         role = "system".to_owned();
     }
     let author = match role.as_str() {
@@ -210,7 +244,7 @@ impl<'a> Tree<'a> {
                 node.last_fields(["message", "parent", "children"])?;
             named.push((parent.and_then(Raw::string), children));
             tree.by_id.insert(id.clone(), at);
-            let message = message.filter(|message| message.is_object());
+            let message = message.filter(|message| !message.is_null());
             tree.nodes.push(Node { id, parent: None, message, has_lost_parent: false });
         }
         for (at, (parent, _)) in named.iter().enumerate() {

@@ -19,7 +19,7 @@ pub(super) const SOURCE_FORMAT: Format = Format {
     name: "claude",
     label: "Claude.ai",
     is_conversation: |fields| {
-        fields.has("chat_messages")
+        fields.get("chat_messages").is_some_and(|list| are_messages(list, "sender"))
             || is_design(fields)
             || projects::is_project(fields)
             || projects::is_memory(fields)
@@ -27,6 +27,7 @@ pub(super) const SOURCE_FORMAT: Format = Format {
     layout: FileLayout::Object(ObjectFormat {
         messages: "chat_messages",
         marks: &projects::MARKS,
+        foreign: &[],
         list: "conversations",
         read: |fields, branches, tally| {
             if fields.has("chat_messages") || is_design(fields) {
@@ -41,9 +42,23 @@ pub(super) const SOURCE_FORMAT: Format = Format {
 
 /// Returns whether these are the fields of a chat about a design. Such a chat has its own file.
 fn is_design(fields: &ObjectFields<'_>) -> bool {
-    let is_list = fields.get(DESIGN_MESSAGES).is_some_and(Raw::is_array);
-    is_list && ["uuid", "project", "created_at"].iter().all(|name| fields.get(name).is_some())
+    let list = fields.get(DESIGN_MESSAGES).filter(|list| list.is_array());
+    list.is_some_and(|list| are_messages(list, "role"))
+        && ["uuid", "project", "created_at"].iter().all(|name| fields.has(name))
 }
+
+/// Returns whether a list may have messages, which name the one who said them in the field `sender`.
+fn are_messages(list: Raw<'_>, sender: &str) -> bool {
+    let first = list.items().ok().and_then(|items| items.into_iter().find(|it| it.is_object()));
+    let fields = first.map(|first| first.fields_until_damage().0);
+    fields.is_none_or(|it| {
+        [sender, "role", "uuid"].iter().any(|name| it.has(name))
+            && ["text", "content"].iter().any(|name| it.has(name))
+    })
+}
+
+/// The heading of the service's summary of a conversation.
+const SUMMARY: &str = "[summary of the conversation]";
 
 const DESIGN_MESSAGES: &str = "messages";
 
@@ -58,6 +73,8 @@ fn conversation(
     for raw in list.ok_or(Reason::NoMessages("chat_messages"))?.items()? {
         if raw.is_object() {
             turns.push(raw.fields()?);
+        } else {
+            tally.unknown("a message that is no object", 1);
         }
     }
     let mut messages: Vec<Message> = Vec::with_capacity(turns.len());
@@ -86,6 +103,18 @@ fn conversation(
         }
     }
     let own_id = own_id(fields, ["uuid", "id", "conversation_id"]);
+    let update_time = fields.get("updated_at").and_then(time);
+    // The service's own summary, by which its search finds the conversation.
+    let summary = fields.text("summary").unwrap_or_default();
+    if !summary.trim().is_empty() && !messages.is_empty() {
+        messages.push(Message {
+            id: "/summary".to_owned(),
+            role: "system".to_owned(),
+            content: format!("{SUMMARY}\n{}", summary.trim()),
+            create_time: update_time.or(messages.last().and_then(|last| last.create_time)),
+            ..Message::default()
+        });
+    }
     let create_time = fields.get("created_at").and_then(time);
     let title = fields.text("name").or_else(|| fields.text("title")).map(Cow::into_owned);
     let link = own_id.as_ref().map(|id| format!("https://claude.ai/chat/{id}"));
@@ -95,7 +124,7 @@ fn conversation(
         link,
         title,
         create_time,
-        update_time: fields.get("updated_at").and_then(time),
+        update_time,
         model: fields.text("model").map(Cow::into_owned),
         archived: fields.get("is_archived").is_some_and(Raw::is_true),
         starred: fields.get("is_starred").is_some_and(Raw::is_true),
@@ -186,7 +215,11 @@ fn message(
         }
     }
     if !has_text {
-        let text = fields.text("text").unwrap_or_default().replace(UNSUPPORTED, "");
+        let text = match fields.get("text") {
+            Some(text) if text.is_object() || text.is_array() => plain(&text.value()?, true),
+            text => text.and_then(Raw::text).unwrap_or_default().into_owned(),
+        };
+        let text = text.replace(UNSUPPORTED, "");
         if !texts.texts.iter().any(|it| it.contains(text.trim())) {
             texts.add(text);
         }
@@ -290,7 +323,29 @@ fn attached(name: &str, content: AttachedContent) -> AttachedFile {
     AttachedFile { message: 0, name: name.to_owned(), content }
 }
 
+/// Blocks that describe how the answer was made, and have no text for the reader.
+const WORDLESS: [&str; 3] = ["flag", "redacted_thinking", "token_budget"];
+
+/// Returns the text of a block. Counts blocks that are not known, and those whose text has no known shape.
 fn block_text(block: &Value, tally: &mut ImportTally) -> String {
+    if let Value::Array(blocks) = block {
+        return lines(blocks.iter().map(|block| block_text(block, tally)));
+    }
+    let text = known_text(block, tally);
+    let kind = block.str("type");
+    if !text.trim().is_empty() || matches!(block, Value::Null) || WORDLESS.contains(&kind) {
+        return text;
+    }
+    let words = plain(block, true);
+    // The result of a tool may be empty; its other fields describe the tool.
+    if words.trim().is_empty() || kind == "tool_result" {
+        return text;
+    }
+    tally.unknown(if kind.is_empty() { "(no type)" } else { kind }, 1);
+    words
+}
+
+fn known_text(block: &Value, tally: &mut ImportTally) -> String {
     if let Some(text) = block.as_str() {
         return text.to_owned();
     }
@@ -329,11 +384,12 @@ fn block_text(block: &Value, tally: &mut ImportTally) -> String {
         "knowledge" | "web_search_result" | "search_result" => {
             lines([block.str("title"), block.str("url"), block.str("text")])
         }
-        // These blocks describe how the answer was made and have no text for the reader.
-        "token_budget" | "flag" | "redacted_thinking" => String::new(),
+        // The caller reads and counts a block of an unknown kind with text.
         kind => {
-            tally.unknown(if kind.is_empty() { "(no type)" } else { kind }, 1);
-            plain(block, true)
+            if !WORDLESS.contains(&kind) && plain(block, true).trim().is_empty() {
+                tally.unknown(if kind.is_empty() { "(no type)" } else { kind }, 1);
+            }
+            String::new()
         }
     }
 }

@@ -74,30 +74,122 @@ const SIDE_QUESTION: &str = "aside_question-";
 /// The beginning of the tag with which Claude Code instructs an agent that the user forked from the session.
 const FORKED_BY_USER: &str = "<fork";
 
-/// Kinds of records and messages whose texts are not part of the conversation.
-const NOTES: [&str; 18] = [
-    "agents_killed",
-    "bridge_status",
-    "compact_boundary",
-    "hook_response",
-    "informational",
-    "init",
+/// Kinds of records that hold no words of anyone, or words that other records have. Records of any other kind are
+/// read or counted.
+const BOOKKEEPING: [&str; 49] = [
+    "agent-color",
+    "agent-name",
+    "agent-setting",
+    "artifact-autoreact-ledger",
+    "artifact-comment-monitor",
+    "atis-latch",
+    "attribution-snapshot",
+    "bridge-session",
+    "content-replacement",
+    "cost-state",
+    "file-history-delta",
+    "file-history-snapshot",
+    "fork-context-ref",
+    "frame-link",
+    "isolation-latch",
     "last-prompt",
-    "memory_saved",
-    "microcompact_boundary",
-    "model_fallback",
-    "model_refusal_fallback",
-    "permission_retry",
+    "marble-origami-snapshot",
+    "mode",
+    "permission-mode",
+    "pr-link",
     "progress",
+    "relocated",
     "result",
-    "scheduled_task_fire",
-    "status",
-    "stop_hook_summary",
-    "turn_duration",
+    "speculation-accept",
+    "started",
+    "system/agents_killed",
+    "system/bridge_status",
+    "system/compact_boundary",
+    "system/elicitation_complete",
+    "system/file_snapshot",
+    "system/files_persisted",
+    "system/hook_progress",
+    "system/hook_response",
+    "system/hook_started",
+    "system/init",
+    "system/memory_saved",
+    "system/microcompact_boundary",
+    "system/session_state_changed",
+    "system/status",
+    "system/stop_hook_summary",
+    "system/task_notification",
+    "system/task_progress",
+    "system/task_started",
+    "system/task_updated",
+    "system/thinking",
+    "system/thinking_tokens",
+    "system/turn_duration",
+    "tag",
+    "worktree-state",
 ];
 
-/// Words in the types of attachments that Claude Code adds for the model, or for its own use.
-const ATTACHED_NOTES: [&str; 27] = [
+/// Kinds of system records with what Claude Code told the user; early versions wrote no kind.
+const TOLD: [&str; 8] = [
+    "",
+    "away_summary",
+    "informational",
+    "model_fallback",
+    "model_refusal_fallback",
+    "model_refusal_no_fallback",
+    "permission_retry",
+    "scheduled_task_fire",
+];
+
+/// Kinds of attachments that Claude Code adds for the model, or for its own use.
+const ATTACHED_NOTES: [&str; 44] = [
+    "agent_listing_delta",
+    "agent_mention",
+    "auto_mode",
+    "auto_mode_exit",
+    "bagel_console",
+    "budget_usd",
+    "command_permissions",
+    "compact_file_reference",
+    "compaction_reminder",
+    "companion_intro",
+    "context_efficiency",
+    "critical_system_reminder",
+    "current_session_memory",
+    "date_change",
+    "deferred_tools_delta",
+    "delegate_mode",
+    "dynamic_skill",
+    "hook_additional_context",
+    "hook_cancelled",
+    "hook_permission_decision",
+    "hook_success",
+    "invoked_skills",
+    "max_turns_reached",
+    "mcp_instructions_delta",
+    "nested_memory",
+    "opened_file_in_ide",
+    "output_style",
+    "output_token_usage",
+    "plan_file_reference",
+    "plan_mode",
+    "plan_mode_exit",
+    "plan_mode_reentry",
+    "read_truncation_notice",
+    "relevant_memories",
+    "skill_discovery",
+    "skill_listing",
+    "structured_output",
+    "task_reminder",
+    "team_context",
+    "teammate_shutdown_batch",
+    "todo_reminder",
+    "token_usage",
+    "ultrathink_effort",
+    "verify_plan_reminder",
+];
+
+/// Words in the kinds of such attachments. Attachments of other kinds with one of these words are only counted.
+const WORDS_OF_NOTES: [&str; 27] = [
     "briefing",
     "context",
     "date",
@@ -312,7 +404,9 @@ impl SessionRecord<'_, '_> {
         match &*kind {
             "user" | "assistant" => {
                 self.session();
-                let message = fields.get("message").unwrap_or(Raw::new(b""));
+                let message =
+                    ["message", "content", "text"].into_iter().find_map(|name| fields.get(name));
+                let message = message.unwrap_or(Raw::new(b""));
                 let content = self.content(message)?;
                 let prompts = content.blocks.iter().filter(|it| kind == "user" && !is_of_tool(it));
                 if self.is_of_helper(&lines(prompts.map(shown))) {
@@ -343,12 +437,6 @@ impl SessionRecord<'_, '_> {
                 self.session();
                 self.attachment()?;
             }
-            // The summary that Claude Code shows to the user after a pause.
-            "system" if fields.text("subtype").as_deref() == Some("away_summary") => {
-                self.session();
-                let content = self.content(fields.get("content").unwrap_or(Raw::new(b"")))?;
-                self.others(&content);
-            }
             "system" if fields.text("subtype").as_deref() == Some("local_command") => {
                 self.session();
                 let content = fields.get("content").unwrap_or(Raw::new(b""));
@@ -361,11 +449,16 @@ impl SessionRecord<'_, '_> {
             }
             "system" => {
                 let subtype = fields.text("subtype").unwrap_or_default();
-                if !subtype.is_empty() && !NOTES.contains(&&*subtype) {
-                    self.unknown(&format!("system/{subtype}"), fields)?;
+                let kind = format!("system/{subtype}");
+                if TOLD.contains(&&*subtype) && fields.has("content") {
+                    self.session();
+                    let content = self.content(fields.get("content").unwrap_or(Raw::new(b"")))?;
+                    self.others(&content);
+                } else if !BOOKKEEPING.contains(&&*kind) {
+                    self.unknown(&kind, fields)?;
                 }
             }
-            _ if NOTES.contains(&&*kind) => {}
+            _ if BOOKKEEPING.contains(&&*kind) => {}
             _ => self.unknown(&kind, fields)?,
         }
         Ok(())
@@ -421,8 +514,10 @@ impl SessionRecord<'_, '_> {
                 self.add(id, role, text, None);
                 self.events.extend(files);
             }
-        } else if kind.split('_').any(|word| ATTACHED_NOTES.contains(&word)) {
+        } else if ATTACHED_NOTES.contains(&&*kind) {
             self.head.left_out(NOTES_LEFT_OUT);
+        } else if kind.split('_').any(|word| WORDS_OF_NOTES.contains(&word)) {
+            self.head.unknown(&format!("attachment/{kind}"));
         } else {
             self.unknown(&format!("attachment/{kind}"), &attachment)?;
         }
@@ -560,8 +655,13 @@ impl SessionRecord<'_, '_> {
             if message.is_object() { message.fields()?.get("content") } else { Some(message) };
         let blocks = match content.map(Raw::value).transpose()? {
             Some(Value::Array(blocks)) => blocks,
-            Some(Value::Null) | None => Vec::new(),
+            Some(Value::Null) => Vec::new(),
             Some(block) => vec![block],
+            None => {
+                let kind = self.fields.text("type").unwrap_or_default();
+                self.head.unknown(&format!("{kind} without content"));
+                vec![Value::String(Head::words(&message.value()?))]
+            }
         };
         text::unknown(&blocks, &mut |kind| self.head.unknown(kind));
         Ok(Content { id: self.id(), blocks, is_of_program: is_of_program(self.fields)? })
@@ -753,28 +853,24 @@ fn push_text(
     }
 }
 
-/// Adds what Claude Code knows of a tool's result, if the result itself lacks it. `more` is Claude Code's own
-/// record of the only result in `blocks`.
+/// Adds what Claude Code knows of a tool's result, if the results in `blocks` lack it. `more` is Claude Code's own
+/// record of a result.
 fn add_result(texts: &mut Vec<TextOfBlocks>, blocks: &[Value], more: Raw<'_>) {
-    let results = blocks.iter().filter(|block| block.str("type") == "tool_result").count();
-    if results > 1 || results == 0 && !blocks.is_empty() {
+    if !blocks.is_empty() && !blocks.iter().any(|block| block.str("type") == "tool_result") {
         return;
     }
-    match texts.iter_mut().find(|(role, ..)| *role == "tool") {
-        Some((_, text, _)) => {
-            let Ok(more) = more.fields() else { return };
-            for output in ["stdout", "stderr"].into_iter().filter_map(|name| more.text(name)) {
-                if !has_output(text, &output) {
-                    text.push('\n');
-                    text.push_str(output.trim_end());
-                }
-            }
-        }
-        None => {
-            let text = more.value().map(|more| text::program_result(&more)).unwrap_or_default();
-            if !text.trim().is_empty() {
-                texts.push(("tool", text, Vec::new()));
-            }
+    let Ok(more) = more.value() else { return };
+    let said = lines(texts.iter().filter(|(role, ..)| *role == "tool").map(|(_, text, _)| text));
+    let outputs = match &more {
+        _ if said.is_empty() => vec![text::program_result(&more)],
+        Value::Object(_) => ["stdout", "stderr"].map(|name| more.str(name).to_owned()).to_vec(),
+        Value::String(error) => vec![error.trim_start_matches("Error: ").to_owned()],
+        results => vec![lines(results.items().iter().map(shown))],
+    };
+    for output in outputs.into_iter().filter(|output| !has_output(&said, output)) {
+        match texts.iter_mut().rfind(|(role, ..)| *role == "tool") {
+            Some((_, text, _)) => *text = lines([text.as_str(), output.trim_end()]),
+            None => texts.push(("tool", output, Vec::new())),
         }
     }
 }

@@ -11,12 +11,14 @@
 //! encrypted reasoning and the texts that Codex adds for the model (instructions, the environment, the user's
 //! editor).
 
+mod runs;
 mod text;
 
 use std::{borrow::Cow, collections::VecDeque};
 
 use serde::{Deserialize, Serialize};
 
+use self::runs::ToolRun;
 use self::text::{
     commands, environment, parsed, shown, typed, without_context, without_injections,
     without_preamble,
@@ -53,37 +55,113 @@ pub(super) const SOURCE_FORMAT: Format = Format {
 /// The number of recent messages that are searched for the other record of a turn.
 const RECENT: usize = 32;
 
+/// The number of recent calls whose other records are left out.
+const RECENT_CALLS: usize = 128;
+
 /// The maximum number of bytes of reasoning that wait for the answer.
 const MOST_REASONING: usize = 64 << 10;
 
-/// Suffixes of kinds of records that describe single steps. Another record has the result of the steps.
-const STEPS: [&str; 8] =
-    ["_begin", "_end", "_delta", "_started", "_request", "_response", "_update", "_updated"];
-
-/// Kinds of records whose texts are not part of the conversation or are in another record too.
-const NOTES: [&str; 20] = [
+/// Kinds of records, items and events that hold no words of anyone, or words that other records have: what the
+/// program keeps for itself, single steps, and pieces of a whole that follows. Records of any other kind are read
+/// or counted.
+const BOOKKEEPING: [&str; 83] = [
+    "add_credits_nudge_email_response",
     "additional_tools",
-    "background_event",
+    "agent_message_content_delta",
+    "agent_message_delta",
+    "agent_reasoning_delta",
+    "agent_reasoning_raw_content_delta",
+    "agent_reasoning_section_break",
+    "apply_patch_approval_request",
+    "collab_agent_interaction_begin",
+    "collab_agent_spawn_begin",
+    "collab_close_begin",
+    "collab_close_end",
+    "collab_resume_begin",
+    "collab_resume_end",
+    "collab_waiting_begin",
+    "collab_waiting_end",
     "compaction",
     "compaction_summary",
+    "compaction_trigger",
     "context_compacted",
     "context_compaction",
-    "deprecation_notice",
-    "error",
+    "contextcompaction",
+    "conversation_path",
+    "dynamic_tool_call_request",
+    "elicitation_request",
+    "exec_approval_request",
+    "exec_command_begin",
+    "exec_command_output_delta",
+    "get_history_entry_response",
     "ghost_snapshot",
     "guardian_assessment",
-    "guardian_warning",
     "hook_completed",
+    "hook_started",
+    "hookprompt",
+    "image_generation_begin",
+    "inter_agent_communication_metadata",
+    "item_started",
+    "list_custom_prompts_response",
+    "list_remote_skills_response",
+    "list_skills_response",
+    "mcp_list_tools_response",
+    "mcp_startup_complete",
+    "mcp_startup_update",
+    "mcp_tool_call_begin",
     "model_reroute",
+    "model_verification",
+    "patch_apply_begin",
+    "patch_apply_updated",
+    "plan_delta",
+    "plan_update",
     "raw_response_item",
-    "stream_error",
+    "realtime_conversation_closed",
+    "realtime_conversation_list_voices_response",
+    "realtime_conversation_sdp",
+    "realtime_conversation_started",
+    "reasoning_content_delta",
+    "reasoning_raw_content_delta",
+    "remote_skill_downloaded",
+    "request_permissions",
+    "safety_buffering",
+    "security_risk_score",
+    "session_configured",
+    "shutdown_complete",
+    "skills_update_available",
+    "sleep",
+    "sub_agent_activity",
+    "subagentactivity",
     "task_complete",
+    "task_started",
+    "terminal_interaction",
+    "thread_goal_cleared",
+    "thread_rolled_back",
+    "thread_settings_applied",
+    "token_count",
+    "tool_search_output",
+    "turn_aborted",
     "turn_complete",
-    "undo_completed",
-    "warning",
+    "turn_diff",
+    "turn_moderation_metadata",
+    "turn_started",
+    "undo_started",
+    "web_search_begin",
     "world_state",
 ];
 
+/// Kinds of events with what Codex told the user, and the words before their texts.
+const TOLD: [(&str, &str); 7] = [
+    ("background_event", ""),
+    ("deprecation_notice", "[warning]\n"),
+    ("error", "[error]\n"),
+    ("guardian_warning", "[warning]\n"),
+    ("stream_error", "[error]\n"),
+    ("undo_completed", ""),
+    ("warning", "[warning]\n"),
+];
+
+/// Blocks that are known. They may have no text.
 const KNOWN_BLOCKS: [&str; 13] = [
     "input_text",
     "output_text",
@@ -113,6 +191,14 @@ struct CodexReader {
     /// Whether Codex started the session for itself.
     #[serde(default)]
     is_helping: bool,
+    /// Hashes of the ids of recent calls of tools, and whether the call was read from an event.
+    #[serde(default)]
+    calls: VecDeque<(u64, bool)>,
+    /// Hashes of what Codex told the user last, and of the last goal that the user gave.
+    #[serde(default)]
+    told: u64,
+    #[serde(default)]
+    goal: u64,
     /// The number of this session's own first record. Earlier records belong to the forked session.
     own_from: Option<u64>,
 }
@@ -135,15 +221,29 @@ fn is_record(kind: &str, fields: &ObjectFields<'_>) -> bool {
         "session_meta" | "response_item" | "event_msg" | "turn_context" | "compacted" => {
             fields.get("payload").is_some_and(Raw::is_object)
         }
-        "message" => fields.has("role") && fields.get("content").is_some_and(Raw::is_array),
+        // Other programs write some of the items of the same service, such as reasoning. These have more kinds.
+        "message" => {
+            fields.has("role")
+                && fields
+                    .get("content")
+                    .and_then(|content| content.items().ok())
+                    .is_some_and(are_blocks)
+        }
         "function_call" | "function_call_output" | "local_shell_call" => fields.has("call_id"),
-        "reasoning" => fields.has("summary") || fields.has("encrypted_content"),
         "" => {
             fields.has("record_type")
                 || fields.has("id") && fields.has("timestamp") && fields.has("instructions")
         }
         _ => false,
     }
+}
+
+/// Returns whether all blocks of a message are of the service that Codex uses.
+fn are_blocks(blocks: Vec<Raw<'_>>) -> bool {
+    blocks.into_iter().all(|block| {
+        let kind = block.last_fields(["type"]).ok().and_then(|[kind]| kind?.text());
+        kind.is_some_and(|kind| kind.starts_with("input_") || kind.starts_with("output_"))
+    })
 }
 
 impl RecordReader for CodexReader {
@@ -197,6 +297,20 @@ impl CodexReader {
         self.recent.iter().any(|it| it.is_event && it.hash == hash)
     }
 
+    /// Returns whether another record of a call was read: any for an event, an event for an item. If not,
+    /// remembers the call.
+    fn has_call(&mut self, id: &str, is_event: bool) -> bool {
+        let hash = derived_hash(&[id]);
+        let known = self.calls.iter().find(|(known, _)| *known == hash && !id.is_empty());
+        match known {
+            Some((_, was_event)) => is_event || *was_event,
+            None => {
+                push_within(&mut self.calls, (hash, is_event), RECENT_CALLS);
+                false
+            }
+        }
+    }
+
     /// Returns the message of the other kind that a record repeats. Otherwise remembers the record's message.
     fn first_of(&mut self, role: &str, text: &str, is_event: bool) -> Option<RecentMessage> {
         let hash = hash_of_words(role, text);
@@ -221,6 +335,12 @@ struct RolloutRecord<'a> {
 impl RolloutRecord<'_> {
     fn read(&mut self, fields: &ObjectFields<'_>) -> Result<(), Damage> {
         let kind = fields.text("type").unwrap_or_default();
+        if let Some(payload) = fields.get("payload").filter(|payload| !payload.is_object()) {
+            self.head.unknown(&kind);
+            let text = Head::words(&payload.value()?);
+            self.spoken("system", text.trim(), false, Vec::new());
+            return Ok(());
+        }
         match &*kind {
             "session_meta" => self.meta(&fields.object("payload")?)?,
             "turn_context" => {
@@ -231,12 +351,12 @@ impl RolloutRecord<'_> {
             "response_item" => self.item(&fields.object("payload")?)?,
             "inter_agent_communication" => {
                 let payload = fields.object("payload")?;
-                self.answer(&payload.text("content").unwrap_or_default(), false, Vec::new());
+                self.answer(&text_of(&payload, "content")?, false, Vec::new());
             }
             "event_msg" => self.event(&fields.object("payload")?)?,
             "compacted" => {
                 let payload = fields.object("payload")?;
-                let message = payload.text("message").unwrap_or_default();
+                let message = text_of(&payload, "message")?;
                 let summary = without_preamble(&message).trim();
                 if !summary.is_empty() {
                     let text = format!("[summary of the conversation so far]\n{summary}");
@@ -299,11 +419,15 @@ impl RolloutRecord<'_> {
             "reasoning" => {
                 for name in ["summary", "content"] {
                     for part in value_of(fields, name)?.items() {
-                        self.reasoning(part.as_str().unwrap_or_else(|| part.str("text")));
+                        self.reasoning(&shown(part));
                     }
                 }
             }
             kind if kind.ends_with("_call_output") => {
+                let id = fields.text("call_id").unwrap_or_default();
+                if self.reader.calls.contains(&(derived_hash(&[&id]), true)) {
+                    return Ok(());
+                }
                 let mut output = parsed(value_of(fields, "output")?)?;
                 output.map_strings(screen::shown);
                 let text = text::output(&output);
@@ -313,6 +437,13 @@ impl RolloutRecord<'_> {
             }
             _ => {
                 if let Some(text) = call(&kind, fields)? {
+                    let id = fields.text("call_id").or_else(|| fields.text("id"));
+                    // Some versions write no id of a search.
+                    let is_said = kind == "web_search_call"
+                        && self.reader.first_of("assistant", &text, false).is_some();
+                    if is_said || self.reader.has_call(&id.unwrap_or_default(), false) {
+                        return Ok(());
+                    }
                     let picture = fields.text("result").filter(|_| kind == "image_generation_call");
                     let picture = picture
                         .map(|it| InlineFile { name: String::new(), base64: it.into_owned() });
@@ -330,8 +461,8 @@ impl RolloutRecord<'_> {
         let blocks = content.items();
         for block in blocks {
             let kind = block.str("type");
-            let has_text = !block.str("text").trim().is_empty();
-            if !kind.is_empty() && !KNOWN_BLOCKS.contains(&kind) && !has_text {
+            let is_known = kind.is_empty() || KNOWN_BLOCKS.contains(&kind);
+            if !is_known || !matches!(block.at("text"), Value::Null | Value::String(_)) {
                 self.head.unknown(kind);
             }
         }
@@ -347,8 +478,9 @@ impl RolloutRecord<'_> {
                 self.prompt(&text, false, inline::files(&content));
             }
             "assistant" => self.answer(&all(blocks, shown), false, inline::files(&content)),
-            // Messages of the roles `developer` and `system` are instructions, which are left out.
-            _ => {}
+            // These are instructions.
+            "developer" | "system" => {}
+            role => self.unknown(&format!("message/{role}"), fields, false)?,
         }
         Ok(())
     }
@@ -356,7 +488,7 @@ impl RolloutRecord<'_> {
     fn event(&mut self, fields: &ObjectFields<'_>) -> Result<(), Damage> {
         match &*fields.text("type").unwrap_or_default() {
             "user_message" => {
-                let text = fields.text("message").unwrap_or_default();
+                let text = text_of(fields, "message")?;
                 let images = value_of(fields, "images")?;
                 let images = images.items().iter().filter_map(Value::as_str);
                 let files = images.filter_map(InlineFile::from_data_url).collect();
@@ -365,14 +497,8 @@ impl RolloutRecord<'_> {
                 let is_typed = fields.text("kind").is_none_or(|kind| kind == "plain");
                 let text =
                     if is_typed { without_context(&text) } else { without_injections(&text) };
-                if let Some(id) = self.prompt(&text, true, files) {
-                    // The item that the model saw does not name the files.
-                    let names = names.items().iter().filter_map(Value::as_str);
-                    self.events.extend(names.map(|name| TranscriptEvent::More {
-                        id: id.clone(),
-                        text: format!("\n[file: {name}]"),
-                    }));
-                }
+                let names = names.items().iter().filter_map(Value::as_str);
+                self.prompt_with_files(&text, files, names);
             }
             "entered_review_mode" => {
                 let target = fields.object("target")?;
@@ -385,16 +511,18 @@ impl RolloutRecord<'_> {
                 self.answer(&findings, true, Vec::new());
             }
             "agent_message" => {
-                let text = fields.text("message").unwrap_or_default();
-                self.answer(&text, true, Vec::new());
+                self.answer(&text_of(fields, "message")?, true, Vec::new());
             }
             "agent_reasoning" | "agent_reasoning_raw_content" => {
-                self.reasoning(&fields.text("text").unwrap_or_default());
+                self.reasoning(&text_of(fields, "text")?);
             }
-            "item_completed" => {
-                let item = fields.object("item")?;
-                if item.text("type").is_some_and(|kind| kind.eq_ignore_ascii_case("plan")) {
-                    self.answer(&item.text("text").unwrap_or_default(), true, Vec::new());
+            "item_completed" => self.turn_item(&value_of(fields, "item")?),
+            "thread_goal_updated" => {
+                let goal = value_of(fields, "goal")?;
+                let goal = shown(goal.get("objective").unwrap_or(&goal));
+                let hash = derived_hash(&[&goal]);
+                if std::mem::replace(&mut self.reader.goal, hash) != hash {
+                    self.prompt(&format!("/goal {}", goal.trim()), true, Vec::new());
                 }
             }
             "thread_name_updated" | "session_name_updated" => {
@@ -402,9 +530,101 @@ impl RolloutRecord<'_> {
                 let name = names.into_iter().find_map(|it| fields.text(it));
                 set_last(&mut self.head.given_title, name);
             }
-            kind => self.unknown(kind, fields, true)?,
+            kind if BOOKKEEPING.contains(&kind) => {}
+            kind => {
+                let mut event = Vec::new();
+                for (name, value) in fields.iter() {
+                    event.push((name.to_owned(), value.value()?));
+                }
+                let event = Value::Object(event);
+                if let Some((_, before)) = TOLD.iter().find(|(told, _)| *told == kind) {
+                    let names = ["message", "summary", "additional_details", "details"];
+                    let said = lines(names.map(|name| all(event.at(name).items(), shown)));
+                    let text = format!("{before}{}", said.trim());
+                    let hash = derived_hash(&[&text]);
+                    // A retry that fails in the same way adds nothing.
+                    if !said.trim().is_empty()
+                        && std::mem::replace(&mut self.reader.told, hash) != hash
+                    {
+                        self.message("system", text, Vec::new());
+                    }
+                } else if let Some(run) = runs::of(&kind.replace('_', ""), &event) {
+                    self.run(run);
+                } else {
+                    let hash = derived_hash(&[event.str("call_id")]);
+                    let is_step = self.reader.calls.iter().any(|(known, _)| *known == hash);
+                    if event.str("call_id").is_empty() || !is_step {
+                        self.unknown(kind, fields, true)?;
+                    }
+                }
+            }
         }
         Ok(())
+    }
+
+    /// Reads an item of a turn, as the user saw it. Other records may have the same words.
+    fn turn_item(&mut self, item: &Value) {
+        let content = item.get("content").unwrap_or(item.at("text"));
+        let kind = item.str("type").to_lowercase().replace('_', "");
+        match &*kind {
+            "usermessage" => {
+                let (texts, names): (Vec<&Value>, Vec<&Value>) =
+                    content.items().iter().partition(|block| block.str("path").is_empty());
+                let files = names.iter().filter(|block| block.str("type").contains("mage"));
+                let text =
+                    texts.into_iter().map(shown).chain(files.clone().map(|_| "[image]".to_owned()));
+                let text = without_context(&lines(text));
+                let names = files.map(|block| block.str("path"));
+                self.prompt_with_files(&text, inline::files(content), names);
+            }
+            "agentmessage" | "plan" => self.answer(&all(content.items(), shown), true, Vec::new()),
+            "reasoning" => {
+                for name in ["summary_text", "raw_content", "summary", "content"] {
+                    item.at(name).items().iter().for_each(|part| self.reasoning(&shown(part)));
+                }
+            }
+            kind if BOOKKEEPING.contains(&kind) => {}
+            kind => match runs::of(kind, item) {
+                Some(run) => self.run(run),
+                None => {
+                    self.head.unknown(&format!("item_completed/{}", item.str("type")));
+                    let text = Head::words(item);
+                    self.spoken("system", text.trim(), true, Vec::new());
+                }
+            },
+        }
+    }
+
+    /// Adds a run of a tool, unless the items of the model have it.
+    fn run(&mut self, run: ToolRun) {
+        if run.call.starts_with("! ") {
+            self.prompt(&lines([run.call, run.output]), true, Vec::new());
+            return;
+        }
+        let is_said = run.call.is_empty()
+            || self.reader.first_of("assistant", &run.call, true).is_some()
+            || self.reader.has_call(&run.id, true);
+        if !is_said {
+            self.message("assistant", run.call, run.file.into_iter().collect());
+            if !run.output.trim().is_empty() {
+                self.message("tool", screen::shown(&run.output).into_owned(), Vec::new());
+            }
+        }
+    }
+
+    /// Adds a prompt and the names of its files, which the item that the model saw does not have.
+    fn prompt_with_files<'n>(
+        &mut self,
+        text: &str,
+        files: Vec<InlineFile>,
+        names: impl Iterator<Item = &'n str>,
+    ) {
+        if let Some(id) = self.prompt(text, true, files) {
+            self.events.extend(names.map(|name| TranscriptEvent::More {
+                id: id.clone(),
+                text: format!("\n[file: {name}]"),
+            }));
+        }
     }
 
     /// Reads a record of an unknown kind, as a message of the user or the model if it says so. The other
@@ -415,8 +635,7 @@ impl RolloutRecord<'_> {
         fields: &ObjectFields<'_>,
         is_event: bool,
     ) -> Result<(), Damage> {
-        let is_step = STEPS.iter().any(|end| kind.ends_with(end)) || kind.starts_with("collab_");
-        if is_step || NOTES.contains(&kind) {
+        if BOOKKEEPING.contains(&kind) {
             return Ok(());
         }
         let text = self.head.unknown_record(kind, fields)?;
@@ -457,7 +676,10 @@ impl RolloutRecord<'_> {
         if text.is_empty() {
             return None;
         }
-        if let Some(first) = self.reader.first_of(role, text, is_event) {
+        // The records of a command that the user ran have its output in different words.
+        let is_command = role == "user" && text.starts_with("! ");
+        let said = text.lines().next().filter(|_| is_command).unwrap_or(text);
+        if let Some(first) = self.reader.first_of(role, said, is_event) {
             if !first.has_files {
                 self.events.extend(TranscriptEvent::files(&first.id, files));
             }
@@ -494,6 +716,9 @@ impl RolloutRecord<'_> {
     fn message(&mut self, role: &str, mut text: String, files: Vec<InlineFile>) -> String {
         let mut line = self.line;
         let reader = &mut *self.reader;
+        if role != "system" {
+            reader.told = 0;
+        }
         if role == "assistant" && !reader.reasoning.is_empty() {
             let reasoning = std::mem::take(&mut reader.reasoning).join("\n\n");
             text = format!("[thinking]\n{reasoning}\n\n{text}");
@@ -542,16 +767,8 @@ fn call(kind: &str, fields: &ObjectFields<'_>) -> Result<Option<String>, Damage>
             Some(tool::call("local_shell", &[], &input))
         }
         "web_search_call" => {
-            let action = value_of(fields, "action")?;
-            let named = ["query", "url", "pattern"];
-            let mut parts: Vec<(String, Value)> = named
-                .iter()
-                .filter_map(|name| Some(((*name).to_owned(), action.get(name)?.clone())))
-                .collect();
-            let more = action.at("queries").items();
-            let more = more.iter().filter(|query| query.as_str() != Some(action.str("query")));
-            parts.extend(more.map(|query| ("query".to_owned(), query.clone())));
-            (!parts.is_empty()).then(|| tool::call("web_search", &[], &Value::Object(parts)))
+            let text = runs::web_search(Some(&value_of(fields, "action")?), &Value::Null);
+            Some(text).filter(|text| !text.is_empty())
         }
         "image_generation_call" => {
             let prompt = fields.text("revised_prompt").unwrap_or_default();
@@ -564,6 +781,11 @@ fn call(kind: &str, fields: &ObjectFields<'_>) -> Result<Option<String>, Damage>
 /// Returns the value of a field; `Null` if there is none.
 fn value_of(fields: &ObjectFields<'_>, name: &str) -> Result<Value, Damage> {
     Ok(fields.get(name).map(Raw::value).transpose()?.unwrap_or(Value::Null))
+}
+
+/// Returns the text of a field of any shape.
+fn text_of(fields: &ObjectFields<'_>, name: &str) -> Result<String, Damage> {
+    Ok(all(value_of(fields, name)?.items(), shown))
 }
 
 fn all(blocks: &[Value], text: fn(&Value) -> String) -> String {

@@ -10,8 +10,9 @@ use super::file::{self, CountingReader, ExportFile, FileContents};
 use super::format::Format;
 use super::package::{FoundFile, Package, is_named_as_conversations, part_left_out};
 use super::tally::{Branches, ImportTally};
-use super::{Error, beside, downloads, transcript};
+use super::{Error, beside, downloads, results, transcript};
 use verbatim_base::model::Conversation;
+use verbatim_text::amount::counted;
 
 /// The number of bytes of a file that are read to detect its format.
 const BYTES_LOOKED_AT: u64 = 1 << 20;
@@ -71,6 +72,17 @@ impl Export {
         self.package.files().iter().find_map(|file| part_left_out(&file.name))
     }
 
+    /// Returns a phrase for what the export is a part of, or for the program that wrote it, if imports read nothing
+    /// of it.
+    pub(super) fn described_part(&mut self) -> Option<String> {
+        let mut tally = ImportTally::default();
+        let part = self.part_left_out().map(str::to_owned);
+        part.or_else(|| {
+            self.read::<Error>(Branches::Shown, &mut tally, &|_| {}, &mut |_, _| Ok(())).err()?;
+            tally.left_out.into_keys().find(|what| what.contains("not read yet"))
+        })
+    }
+
     /// Calls `sink` with each conversation, in the order of the export.
     ///
     /// Calls `progress` with the number of bytes after each read. An error of `sink` ends the reading.
@@ -82,6 +94,7 @@ impl Export {
         sink: &mut dyn FnMut(&'static Format, Conversation) -> Result<(), E>,
     ) -> Result<(), E> {
         let before = tally.conversations;
+        let before_messages = tally.messages;
         let before_left_out = tally.left_out.clone();
         let mut is_recognised = false;
         let mut is_blank = false;
@@ -89,6 +102,7 @@ impl Export {
         let mut unreadable = Vec::new();
         tally.damaged.extend(self.package.refused().iter().cloned());
         let names = self.names();
+        let root = self.path.clone();
         let mut attached = self.package.has_others().then(|| AttachedTexts::new(&self.path));
         let sink: &mut dyn FnMut(&'static Format, Conversation) -> Result<(), E> =
             &mut |format, mut conversation| {
@@ -97,6 +111,16 @@ impl Export {
                 }
                 if let Some(attached) = &mut attached {
                     attached.add_to(&mut conversation);
+                }
+                let file = conversation.origin.as_ref().and_then(|origin| origin.file.as_ref());
+                if let Some(file) = file.filter(|_| format.is_transcript()).cloned() {
+                    let path = if root.is_dir() { root.join(file) } else { root.clone() };
+                    for message in &mut conversation.messages {
+                        results::complete_beside(message, &path);
+                        if let Some(attached) = &mut attached {
+                            results::complete(message, &mut |name| attached.named(name));
+                        }
+                    }
                 }
                 sink(format, conversation)
             };
@@ -134,12 +158,26 @@ impl Export {
                 }
             }
         }
+        // The page of an export has the conversations that are in its JSON too.
+        for file in self.package.others_with_chats(!is_recognised) {
+            if let Ok(inner) = self.package.open_found(&file) {
+                let reader = CountingReader { inner, progress, read: 0 };
+                let contents = ExportFile::new(&file.name, branches, tally).read(reader, sink)?;
+                is_recognised |= contents == FileContents::Conversations;
+            }
+        }
         if let Some(attached) = &attached {
             attached.count(tally);
         }
         let is_only_blank = is_blank && !is_recognised && first_failure.is_none();
         if tally.conversations > before || is_only_blank {
             tally.damaged.extend(unreadable);
+            if tally.messages == before_messages && !is_only_blank {
+                let read = counted(tally.conversations - before, "conversation");
+                tally
+                    .damaged
+                    .push(format!("{}: nothing is said in {read} of it", self.path.display()));
+            }
             return Ok(());
         }
         let path = self.path.clone();

@@ -9,10 +9,11 @@ use super::builder::ConversationBuilder;
 use super::compressed::is_named_as_transcript;
 use super::format::{FileLayout, Format, TranscriptFormat};
 use super::json::{Brackets, Damage, ObjectFields, Raw};
+use super::package::is_json;
 use super::scan::{ScannedValue, Scanner};
 use super::tally::{Branches, ImportTally, Reason, Skipped};
 use super::transcript::{self, TranscriptReader};
-use super::{foreign, formats, head};
+use super::{foreign, formats, head, page};
 use verbatim_base::model::Conversation;
 use verbatim_text::{amount::counted, screen};
 
@@ -49,6 +50,8 @@ pub(super) struct ExportFile<'a> {
     is_known_as_empty: bool,
     /// Whether a part was read in which nothing is said.
     has_blank: bool,
+    /// Whether the file is a web page, which goes on after its conversations.
+    is_page: bool,
     /// Values that are not conversations. They are reported only if a conversation follows.
     pending: Vec<Skipped>,
     /// The number of texts with bytes that are not UTF-8.
@@ -64,6 +67,7 @@ impl<'a> ExportFile<'a> {
             is_recognised: false,
             is_known_as_empty: false,
             has_blank: false,
+            is_page: false,
             pending: Vec::new(),
             lossy_texts: 0,
         }
@@ -81,7 +85,15 @@ impl<'a> ExportFile<'a> {
             self.damaged(&format!("its text is {encoding}; save it as UTF-8"));
             self.tally.bytes += reader.read;
         } else if read.is_ok() && transcript::is_transcript(&start) {
+            self.recognise();
             self.transcript(start.chain(reader), sink)?;
+        } else if read.is_ok() && transcript::is_too_long(self.name, &start) {
+            self.transcript(start.chain(reader), sink)?;
+        } else if page::is_page(&start) {
+            self.page(start, reader, sink)?;
+        } else if let Some(what) = foreign::describe_start(&start) {
+            self.is_known_as_empty = true;
+            self.tally.leave_out(what, OTHER_PARTS, 1);
         } else if let Some(what) = transcript::foreign_transcript(&start)
             .filter(|_| is_named_as_transcript(Path::new(self.name)))
         {
@@ -89,8 +101,7 @@ impl<'a> ExportFile<'a> {
             self.tally.leave_out(what, OTHER_PARTS, 1);
         } else {
             self.values(start.chain(reader), sink)?;
-            if let (false, Some(what)) = (self.is_recognised, foreign::describe_by_name(self.name))
-            {
+            if let (false, Some(what)) = (self.is_recognised, foreign::describe_name(self.name)) {
                 self.is_known_as_empty = true;
                 self.tally.leave_out(what, OTHER_PARTS, 1);
             }
@@ -107,6 +118,31 @@ impl<'a> ExportFile<'a> {
             (false, true) => FileContents::Nothing,
             (false, false) => FileContents::Foreign,
         })
+    }
+
+    /// Reads a web page. The page of an export may be long; the conversations of other pages are searched for.
+    fn page<E>(
+        &mut self,
+        mut start: Vec<u8>,
+        mut reader: CountingReader<'_, impl Read>,
+        sink: ConversationSink<'_, E>,
+    ) -> Result<(), E> {
+        self.is_page = true;
+        if let Some(at) = page::exported(&start) {
+            self.values(start[at..].chain(reader), sink)?;
+        } else {
+            if let Err(error) = reader.by_ref().take(page::LONGEST_PAGE).read_to_end(&mut start) {
+                self.damaged(&format!("cannot be read to its end: {error}"));
+            }
+            let found = page::conversations(&start).join(&b'\n');
+            self.values(found.chain(reader), sink)?;
+        }
+        // A page that has the name of another file may be an error of a download.
+        if !self.is_recognised && !is_json(Path::new(self.name)) {
+            self.is_known_as_empty = true;
+            self.tally.leave_out(page::described(&start), OTHER_PARTS, 1);
+        }
+        Ok(())
     }
 
     /// Reads a file of JSON values, some or all of which are conversations.
@@ -130,7 +166,7 @@ impl<'a> ExportFile<'a> {
                 ScannedValue::Cut(bytes) => (bytes, Some(Reason::CutOff)),
                 ScannedValue::TooLong => (&b""[..], Some(Reason::TooLong)),
                 ScannedValue::Garbage => {
-                    if self.is_recognised {
+                    if self.is_recognised && !self.is_page {
                         self.damaged("something that is not JSON follows the conversations");
                     }
                     break;
@@ -240,7 +276,6 @@ impl<'a> ExportFile<'a> {
         mut input: io::Chain<&[u8], CountingReader<'_, impl Read>>,
         sink: ConversationSink<'_, E>,
     ) -> Result<(), E> {
-        self.recognise();
         let mut reader = TranscriptReader::new(Path::new(self.name));
         let mut builder = ConversationBuilder::new(&mut self.tally.history, Path::new(self.name));
         // The file does not grow, so its last line is whole or damaged.
@@ -248,10 +283,17 @@ impl<'a> ExportFile<'a> {
         let read = reader
             .read::<io::Error>(&mut lines, &mut |reader, event| Ok(builder.add(reader, event)));
         let conversation = builder.finish(&reader);
+        self.tally.bytes += input.into_inner().1.read;
+        if reader.format().is_some() {
+            self.recognise();
+        } else if !self.is_recognised {
+            let what = reader.foreign().into_iter();
+            what.for_each(|what| self.tally.leave_out(what, OTHER_PARTS, 1));
+            return Ok(());
+        }
         if let Err(error) = read {
             self.damaged(&format!("cannot be read to its end: {error}"));
         }
-        self.tally.bytes += input.into_inner().1.read;
         self.finish(&reader, conversation, sink)
     }
 

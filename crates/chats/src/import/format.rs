@@ -34,6 +34,9 @@ pub(super) struct ObjectFormat {
     /// Groups of names of fields. A value that is too damaged to be parsed is recognised if it has all names of
     /// a group.
     pub(super) marks: &'static [&'static [&'static str]],
+    /// Names of fields that only conversations of another service have. A value that is too damaged to be parsed
+    /// is not recognised if it has one of them.
+    pub(super) foreign: &'static [&'static str],
     /// The name of the field with the list of conversations, if an object contains the list.
     pub(super) list: &'static str,
     /// Reads a conversation from the fields of its object; `None` if the object is a part of the export in

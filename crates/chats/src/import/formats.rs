@@ -23,10 +23,16 @@ pub(super) fn of_conversation(fields: &ObjectFields<'_>) -> Option<&'static Form
 /// Returns the format of a conversation that is too damaged to be parsed.
 pub(super) fn detect_damaged(bytes: &[u8]) -> Option<&'static Format> {
     let found = objects().find(|(_, object)| {
-        has_name(bytes, object.messages)
-            || object.marks.iter().any(|names| names.iter().all(|name| has_name(bytes, name)))
+        let has_marks = has_name(bytes, object.messages)
+            || object.marks.iter().any(|names| names.iter().all(|name| has_name(bytes, name)));
+        has_marks && !object.foreign.iter().any(|name| has_name(bytes, name))
     });
     found.map(|(format, _)| format)
+}
+
+/// Returns whether some bytes have the name of a field with the messages of a conversation.
+pub(super) fn may_have_conversation(bytes: &[u8]) -> bool {
+    objects().any(|(_, object)| has_name(bytes, object.messages))
 }
 
 fn has_name(bytes: &[u8], name: &str) -> bool {

@@ -11,6 +11,9 @@ use super::{Error, downloads};
 
 const FILES_LOOKED_AT: usize = 8;
 
+/// How deep the zips of an export are looked for.
+const FOLDERS_BELOW: usize = 3;
+
 /// An export that was found.
 #[derive(Clone, Debug)]
 pub struct FoundExport {
@@ -99,24 +102,44 @@ pub struct ExpandedPath {
 }
 
 /// Returns what an import of a path reads. For a folder of zips, these are the zips that have chats or cannot be
-/// read, sorted by name, and the folder itself if it has chats too; else the path itself.
+/// read, sorted by name, and the folder itself if it has chats too; else the path itself. In a folder without zips
+/// and chats, the zips may be in a folder below.
 pub fn expanded(path: &Path) -> ExpandedPath {
-    let entries = fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path());
-    let zips = entries.filter(|entry| is_zip(&entry.to_string_lossy()) && entry.is_file());
+    let mut zips = zips_in(path, 0);
+    if path.is_dir() && zips.is_empty() && !has_chats(path) {
+        zips = zips_in(path, FOLDERS_BELOW);
+    }
     let (mut exports, others): (Vec<PathBuf>, Vec<PathBuf>) =
-        zips.partition(|zip| may_have_chats(zip));
+        zips.into_iter().partition(|zip| may_have_chats(zip));
     exports.sort();
     let mut left_out: Vec<String> = others
         .iter()
-        .filter_map(|zip| Some(line_of(zip, Export::open_outer(zip).ok()?.part_left_out()?)))
+        .filter_map(|zip| Some(line_of(zip, &Export::open_outer(zip).ok()?.described_part()?)))
         .collect();
     left_out.sort();
-    if exports.is_empty()
-        || Export::open_outer(path).is_ok_and(|mut export| export.format(usize::MAX).is_some())
-    {
+    if exports.is_empty() || has_chats(path) {
         exports.push(path.to_owned());
     }
     ExpandedPath { exports, foreign_zips: others.len() - left_out.len(), left_out }
+}
+
+fn has_chats(path: &Path) -> bool {
+    Export::open_outer(path).is_ok_and(|mut export| export.format(usize::MAX).is_some())
+}
+
+/// Returns the zips in a folder, and in the folders below it to a depth.
+fn zips_in(folder: &Path, depth: usize) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut zips = Vec::new();
+    for entry in entries {
+        let path = entry.path();
+        if is_zip(&path.to_string_lossy()) && path.is_file() {
+            zips.push(path);
+        } else if depth > 0 && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            zips.extend(zips_in(&path, depth - 1));
+        }
+    }
+    zips
 }
 
 /// Returns whether a zip has chats; true if it cannot be checked, so that an import shows the error.

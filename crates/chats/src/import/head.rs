@@ -20,8 +20,26 @@ const LONGEST_KIND: usize = 60;
 
 const MOST_FOLDERS: usize = 100;
 
-/// The fields with the text of a record. Agents write many records without text for their own use.
-const TEXTS: [&str; 6] = ["message", "content", "text", "prompt", "output", "result"];
+/// The fields with the text of a record of an unknown kind. Agents write many other fields for their own use.
+const TEXTS: [&str; 17] = [
+    "answer",
+    "answers",
+    "body",
+    "content",
+    "error",
+    "message",
+    "output",
+    "parts",
+    "prompt",
+    "question",
+    "questions",
+    "reasoning",
+    "result",
+    "stderr",
+    "stdout",
+    "text",
+    "thinking",
+];
 
 /// An event of a record.
 #[derive(Clone, Debug, PartialEq)]
@@ -172,29 +190,26 @@ impl Head {
         *self.left_out.entry(what.to_owned()).or_default() += 1;
     }
 
-    /// Returns the text of a record of an unknown kind. Counts the kind if there is a text.
+    /// Counts a record of an unknown kind, and returns its text.
     pub(super) fn unknown_record(
         &mut self,
         kind: &str,
         fields: &ObjectFields<'_>,
     ) -> Result<String, Damage> {
-        let mut texts: Vec<String> = Vec::new();
-        for field in TEXTS.iter().filter_map(|name| fields.get(name)) {
-            let text = match field.value()? {
-                Value::String(text) if text.contains(char::is_whitespace) || !is_encoded(&text) => {
-                    text
-                }
-                Value::Null | Value::Scalar(_) | Value::String(_) => continue,
-                value => plain(&value, true),
-            };
-            if !text.trim().is_empty() && !texts.contains(&text) {
-                texts.push(text);
-            }
-        }
-        if !texts.is_empty() {
-            self.unknown(kind);
+        self.unknown(kind);
+        let mut texts = Vec::new();
+        for (name, field) in fields.iter() {
+            add_texts(name, &field.value()?, &mut texts);
         }
         Ok(lines(&texts))
+    }
+
+    /// Returns the text of a value of an unknown kind.
+    pub(super) fn words(value: &Value) -> String {
+        let mut texts = Vec::new();
+        let name = if matches!(value, Value::Object(_)) { "" } else { TEXTS[0] };
+        add_texts(name, value, &mut texts);
+        lines(&texts)
     }
 
     pub(super) fn forget_titles(&mut self) {
@@ -225,6 +240,25 @@ fn is_element(line: &str) -> bool {
     name.is_some_and(|name| {
         name.starts_with(|c: char| c.is_ascii_alphabetic()) && line.ends_with(&format!("</{name}>"))
     })
+}
+
+/// Adds the texts in the fields of a value that have the names of [`TEXTS`], each once. Recursion is safe, because
+/// the depth of a [`Value`] is bounded.
+fn add_texts(name: &str, value: &Value, texts: &mut Vec<String>) {
+    let text = match value {
+        Value::String(text) if text.contains(char::is_whitespace) || !is_encoded(text) => {
+            text.clone()
+        }
+        Value::Null | Value::Scalar(_) | Value::String(_) => return,
+        value if TEXTS.contains(&name) => plain(value, true),
+        Value::Object(fields) => {
+            return fields.iter().for_each(|(name, value)| add_texts(name, value, texts));
+        }
+        value => return value.items().iter().for_each(|value| add_texts(name, value, texts)),
+    };
+    if TEXTS.contains(&name) && !text.trim().is_empty() && !texts.contains(&text) {
+        texts.push(text);
+    }
 }
 
 /// Sets `known` to `new` if `known` has no value and `new` is not empty.

@@ -11,7 +11,8 @@ pub(super) struct InlineFile {
 impl InlineFile {
     /// Returns the file in a `data:` URL; `None` for any other URL.
     pub(super) fn from_data_url(url: &str) -> Option<InlineFile> {
-        let (_, base64) = url.strip_prefix("data:")?.split_once(";base64,")?;
+        let data = url.strip_prefix("data:")?;
+        let base64 = data.split_once(";base64,").map_or(data, |(_, base64)| base64);
         Some(InlineFile { name: String::new(), base64: base64.to_owned() })
     }
 }
@@ -27,6 +28,11 @@ pub(super) fn files(block: &Value) -> Vec<InlineFile> {
         // Claude Code puts the data into `source`; an MCP tool puts the data into the block itself.
         "image" | "document" | "file" | "audio" => {
             let source = block.get("source").filter(|source| source.str("type") == "base64");
+            // A file without its content is named, so that it is told that it cannot be read.
+            if source.is_some_and(|source| source.str("data").is_empty()) {
+                let name = block.str("title").to_owned();
+                return vec![InlineFile { name, base64: String::new() }];
+            }
             source.unwrap_or(block).str("data")
         }
         "input_audio" => block.get("input_audio").map_or("", |audio| audio.str("data")),

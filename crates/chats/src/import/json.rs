@@ -254,6 +254,10 @@ impl<'a> ObjectFields<'a> {
         self.get(name).is_some()
     }
 
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&str, Raw<'a>)> {
+        self.0.iter().map(|(name, value)| (&**name, *value))
+    }
+
     /// Returns the text of the field with this name; see [`Raw::text`].
     pub(super) fn text(&self, name: &str) -> Option<Cow<'a, str>> {
         self.get(name)?.text()

@@ -16,7 +16,7 @@ use zip::result::{ZipError, ZipResult};
 use crate::import::formats::searched_formats;
 use crate::import::json::{Raw, Value};
 use crate::import::repeats::ReadingOrder;
-use crate::import::{Error, compressed, foreign};
+use crate::import::{Error, compressed};
 use verbatim_base::files;
 
 /// The maximum ratio of unpacked size to zip size. Texts reach 3 to 20; a file of zeros reaches 1030.
@@ -38,6 +38,11 @@ const NAMES_OF_ATTACHED: &str = "conversation_asset_file_names.json";
 /// number of digits that follow.
 const PART: &str = "conversations-";
 const PART_DIGITS: usize = 3;
+
+/// The endings of the names of other files that may have chats, and the maximum number of such files.
+const PAGES: [&str; 2] = ["html", "htm"];
+const TEXTS_AND_DATABASES: [&str; 6] = ["md", "db", "vscdb", "sqlite", "sqlite3", "zstd"];
+const MAX_OTHERS: usize = 100;
 
 /// The characters between folders in names.
 const SEPARATORS: [char; 2] = ['/', '\\'];
@@ -120,11 +125,7 @@ impl Package {
             return Package::open_zip(path, file, with_inner);
         }
         let kind = match &magic[..] {
-            // ChatGPT puts a web page into its exports.
-            _ if ends_with(path, &["html", "htm"]) => {
-                "it is the web page of an export; import the zip or conversations.json instead"
-            }
-            b"SQLi" => foreign::database(path).unwrap_or("it is a database; search it with --db"),
+            b"SQLi" => "it is a database; search it with --db",
             [] => "it is empty",
             [0x1F, 0x8B, ..]
             | [b'B', b'Z', b'h', _]
@@ -392,6 +393,19 @@ impl Package {
         !self.others.is_empty()
     }
 
+    /// Returns the files without JSON in which programs keep chats: web pages, databases, plain texts. `with_pages`
+    /// tells whether to return web pages.
+    pub(super) fn others_with_chats(&mut self, with_pages: bool) -> Vec<FoundFile> {
+        let pages: &[&str] = if with_pages { &PAGES } else { &[] };
+        let names = self.others.iter().enumerate().filter(|(_, file)| {
+            let path = Path::new(&file.name);
+            (ends_with(path, &TEXTS_AND_DATABASES) || ends_with(path, pages))
+                && !is_of_message(&file.name)
+        });
+        let places: Vec<usize> = names.map(|(at, _)| at).take(MAX_OTHERS).collect();
+        places.into_iter().map(|at| self.found(at)).collect()
+    }
+
     /// Returns the names that attached files had, by their names in the export, as far as the export lists
     /// them.
     pub(super) fn names_of_attached(&mut self) -> HashMap<String, String> {
@@ -416,17 +430,21 @@ impl Package {
         }
         let first = self.others.partition_point(|file| file.name.as_str() < id);
         let mut begin = self.others[first..].iter().take_while(|file| file.name.starts_with(id));
-        let found =
-            begin.find(|file| !file.name[id.len()..].starts_with(|c: char| c.is_alphanumeric()))?;
-        let name = found.name.clone();
-        let location = found.location.clone();
-        let size = match &location {
+        let found = begin
+            .position(|file| !file.name[id.len()..].starts_with(|c: char| c.is_alphanumeric()))?;
+        Some(self.found(first + found))
+    }
+
+    /// Returns one of the other files, with its size.
+    fn found(&mut self, at: usize) -> FoundFile {
+        let OtherFile { name, location } = &self.others[at];
+        let size = match location {
             Location::Path(path) => fs::metadata(path).map_or(0, |metadata| metadata.len()),
             Location::Entry(zip, entry) => {
                 self.zips[*zip].by_index_raw(*entry).map_or(0, |entry| entry.size())
             }
         };
-        Some(FoundFile { name, size, location })
+        FoundFile { name: name.clone(), size, location: location.clone() }
     }
 
     /// Opens a file that was found. The error is a sentence about the file. Refuses the file if the zip would

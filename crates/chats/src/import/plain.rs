@@ -73,6 +73,7 @@ pub(super) fn plain(content: &Value, is_unknown: bool) -> String {
         };
         match value {
             Value::String(text) if is_shown(text) => text.clone(),
+            Value::Scalar(text) if ["text", "content"].contains(&name.as_str()) => text.clone(),
             Value::Array(items) if name != "assets" => lines(items.iter().map(|item| match item {
                 Value::String(text) if !is_shown(text) => String::new(),
                 item => part_text(item, is_unknown).unwrap_or_default(),

@@ -56,6 +56,12 @@ impl SourceList {
                 if is_new && !key.is_empty() && self.known.insert(key.to_owned()) {
                     self.lines.push(format!("- {line}"));
                 }
+                // The words of the source that the service shows beside the answer.
+                let cited = value.str("cited_text").trim();
+                if !cited.is_empty() && !text.contains(cited) && self.known.insert(cited.to_owned())
+                {
+                    self.lines.push(cited.to_owned());
+                }
                 let inner = fields.iter().filter(|(name, _)| !OTHERS.contains(&name.as_str()));
                 inner.for_each(|(_, value)| self.add(value, text));
             }

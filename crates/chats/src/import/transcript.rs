@@ -55,9 +55,9 @@ struct Position {
     /// The number of records with bytes that are not UTF-8.
     #[serde(default)]
     not_utf8: u64,
-    /// The other program that wrote the file, if its records are known.
+    /// What the file is, if another program wrote it whose records are known.
     #[serde(default)]
-    program: Option<String>,
+    foreign: Option<String>,
     head: Head,
 }
 
@@ -130,7 +130,7 @@ impl TranscriptReader {
 
     /// Returns what the file is, if it turned out not to be a transcript and its program is known.
     pub fn foreign(&self) -> Option<String> {
-        self.position.program.as_deref().map(foreign::transcript_phrase)
+        self.position.foreign.clone()
     }
 
     /// Returns the number of lines so far that are not blank.
@@ -331,8 +331,8 @@ impl TranscriptReader {
             return Ok(());
         };
         if matches!(self.format, TranscriptKind::Unknown) {
-            if let Some(program) = foreign::detect_record(&fields) {
-                self.position.program = Some(program.to_owned());
+            if let Some(what) = foreign::describe_record(&fields) {
+                self.position.foreign = Some(what);
                 self.format = TranscriptKind::Foreign;
             } else if let Some((format, transcript)) = formats::detect_record(&fields) {
                 self.format = TranscriptKind::Known(format, (transcript.reader)());
@@ -408,6 +408,14 @@ fn is_undecided(start: &[u8]) -> bool {
     lines < FOREIGN_AFTER_LINES as usize && first_record(start).is_none()
 }
 
+/// Returns whether a file has the name of a transcript, and begins with lines that are too long to decide what
+/// it is.
+pub(super) fn is_too_long(file: &str, start: &[u8]) -> bool {
+    compressed::is_named_as_transcript(Path::new(file))
+        && start.len() >= MAX_LINE_BYTES
+        && is_undecided(start)
+}
+
 /// Returns whether a file that begins with these bytes is a transcript.
 pub(super) fn is_transcript(start: &[u8]) -> bool {
     format_of(start).is_some()
@@ -420,19 +428,20 @@ pub(super) fn format_of(start: &[u8]) -> Option<&'static Format> {
 
 /// Returns what a file is that begins with these bytes, if it is a transcript of another program.
 pub(super) fn foreign_transcript(start: &[u8]) -> Option<String> {
-    first_record(start)?.err().map(foreign::transcript_phrase)
+    first_record(start)?.err()
 }
 
-/// Returns the format of the first record that is known, or the other program that writes such records.
-fn first_record(start: &[u8]) -> Option<Result<&'static Format, &'static str>> {
+/// Returns the format of the first record that is known, or what the file is if another program writes such
+/// records.
+fn first_record(start: &[u8]) -> Option<Result<&'static Format, String>> {
     let lines = start.split(|byte| *byte == b'\n').map(trimmed).filter(|line| !line.is_empty());
     for line in lines.take(FOREIGN_AFTER_LINES as usize) {
         let (fields, _) = Raw::new(line).fields_until_damage();
         if formats::of_conversation(&fields).is_some() {
             return None;
         }
-        if let Some(program) = foreign::detect_record(&fields) {
-            return Some(Err(program));
+        if let Some(what) = foreign::describe_record(&fields) {
+            return Some(Err(what));
         }
         if let Some((format, _)) = formats::detect_record(&fields) {
             return Some(Ok(format));

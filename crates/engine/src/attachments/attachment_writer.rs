@@ -1,5 +1,6 @@
 //! Copies the contents of files into an attachment store, within its size limits.
 
+use std::borrow::Cow;
 use std::io::{self, Read, Write};
 use std::{collections::HashMap, fs, thread, time::Duration};
 
@@ -46,6 +47,8 @@ pub(super) enum LeftOut {
     NoRoom,
     /// The file cannot be read. The sentence says why, without the file's name.
     Unreadable(String),
+    /// A transcript has something else in the place of the file's content. The sentence says what.
+    NoContent(&'static str),
     /// The store cannot be written.
     Failed(Error),
 }
@@ -121,7 +124,25 @@ impl<'a> AttachmentWriter<'a> {
 
     /// Copies a file that a transcript holds as Base64 into the store.
     pub(super) fn write_base64(&mut self, text: &str) -> Result<Attachment, LeftOut> {
-        self.write_file(&mut DecoderReader::new(text.as_bytes(), &BASE64))
+        let mut text = Cow::Borrowed(text);
+        if text.contains(|c: char| c.is_ascii_whitespace() || ['-', '_'].contains(&c)) {
+            let lines = text.split_ascii_whitespace().collect::<String>();
+            text = Cow::Owned(lines.replace('-', "+").replace('_', "/"));
+        }
+        if text.is_empty() {
+            return Err(LeftOut::NoContent("the transcript has nothing of its content"));
+        }
+        if text.contains("://") {
+            return Err(LeftOut::NoContent(
+                "the transcript has an address in the place of its content",
+            ));
+        }
+        match self.write_file(&mut DecoderReader::new(text.as_bytes(), &BASE64)) {
+            Err(LeftOut::Unreadable(_)) => Err(LeftOut::NoContent(
+                "the transcript has something else in the place of its content",
+            )),
+            written => written,
+        }
     }
 
     pub(super) fn write_lists(&self, lists: HashMap<String, Vec<Attachment>>) -> Result<()> {

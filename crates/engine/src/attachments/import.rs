@@ -8,9 +8,13 @@ use crate::error::Result;
 use verbatim_base::model::{AttachedContent, Conversation};
 use verbatim_base::{call::Call, failpoint};
 use verbatim_chats::{db::writer::message_keys, import::Export};
+use verbatim_text::snippet;
 
 /// Number of skipped files that are listed by name.
 const NAMED: usize = 10;
+
+/// The maximum length of a conversation's title in a name, in characters.
+const LONGEST_TITLE: usize = 60;
 
 /// Counts of the files that an import kept or left out.
 #[derive(Clone, Debug, Default)]
@@ -25,6 +29,8 @@ pub struct AttachmentCounts {
     pub too_large: FilesLeftOut,
     /// Files for which the store, limited to [`MAX_ALL`](super::MAX_ALL) bytes, has no room.
     pub no_room: FilesLeftOut,
+    /// Files in whose place a transcript has something else. The names say which messages.
+    pub without_content: FilesLeftOut,
     /// The first failures to read or write files, one sentence each.
     pub failures: Vec<String>,
 }
@@ -35,6 +41,15 @@ pub struct FilesLeftOut {
     pub number: u64,
     /// Names of the first of these files.
     pub names: Vec<String>,
+}
+
+impl FilesLeftOut {
+    fn add(&mut self, name: String) {
+        self.number += 1;
+        if self.names.len() < NAMED {
+            self.names.push(name);
+        }
+    }
 }
 
 /// Copier of files from the exports of one import into the attachment store.
@@ -103,6 +118,16 @@ impl<'a> AttachmentImport<'a> {
                 }
                 AttachedContent::Base64(text) => {
                     let kept = self.writer.write_base64(text);
+                    if let Err(LeftOut::NoContent(why)) = kept {
+                        let place = conversation.messages[file.message].line;
+                        let place = place.map_or(file.message as u64 + 1, u64::from);
+                        let title = conversation.title.as_ref().unwrap_or(&conversation.id);
+                        let title = snippet::line(title, LONGEST_TITLE);
+                        self.counts
+                            .without_content
+                            .add(format!("message {place} of “{title}” ({why})"));
+                        continue;
+                    }
                     let number = files.iter().filter(|it| it.message == message).count() + 1;
                     files.extend(self.taken(kept, &message, &name).map(|it| it.named(number)));
                 }
@@ -244,6 +269,7 @@ impl<'a> AttachmentImport<'a> {
         let too_many = match reason {
             LeftOut::TooLarge => &mut self.counts.too_large,
             LeftOut::NoRoom => &mut self.counts.no_room,
+            LeftOut::NoContent(_) => &mut self.counts.without_content,
             LeftOut::Unreadable(reason) => {
                 return self.warn(format!("{name}: the file is not kept: {reason}"));
             }
@@ -257,10 +283,7 @@ impl<'a> AttachmentImport<'a> {
                 return;
             }
         };
-        too_many.number += 1;
-        if too_many.names.len() < NAMED {
-            too_many.names.push(name.to_owned());
-        }
+        too_many.add(name.to_owned());
     }
 
     fn warn(&mut self, line: String) {

@@ -42,6 +42,7 @@ impl<'a> TranscriptFiles<'a> {
                         format!("all files have more than {} GB", MAX_ALL / 1_000_000_000)
                     }
                     LeftOut::Unreadable(reason) => reason,
+                    LeftOut::NoContent(reason) => reason.to_owned(),
                     LeftOut::Failed(error) => error.to_string(),
                 }));
             }

@@ -36,7 +36,7 @@ pub(super) fn run(
     let ranking = RankedMessages::find(page.engine, question, &call)?;
     let is_empty = ranking.items.is_empty();
     if is_empty && notes::has_no_chats(page.engine, &call)? {
-        complain(notes::NO_CHATS);
+        complain(&notes::no_chats(page.engine));
         return Ok(NOTHING);
     }
     if form.quiet {

@@ -54,22 +54,38 @@ pub(super) fn is_context(content: &Value) -> bool {
     content.str("content_type").ends_with("_editable_context")
 }
 
-/// Returns the text of a message's `content`; `recipient` is the tool that the message calls.
+/// Returns the text of a message's `content`; `recipient` is the tool that the message calls. Counts content of
+/// an unknown type, or whose text has no known shape.
 pub(super) fn text(content: &Value, recipient: &str, tally: &mut ImportTally) -> String {
+    let before = tally.unknown.len();
+    let text = known_text(content, recipient, tally);
+    if !text.trim().is_empty() || tally.unknown.len() > before {
+        return text;
+    }
+    let words = plain(content, true);
+    if words.trim().is_empty() {
+        return text;
+    }
+    let kind = content.str("content_type");
+    tally.unknown(if kind.is_empty() { "(no type)" } else { kind }, 1);
+    words
+}
+
+fn known_text(content: &Value, recipient: &str, tally: &mut ImportTally) -> String {
     let kind = match content {
         Value::Object(_) => content.str("content_type"),
-        other => return join_parts(other),
+        other => return join_parts(other, tally),
     };
     match kind {
         "text" | "code" if recipient.starts_with(CANVAS) => {
             let text = if kind == "code" {
                 content.str("text").to_owned()
             } else {
-                parts_or_text(content)
+                parts_or_text(content, tally)
             };
             canvas(&text).unwrap_or(text)
         }
-        "text" | "multimodal_text" | "" => parts_or_text(content),
+        "text" | "multimodal_text" | "" => parts_or_text(content, tally),
         "code" => content.str("text").to_owned(),
         "tether_quote" | "sonic_webpage" => {
             lines(["title", "url", "snippet", "text"].map(|name| content.str(name)))
@@ -123,23 +139,36 @@ fn report(state: &str, tally: &mut ImportTally) -> Option<String> {
     let state = raw.is_object().then(|| raw.value().ok()).flatten()?;
     let plan = state.get("plan").map(|plan| plain(plan, true)).unwrap_or_default();
     let message = state.get("report_message")?;
-    let text = lines([plan, text(message.get("content")?, "", tally)]);
+    let text = lines([plan, self::text(message.get("content")?, "", tally)]);
     let cited = message.get("metadata").and_then(|metadata| metadata.get("content_references"));
     Some(sources::append_sources(text, cited.map_or(&[], std::slice::from_ref)))
         .filter(|it| !it.is_empty())
 }
 
-fn parts_or_text(content: &Value) -> String {
+fn parts_or_text(content: &Value, tally: &mut ImportTally) -> String {
     match content.get("parts") {
-        Some(list) if *list != Value::Null => join_parts(list),
+        Some(list) if *list != Value::Null => join_parts(list, tally),
         _ => plain(content, false),
     }
 }
 
-fn join_parts(list: &Value) -> String {
-    let parts: Vec<String> =
-        list.items().iter().filter_map(|item| part_text(item, false)).collect();
+fn join_parts(list: &Value, tally: &mut ImportTally) -> String {
+    let mut parts = Vec::new();
+    for item in list.items() {
+        let text = part_text(item, false);
+        let kind = item.str("content_type");
+        if is_unknown_part(kind, text.as_deref()) {
+            tally.unknown(kind, 1);
+        }
+        parts.extend(text);
+    }
     parts.join("\n")
+}
+
+/// Returns whether a part of a message has a type of its own that is not known.
+fn is_unknown_part(kind: &str, text: Option<&str>) -> bool {
+    let is_placeholder = text.is_some_and(|text| text.starts_with('[') && !kind.is_empty());
+    !matches!(kind, "" | "text" | "audio_transcription") && !is_placeholder
 }
 
 /// Returns one step of reasoning: its summary and its text.

@@ -1,12 +1,13 @@
 //! Extracts the texts from blocks of Claude Code's messages, and separates the texts that the user typed.
 
 use super::super::json::Value;
+use super::super::plain::plain;
 use super::super::tool::{self, lines};
 use verbatim_text::screen::shown as shown_on_screen;
 
 pub(super) fn assistant_block(block: &Value) -> String {
     match block.str("type") {
-        "thinking" => match block.str("thinking").trim() {
+        "thinking" => match words_of(block, "thinking").trim() {
             "" => String::new(),
             thinking => format!("[thinking]\n{thinking}"),
         },
@@ -22,6 +23,9 @@ pub(super) fn assistant_block(block: &Value) -> String {
 pub(super) fn shown(block: &Value) -> String {
     if let Some(text) = block.as_str() {
         return text.to_owned();
+    }
+    if let Value::Array(blocks) = block {
+        return lines(blocks.iter().map(shown));
     }
     match block.str("type") {
         "image" => "[image]".to_owned(),
@@ -44,12 +48,21 @@ pub(super) fn shown(block: &Value) -> String {
         }
         kind if kind.ends_with("tool_result") => result(block),
         _ => {
-            let [title, text, out, errors] =
-                ["title", "text", "stdout", "stderr"].map(|name| block.str(name));
-            let text = lines([title, text, out, errors, &nested_text(block)]);
-            if text.is_empty() && block.str("type").is_empty() { structured(block) } else { text }
+            let [title, out, errors] = ["title", "stdout", "stderr"].map(|name| block.str(name));
+            let text = lines([title, &words_of(block, "text"), out, errors, &nested_text(block)]);
+            match block.str("type") {
+                _ if !text.is_empty() => text,
+                "" => structured(block),
+                kind if KNOWN.contains(&kind) => text,
+                _ => plain(block, true),
+            }
         }
     }
+}
+
+/// Returns the text of a field, which is a text or has texts in it.
+fn words_of(block: &Value, name: &str) -> String {
+    lines(block.at(name).items().iter().map(shown))
 }
 
 /// Fields of a tool's result with data that are no text for the user, or that the tool's call has.
@@ -90,12 +103,13 @@ pub(super) fn program_result(result: &Value) -> String {
     }
 }
 
-/// Returns whether the text of a result has the output of a command, or a part of it: the result may be cut.
+/// Returns whether the text of a result has an output of a tool. If the text has its first line and is longer, it
+/// may have the output in another form.
 pub(super) fn has_output(text: &str, output: &str) -> bool {
-    shown_on_screen(output)
-        .lines()
-        .find(|line| !line.trim().is_empty())
-        .is_none_or(|line| text.contains(line.trim()))
+    let output = shown_on_screen(output);
+    let output = output.trim();
+    let first = output.lines().next().unwrap_or_default();
+    text.contains(output) || text.len() >= output.len() && text.contains(first.trim())
 }
 
 /// Adds the texts of an error of the service to `texts`, each once. Recursion is safe, because the depth of a
@@ -104,8 +118,8 @@ pub(super) fn error(value: &Value, texts: &mut Vec<String>) {
     match value {
         Value::Object(fields) => {
             for (name, value) in fields {
-                if let "cause" | "code" | "content" | "error" | "message" | "status" | "type" =
-                    name.as_str()
+                if let "cause" | "code" | "content" | "error" | "formatted" | "message" | "status"
+                | "type" = name.as_str()
                 {
                     error(value, texts);
                 }
@@ -120,27 +134,37 @@ pub(super) fn error(value: &Value, texts: &mut Vec<String>) {
     }
 }
 
-/// Known kinds of blocks. They may have no readable text.
-const KNOWN: [&str; 11] = [
+/// Known kinds of blocks, besides the results of tools. They may have no readable text.
+const KNOWN: [&str; 18] = [
+    "",
+    "audio",
+    "container_upload",
+    "document",
+    "fallback",
+    "file",
+    "image",
+    "mcp_tool_use",
+    "message",
+    "redacted_thinking",
+    "resource",
+    "resource_link",
+    "server_tool_use",
     "text",
     "thinking",
-    "redacted_thinking",
-    "tool_use",
-    "server_tool_use",
-    "mcp_tool_use",
     "tool_reference",
-    "search_result",
-    "web_search_result",
-    "container_upload",
-    "fallback",
+    "tool_use",
+    "voice_note",
 ];
 
-/// Calls `found` with the kinds of unknown blocks in which no text is found.
+/// Calls `found` with the kinds of blocks that are not known, or whose text has no known shape.
 pub(super) fn unknown(blocks: &[Value], found: &mut dyn FnMut(&str)) {
     for block in blocks {
         let kind = block.str("type");
-        let is_known = kind.is_empty() || KNOWN.contains(&kind) || kind.ends_with("tool_result");
-        if !is_known && shown(block).trim().is_empty() {
+        let is_known =
+            KNOWN.contains(&kind) || kind.ends_with("_result") || kind.ends_with("_error");
+        let has_shape = !matches!(kind, "text" | "thinking")
+            || matches!(block.at(kind), Value::Null | Value::String(_));
+        if !is_known || !has_shape {
             found(kind);
         }
         unknown(block.at("content").items(), found);
@@ -150,7 +174,7 @@ pub(super) fn unknown(blocks: &[Value], found: &mut dyn FnMut(&str)) {
 /// Returns the text of a block's content, which is a text or a list of blocks. Recursion is safe, because the
 /// depth of a [`Value`] is bounded.
 fn nested_text(block: &Value) -> String {
-    lines(block.at("content").items().iter().map(shown))
+    words_of(block, "content")
 }
 
 /// Returns the text of a tool's result, without the reminders that Claude Code appends.

@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::io;
 
 use super::archive_walk::TranscriptPath;
+use verbatim_chats::import::results;
 use verbatim_chats::import::transcript::{TranscriptEvent, TranscriptReader};
 use verbatim_text::hash::{Fnv1a, fnv1a};
 
@@ -33,7 +34,8 @@ pub(super) fn lacks_text(
     let mut reader = TranscriptReader::new(&found.path);
     reader.read::<io::Error>(&mut input, &mut |_: &TranscriptReader, event| {
         match event {
-            TranscriptEvent::Message(message) => {
+            TranscriptEvent::Message(mut message) => {
+                results::complete_beside(&mut message, &found.path);
                 if texts.contains_key(&message.id) {
                     return Ok(false);
                 }

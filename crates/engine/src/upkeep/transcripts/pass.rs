@@ -507,8 +507,7 @@ impl<'a> Pass<'a> {
         let last = sink.last;
         self.report.messages += sink.messages;
         for reason in sink.not_kept {
-            self.report
-                .fail(&found.path, &format_args!("a file of a message is not kept: {reason}"));
+            self.report.fail(&found.path, &reason);
         }
         let taken = match result {
             Ok(taken) => taken,

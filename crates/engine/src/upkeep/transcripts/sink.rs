@@ -10,6 +10,7 @@ use verbatim_chats::import::Format;
 use verbatim_chats::import::repeats::{
     History, MessageHolders, Repetitions, TranscriptConversation, conversation_of, is_repeat,
 };
+use verbatim_chats::import::results;
 use verbatim_chats::import::transcript::{TranscriptEvent, TranscriptReader};
 
 /// The receiver of one transcript's messages, which adds them to the store.
@@ -67,6 +68,8 @@ impl<'a, 's> StoreSink<'a, 's> {
                 if is_repeat(self, reader, &message)? {
                     return Ok(false);
                 }
+                let mut message = message;
+                results::complete_beside(&mut message, Path::new(&self.file.path));
                 let conversation = self.conversation(reader, &message)?;
                 self.last = message.create_time.or(self.last);
                 if !self.is_left_out {
@@ -86,7 +89,10 @@ impl<'a, 's> StoreSink<'a, 's> {
                 {
                     let message = self.file.whole_id(&message);
                     let why_not = self.files.store_file(conversation, &message, &name, base64)?;
-                    self.not_kept.extend(why_not);
+                    let line = reader.lines();
+                    self.not_kept.extend(why_not.map(|why| {
+                        format!("a picture or file of message {line} is not kept: {why}")
+                    }));
                 }
             }
             TranscriptEvent::More { id, text } => {
