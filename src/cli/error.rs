@@ -10,14 +10,19 @@ use super::{
 };
 use verbatim_answer::{hint::Explained, json_lines};
 use verbatim_base::map_faults::FaultWatch;
-use verbatim_engine::{self as engine, Engine};
+use verbatim_engine::{self as engine, Engine, import::is_being_made};
 use verbatim_server::{http, mcp, tools};
 use verbatim_text::shell::quoted;
+
+/// The message of commands that read chats while the first import is at work.
+pub(super) const IMPORTING: &str =
+    "the first import is at work: its chats can be searched when it has ended";
 
 /// Returns the text of an engine error with a hint. If there are no chats, the hint to import comes first.
 fn explained(error: &engine::Error) -> String {
     let says = Explained(error);
     match error {
+        engine::Error::NoDatabase { folder } if is_being_made(folder) => IMPORTING.to_owned(),
         engine::Error::NoDatabase { folder } => format!(
             "no chats are imported yet; `verbatim import` finds the exports in your downloads, \
              `verbatim demo` shows a sample\n(looked for a database in {}; --db names another)",

@@ -68,7 +68,7 @@ pub(crate) fn next_request(reader: &mut impl BufRead) -> Option<(String, Vec<u8>
 
 /// The cluster's description of an index that we made.
 fn mapping() -> String {
-    let meta = json!({ "verbatim": { "format": 6, "import": "i", "base": "" } });
+    let meta = json!({ "verbatim": { "format": 7, "import": "i", "base": "" } });
     json!({ "chats-v000001-00000000": { "mappings": { "_meta": meta } } }).to_string()
 }
 

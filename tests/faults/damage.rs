@@ -42,7 +42,7 @@ pub(crate) fn files(folder: &Path) -> Vec<PathBuf> {
 /// Returns whether exact search reads a file. The other files are for ranked search, or are notes.
 fn is_of_exact_search(path: &Path, index: &Path) -> bool {
     let names = path.strip_prefix(index).expect("a file of the index").iter();
-    let others = ["words", "vectors", "last"];
+    let others = ["words", "vectors", "last", "database", "checked"];
     !names
         .into_iter()
         .any(|name| others.iter().any(|other| name.to_string_lossy().starts_with(other)))

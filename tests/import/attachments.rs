@@ -73,7 +73,7 @@ fn files_are_kept_shown_and_written_out() {
         ],
     );
     let Said { code, out, errors: err } = run(home, &["import", &zip]);
-    assert!(code == Some(1) && err.contains("leads out"), "{out}{err}");
+    assert!(code == Some(1) && out.contains("leads out"), "{out}{err}");
     assert!(out.contains("4 messages, 3 files ("), "each content once: {out}");
     has(&out, &["left out: 1 file that messages name and the export does not have; "]);
     // The store has each content once, and only the owner can read it.

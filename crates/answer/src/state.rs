@@ -245,6 +245,9 @@ fn day(time: &str) -> &str {
 
 fn without_index(source: &SourceStatus, why: &FallbackReason) -> Fact {
     let slowly = Fact::note("searched", format!("slowly, because {why}"));
+    if source.at_work.is_some() {
+        return slowly;
+    }
     let kind = SourceKind::ALL.into_iter().find(|kind| kind.name() == source.source);
     match kind.map(|kind| IndexNeed::new(kind, source.bytes, why)) {
         Some(IndexNeed::Small) => Fact::new(

@@ -48,7 +48,7 @@ pub fn read_to_string(path: &Path) -> io::Result<String> {
 pub fn check(path: &Path) -> io::Result<()> {
     match fs::metadata(path) {
         Ok(metadata) => check_type(metadata.file_type()),
-        Err(error) if error.kind() == io::ErrorKind::NotFound && is_there(path) => {
+        Err(error) if error.kind() == io::ErrorKind::NotFound && is_link(path) => {
             Err(io::Error::other(NotAFile("a link to something that is gone")))
         }
         Err(error) => Err(error),
@@ -58,6 +58,12 @@ pub fn check(path: &Path) -> io::Result<()> {
 /// Returns whether a path names anything, even a link to something that is gone.
 pub fn is_there(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok()
+}
+
+/// Returns whether a path names a link. A link to something that is gone is no absent file. A file that another program
+/// makes at this moment is no link.
+pub fn is_link(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink())
 }
 
 /// Returns whether an error says that something else is in the place of a file.

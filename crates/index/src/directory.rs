@@ -73,6 +73,17 @@ fn base(index: &Path) -> Option<PathBuf> {
     dunce::canonicalize(index.parent()?).ok()
 }
 
+/// Returns the index directories in the index folder.
+fn folders_in(index: &Path) -> impl Iterator<Item = PathBuf> {
+    let entries = fs::read_dir(index).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path()).filter(|folder| IndexDir::is_at(folder))
+}
+
+/// Returns where the database of an index directory is.
+fn place_in(folder: &Path) -> Option<PathBuf> {
+    files::read_to_string(&folder.join(DATABASE)).ok().map(PathBuf::from)
+}
+
 impl IndexDir {
     /// Returns the index directory of a database below the index folder. `database` is an absolute path without
     /// symbolic links. The directory's name is derived from the place of the database in the home, so that it is
@@ -107,13 +118,24 @@ impl IndexDir {
 
     /// Returns all index directories in the index folder that say where their database is.
     pub fn all(index: &Path) -> Vec<IndexDir> {
-        let entries = fs::read_dir(index).into_iter().flatten().flatten();
-        let folders = entries.map(|entry| entry.path()).filter(|folder| IndexDir::is_at(folder));
-        let read = folders.filter_map(|folder| {
-            let place = PathBuf::from(files::read_to_string(&folder.join(DATABASE)).ok()?);
-            Some(IndexDir { folder, place })
-        });
-        read.collect()
+        let folders = folders_in(index);
+        folders.filter_map(|folder| Some(IndexDir { place: place_in(&folder)?, folder })).collect()
+    }
+
+    /// Returns the index directories that no program asks: their database is gone, or they have not the name of its
+    /// index, or do not say which database it is.
+    pub fn strays(index: &Path) -> Vec<IndexDir> {
+        let mut strays = Vec::new();
+        for folder in folders_in(index) {
+            let place = place_in(&folder);
+            let is_asked = place.is_some();
+            let dir = IndexDir { folder, place: place.unwrap_or_default() };
+            let own = IndexDir::for_database(index, &dir.database());
+            if !is_asked || dir.is_orphan() || own.folder.file_name() != dir.folder.file_name() {
+                strays.push(dir);
+            }
+        }
+        strays
     }
 
     /// Returns what is in the place of the folder or of its lock, so that the index cannot be written.

@@ -249,7 +249,7 @@ mod tests {
         assert_eq!(control(&mut picker, 'w'), Some(Action::Search));
         let paste = Event::Paste("two\r\nlines\u{1b}\u{202e}\0".to_owned());
         assert_eq!(picker.handle(&paste), Some(Action::Search));
-        assert_eq!(picker.asked.typed, "two  lines");
+        assert_eq!(picker.asked.typed, "two lines");
         assert_eq!(control(&mut picker, 'u'), Some(Action::Search));
         assert_eq!(picker.asked.typed, "");
         assert_eq!(picker.handle(&Event::Resize(10, 10)), None);

@@ -1,10 +1,10 @@
 //! The engine's notes on standard error.
 
 use super::output::complain;
-use crate::cli::error::Result;
+use crate::cli::error::{IMPORTING, Result};
 use verbatim_answer::notes::{Audience, line};
 use verbatim_base::call::Call;
-use verbatim_engine::{Engine, Note};
+use verbatim_engine::{Engine, Note, import::is_being_made};
 
 /// The message of commands that read chats if there are none.
 const NO_CHATS: &str = "there are no chats; `verbatim import` brings in the exports of \
@@ -12,6 +12,9 @@ const NO_CHATS: &str = "there are no chats; `verbatim import` brings in the expo
 
 /// Returns [`NO_CHATS`] with what the transcripts have that is not read.
 pub(crate) fn no_chats(engine: &Engine) -> String {
+    if is_being_made(&engine.config().db_folder()) {
+        return IMPORTING.to_owned();
+    }
     let status = verbatim_engine::status(engine.all_sources(), &Call::default());
     let unread = status.sources.iter().flat_map(|source| &source.unread_parts);
     unread.fold(NO_CHATS.to_owned(), |said, unread| format!("{said}\nnot read: {unread}"))

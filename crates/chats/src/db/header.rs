@@ -166,7 +166,7 @@ pub(crate) fn stamp_at(path: &Path) -> io::Result<Option<Stamp>> {
     match private::until_free(|| Stamp::from_path(path))
         .and_then(|it| files::check(path).map(|()| it))
     {
-        Err(error) if error.kind() == io::ErrorKind::NotFound && !files::is_there(path) => Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::NotFound && !files::is_link(path) => Ok(None),
         stamp => stamp.map(Some),
     }
 }

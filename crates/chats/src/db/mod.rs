@@ -44,4 +44,4 @@ pub use search::{search, search_without};
 pub use skeletons::{Skeleton, skeletons};
 pub use state::{Probe, State, settled, state};
 pub use stored_conversations::{each_conversation, obstacle};
-pub use temporary::{is_temporary, remove_abandoned, write_whole};
+pub use temporary::{is_being_made, is_temporary, remove_abandoned, write_whole};

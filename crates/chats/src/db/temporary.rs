@@ -101,6 +101,12 @@ pub fn is_temporary(name: &str) -> bool {
     name.starts_with(PREFIX) && name.ends_with(SUFFIX)
 }
 
+/// Returns whether a process makes a database in a folder. Windows does not tell.
+pub fn is_being_made(folder: &Path) -> bool {
+    let mut entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.any(|it| is_temporary(&it.file_name().to_string_lossy()) && !is_abandoned(&it.path()))
+}
+
 /// Removes temporary databases from a folder if their creators are gone.
 pub fn remove_abandoned(folder: &Path) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
@@ -126,6 +132,7 @@ mod tests {
         let second = TemporaryDatabase::begin(folder.path()).expect("a file");
         assert!(first.path().exists() && second.path().exists() && other.exists());
         assert!(!left.exists());
+        assert!(is_being_made(folder.path()) || cfg!(windows));
         if cfg!(windows) {
             assert!(fs::remove_file(first.path()).is_err(), "it is kept");
         }

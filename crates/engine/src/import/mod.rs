@@ -22,6 +22,7 @@ use verbatim_cluster as cluster;
 use known_import::KnownImports;
 
 pub use crate::config::may_write;
+pub use verbatim_chats::db::is_being_made;
 pub use verbatim_chats::import::compressed::is_named_as_transcript;
 pub use verbatim_chats::import::{FORMATS, FoundExport, OTHER_BRANCHES};
 

@@ -254,7 +254,7 @@ impl Database {
     pub(crate) fn path(&self) -> PathBuf {
         match self.kind {
             SourceKind::Export => self.folder.path().join("chats.db"),
-            SourceKind::Archive => self.folder.path().join("index").join("archive.db"),
+            SourceKind::Archive => self.folder.path().join("transcripts.db"),
             SourceKind::Threads => self.folder.path().join("threads.db"),
         }
     }

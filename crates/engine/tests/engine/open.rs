@@ -188,7 +188,7 @@ fn what_is_no_database() {
     let error = || contents(&engine(&path)).expect_err("no database");
     assert_eq!(error(), format!("Database not found: {}", path.display()));
     fs::create_dir(&path).unwrap();
-    assert_eq!(error(), format!("Database not found: {}", path.display()));
+    assert_eq!(error(), format!("{}: it is a folder, not a file", path.display()));
     fs::remove_dir(&path).unwrap();
     fs::write(&path, "").unwrap();
     assert!(error().contains("no table \"messages\" (looked for messages(id,"), "{}", error());

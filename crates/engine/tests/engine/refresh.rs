@@ -255,7 +255,11 @@ fn segments_grow_as_the_logarithm_of_what_is_added() {
     pair.compare(&Request { text: "one more".into(), ..Request::default() });
     // Files that no snapshot uses are removed.
     let entries = std::fs::read_dir(pair.index_dir()).expect("a folder").count();
-    assert_eq!(entries, pair.segments() + 4, "the segments, one snapshot, current, lock, last");
+    assert_eq!(
+        entries,
+        pair.segments() + 5,
+        "the segments, one snapshot, current, database, lock, last"
+    );
 }
 
 #[test]

@@ -11,7 +11,7 @@ use verbatim_index::{IndexDir, KeptVectors};
 /// set, vectors stay until the index is built again, which takes over those of texts that it has and removes the
 /// others.
 ///
-/// Removes the indexes too whose own database is gone: one of them may be of this database, in an earlier place.
+/// Removes the indexes too that no program asks: one of them may be of this database, in an earlier place.
 pub(crate) fn wipe_indexes(
     config: &Config,
     database: &Path,
@@ -24,9 +24,9 @@ pub(crate) fn wipe_indexes(
     if !keeps_vectors {
         forget_vectors(config, database)?;
     }
-    for orphan in IndexDir::all(&index).into_iter().filter(IndexDir::is_orphan) {
-        wipe(&orphan, wait)?;
-        KeptVectors::remove(orphan.folder());
+    for stray in IndexDir::strays(&index) {
+        wipe(&stray, wait)?;
+        KeptVectors::remove(stray.folder());
     }
     Ok(())
 }
