@@ -812,7 +812,10 @@ fn chatgpt_gets_the_two_tools_that_it_knows() {
     };
     assert_eq!(names(&[]), ["search", "fetch"]);
     assert_eq!(names(&["--tools", "chatgpt"]), ["search", "fetch"]);
-    assert_eq!(names(&["--tools", "agent"]), ["search", "read", "manage_conversation"]);
+    assert_eq!(
+        names(&["--tools", "agent"]),
+        ["query_conversations", "search", "read", "manage_conversation"]
+    );
     let both = server.place.command(&["serve", "--tools", "chatgpt,read"]).output().unwrap();
     assert!(String::from_utf8(both.stderr).unwrap().contains("chatgpt cannot be combined"));
 }

@@ -416,7 +416,7 @@ fn the_newest_database_is_found_anew_each_time() {
     std::fs::create_dir(&db).unwrap();
     std::fs::create_dir(db.join("folder.db")).unwrap();
     std::fs::write(db.join("notes.db-wal"), "").unwrap();
-    assert!(ask().starts_with("Database not found: no *.db file in "), "{}", ask());
+    assert!(ask().ends_with("folder.db: it is a folder, not a file"), "{}", ask());
     drop(crate::corpus::database(&db.join("b.db"), &["red"]));
     assert!(ask().ends_with("\nred"), "{}", ask());
     drop(crate::corpus::database(&db.join("a.db"), &["green"]));

@@ -176,8 +176,12 @@ fn two_imports_in_a_row_get_all_their_vectors() {
 fn a_home_that_is_removed_stays_removed() {
     let user = User::with(3 * MANY);
     done(user.import().env_remove("VERBATIM_BACKGROUND"));
-    wait_until("a process begins", || process_for(&user.home()).is_some() && user.made() > 0);
-    let process = process_for(&user.home()).expect("6,300 messages take seconds");
+    let mut process = None;
+    wait_until("a process begins", || {
+        process = process_for(&user.home());
+        process.is_some() && user.made() > 0
+    });
+    let process = process.expect("the wait has ended");
     assert_eq!(niceness(&process), (niceness(Path::new("/proc/self")) + 10).min(19));
     wait_until("the home is removed", || fs::remove_dir_all(user.home()).is_ok());
     wait_until("the process ends", || process_for(&user.home()).is_none());

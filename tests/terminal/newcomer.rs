@@ -88,7 +88,7 @@ fn mistakes_are_answered_with_what_helps() {
         said.ends(2).warns(help);
         assert_eq!(said.out, "", "{arguments:?}");
     }
-    scene.run(&["search", "vector", "--db", "."]).warns(". is a folder");
+    scene.run(&["search", "vector", "--db", "."]).warns(".: it is a folder, not a file");
     scene.run(&["serach"]).warns("'search'").warns("verbatim search serach");
     scene.run(&["search", "-F", "100%"]).warns("leave this flag out").warns_not("-- -F");
     scene.run(&["hello", "big world"]).warns("verbatim search hello 'big world'\n");

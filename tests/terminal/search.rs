@@ -56,10 +56,6 @@ fn each_hint_finds_what_it_says() {
         (&["error.*it"], "1 message as a regular expression: verbatim search -e 'error.*it'"),
         (&["error OR fail"], "2 messages have one of the texts: verbatim search error --or fail"),
         (
-            &["\"on the roof\""],
-            "1 message without the quotation marks: verbatim search 'on the roof'",
-        ),
-        (
             &["cancion"],
             "1 message with other accents, width or signs: verbatim search --fold cancion",
         ),

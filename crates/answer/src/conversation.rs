@@ -12,7 +12,7 @@ use verbatim_base::model::{Hit, Instant, Origin, Provenance};
 use verbatim_engine::{
     About, ConversationKey, Described, Description, Engine, Error, Result, SourceKind,
 };
-use verbatim_text::{address::page_path, snippet};
+use verbatim_text::{address::page_path, snippet, terminal::on_one_line};
 
 /// The title of a conversation without one.
 pub const UNTITLED: &str = "Untitled";
@@ -99,8 +99,10 @@ impl DescribedConversation {
         let origin = self.origin.as_ref()?;
         match (origin.project.as_deref()?, origin.branch.as_deref()) {
             ("", _) => None,
-            (project, None | Some("")) => Some(project.to_owned()),
-            (project, Some(branch)) => Some(format!("{project}@{branch}")),
+            (project, None | Some("")) => Some(on_one_line(project).into_owned()),
+            (project, Some(branch)) => {
+                Some(on_one_line(&format!("{project}@{branch}")).into_owned())
+            }
         }
     }
 

@@ -39,9 +39,10 @@ impl TypedQuery {
         engine: &Engine,
         clock: Clock,
         call: &Call,
+        place: PlaceFilter,
     ) -> Result<TypedQuery, FilterError> {
-        let filters = typed_filters(typed);
-        let mut known: Vec<&TypedFilter<'_>> = filters.iter().collect();
+        let filters = typed_filters(typed, place);
+        let mut known: Vec<&TypedFilter> = filters.iter().collect();
         let mut asked = Asked::from_typed(typed, &known, mode);
         let mut scope = asked.filters.scope(engine, clock, call);
         let mut problem = None;
@@ -71,30 +72,39 @@ impl TypedQuery {
     }
 }
 
+/// Returns a filter with its value where the person is: a face that knows the working folder makes a folder of `.`.
+pub type PlaceFilter = fn(name: &'static str, value: &str) -> (&'static str, String);
+
+/// The [`PlaceFilter`] of a face that knows no working folder.
+pub fn as_it_is(name: &'static str, value: &str) -> (&'static str, String) {
+    (name, value.to_owned())
+}
+
 /// A filter in a typed text, such as `project:shop`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct TypedFilter<'t> {
+struct TypedFilter {
     name: &'static str,
     /// The value, without its quotation marks.
-    value: &'t str,
+    value: String,
     /// The bytes of the filter in the text.
     place: Range<usize>,
 }
 
 /// Returns the filters in a typed text. Text in quotation marks has none.
-fn typed_filters(typed: &str) -> Vec<TypedFilter<'_>> {
+fn typed_filters(typed: &str, place_filter: PlaceFilter) -> Vec<TypedFilter> {
     let mut filters = Vec::new();
     let mut start = 0;
     while let Some(word) = typed[start..].find(|c: char| !c.is_whitespace()) {
         start += word;
         let rest = &typed[start..];
-        let name =
-            names().find(|name| rest.strip_prefix(name).is_some_and(|rest| rest.starts_with(':')));
+        let before_colon = rest.split_once(':').map_or("", |(word, _)| word);
+        let name = names().find(|name| name.eq_ignore_ascii_case(before_colon));
         let from = name.map_or(0, |name| name.len() + 1);
         let (value, length) = typed_value(&rest[from..]);
         let place = start..start + from + length;
         start = place.end;
         let Some(name) = name.filter(|_| !trimmed(value).is_empty()) else { continue };
+        let (name, value) = place_filter(name, value);
         filters.push(TypedFilter { name, value, place });
     }
     filters
@@ -166,14 +176,14 @@ impl Phrases {
 
 impl Asked {
     /// Returns the question of a typed text with some of its filters; the others are text.
-    fn from_typed(typed: &str, filters: &[&TypedFilter<'_>], mode: Option<Mode>) -> Asked {
+    fn from_typed(typed: &str, filters: &[&TypedFilter], mode: Option<Mode>) -> Asked {
         let mut asked = Asked { mode, ..Asked::default() };
         let mut parts = Vec::new();
         let mut at = 0;
         for filter in filters {
             parts.push(&typed[at..filter.place.start]);
             at = filter.place.end;
-            let _is_filter = asked.filters.add(filter.name, filter.value);
+            let _is_filter = asked.filters.add(filter.name, &filter.value);
         }
         parts.push(&typed[at..]);
         let parts = parts.into_iter().map(trimmed).filter(|part| !part.is_empty());
@@ -200,7 +210,7 @@ mod tests {
         for (typed, expected, text) in [
             ("tomato  sun", vec![], "tomato  sun"),
             ("tomato project:shop sun", vec![("project", "shop")], "tomato sun"),
-            ("since:7d role:user", vec![("since", "7d"), ("role", "user")], ""),
+            ("since:7d Role:user", vec![("since", "7d"), ("role", "user")], ""),
             ("since:\"last week\" x", vec![("since", "last week")], "x"),
             ("since:“last week” x", vec![("since", "last week")], "x"),
             ("in:\"a b", vec![("in", "\"a")], "b"),
@@ -209,8 +219,9 @@ mod tests {
             ("project:\" \" shop", vec![], "project:\" \" shop"),
             ("a/project:shop https://x xproject:y", vec![], "a/project:shop https://x xproject:y"),
         ] {
-            let found = typed_filters(typed);
-            let named: Vec<_> = found.iter().map(|filter| (filter.name, filter.value)).collect();
+            let found = typed_filters(typed, as_it_is);
+            let named: Vec<_> =
+                found.iter().map(|filter| (filter.name, filter.value.as_str())).collect();
             assert_eq!(named, expected, "{typed}");
             let asked = Asked::from_typed(typed, &found.iter().collect::<Vec<_>>(), None);
             assert_eq!(asked.text, text, "{typed}");
@@ -250,7 +261,7 @@ mod tests {
         let export = TestExport::indexed(&["red", "blue"]);
         let read = |typed: &str| {
             let (clock, call) = (Clock::new(false), Call::default());
-            TypedQuery::read(typed, None, &export.engine, clock, &call).unwrap()
+            TypedQuery::read(typed, None, &export.engine, clock, &call, as_it_is).unwrap()
         };
         let typed = "\"red\" role:user since:2020";
         let query = read(typed);

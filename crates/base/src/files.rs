@@ -100,7 +100,7 @@ mod tests {
             assert!(is_no_file(&error) && error.to_string().contains(what), "{error}");
         }
         fs::remove_file(&path).unwrap();
-        crate::private::write(&path, b"text").unwrap();
+        fs::write(&path, "text").unwrap();
         assert_eq!(read_to_string(&path).unwrap(), "text");
         assert!(!is_no_file(&open(&path.join("y")).unwrap_err()));
     }

@@ -9,7 +9,7 @@ use super::normal::is_unspaced;
 const SIGNS: &str = r"[\W_]";
 
 /// Signs, and what is not drawn: the target of a link, the number of an entry, a tag.
-const SIGNS_AND_HIDDEN: &str = r"(?:[\W_]|\]\([^)]*\)|\n\s*\d+|</?\w[^>]*>)";
+const SIGNS_AND_HIDDEN: &str = r"(?:[\W_]|\]\([^)]*\)|\[\^?\w{1,8}\]|&#?\w+;|\n\s*\d+|</?\w[^>]*>)";
 
 /// The fewest letters and digits of a text. Fewer are found anywhere.
 const FEWEST: usize = 5;

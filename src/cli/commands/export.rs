@@ -12,7 +12,8 @@ use std::sync::Arc;
 use sha2::{Digest, Sha256};
 use unicode_normalization::UnicodeNormalization;
 
-use super::{filters::FilterArgs, show};
+use super::filters::{self, FilterArgs, in_working_folder, refused};
+use super::show;
 use crate::cli::command::{CommandArgs, Facts, Invocation, OutputForm, Reads, Terminal};
 use crate::cli::error::{Error, Result, usage};
 use crate::cli::settings::environment::Environment;
@@ -23,6 +24,7 @@ use verbatim_answer::asked::{Asked, filled};
 use verbatim_answer::clock::Clock;
 use verbatim_answer::conversation::{file_name, provenance};
 use verbatim_answer::markdown::add_message;
+use verbatim_answer::typed::TypedQuery;
 use verbatim_base::call::Call;
 use verbatim_base::files;
 use verbatim_base::model::{Hit, Provenance};
@@ -101,11 +103,23 @@ impl CommandArgs for Args {
         notes::print(&unknown);
         refuse_shared(&self.target, environment, engine.config())?;
         if let Some(text) = &self.search {
-            scope.conversations = Some(Arc::new(containing(text, &scope, engine, &call)?));
+            let typed = TypedQuery::read(text, None, engine, clock, &call, in_working_folder)
+                .map_err(refused)?;
+            let mut asked = Asked { filters: self.filters.within(&[]), ..Asked::of(text) };
+            asked.read_as(typed.asked);
+            let (found_in, _) = filters::scope(&asked.filters, engine, clock, &call)?;
+            scope.conversations = Some(Arc::new(containing(&asked, found_in, engine, &call)?));
         }
         let listed = engine.all_sources().list(&scope, 0..usize::MAX, ListOptions::BRIEF, &call)?;
         notes::print(&listed.notes);
+        if listed.abouts.is_empty() {
+            complain("no conversation is chosen, so nothing was written");
+            return Ok(NOTHING);
+        }
         let writes_all = self.search.is_none() && self.filters.is_empty();
+        if writes_all && !environment.can_ask && has_other_files(&self.target) {
+            return Err(among_others(&self.target));
+        }
         if writes_all && environment.can_ask && !self.target.join(RECORD).exists() {
             let all = counted(listed.abouts.len(), "conversation");
             complain(&self.alternative());
@@ -223,18 +237,32 @@ fn refuse_shared(target: &Path, environment: &Environment, config: &Config) -> R
         || user.is_some_and(|user| user == target)
         || target == absolute(&config.home)
     {
-        return Err(usage(format!(
-            "{}: nothing was written, because the files would lie among others; name a folder of its own, such as \
-             my-chats",
-            target.display()
-        )));
+        return Err(among_others(&target));
     }
     Ok(())
 }
 
-/// Returns the conversations with a message or a title that contains a text.
-fn containing(text: &str, scope: &Scope, engine: &Engine, call: &Call) -> Result<ConversationIds> {
-    let search = Asked::of(text).search(engine, scope.clone(), call)?;
+fn among_others(target: &Path) -> Error {
+    usage(format!(
+        "{}: nothing was written, because the files would lie among others; name a folder of its own, such as my-chats",
+        target.display()
+    ))
+}
+
+/// Returns whether a folder has files, and no export into it was made.
+fn has_other_files(target: &Path) -> bool {
+    let mut names = paths_in(target).filter_map(|path| path.file_name().map(OsStr::to_owned));
+    !target.join(RECORD).exists() && names.any(|name| name != LOCK)
+}
+
+/// Returns the conversations with a message or a title that matches.
+fn containing(
+    asked: &Asked,
+    scope: Scope,
+    engine: &Engine,
+    call: &Call,
+) -> Result<ConversationIds> {
+    let search = asked.search(engine, scope, call)?;
     let mut found = ConversationIds::new();
     let make: Make<'_, _> = &|kind, hit: Hit<'_>| Some((kind, hit.conversation_id.into_owned()));
     search.each(None, make.into(), &mut |(kind, id)| {

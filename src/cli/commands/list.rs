@@ -13,7 +13,9 @@ use crate::cli::settings::values;
 use crate::cli::terminal::hit_lines::place;
 use crate::cli::terminal::layout::{LineLayout, ListEntry};
 use crate::cli::terminal::notes;
-use crate::cli::terminal::output::{FOUND, NOTHING, complain, grouped, harmless, json_line};
+use crate::cli::terminal::output::{
+    FOUND, NOTHING, complain, grouped, harmless, json_line, on_one_line,
+};
 use verbatim_answer::clock::Clock;
 use verbatim_answer::conversation::{ConversationJson, DescribedConversation, listed, title_line};
 use verbatim_base::call::Call;
@@ -148,12 +150,12 @@ fn write_text(
     columns: &ListColumns,
 ) -> io::Result<()> {
     let ListColumns { layout, clock, .. } = *columns;
-    let id = harmless(&conversation.short_id);
+    let id = on_one_line(&conversation.short_id);
     let title = harmless(&title_line(&about.title));
     let mut place = place(conversation);
     if let Some(earlier) = &about.continues {
         let earlier: String = earlier.chars().take(SHORT_ID).collect();
-        place += &format!(" · continues {}", harmless(&earlier));
+        place += &format!(" · continues {}", on_one_line(&earlier));
     }
     let entry = ListEntry {
         id: &id,

@@ -7,7 +7,7 @@ pub(super) mod demo;
 pub(super) mod doctor;
 mod exclusions;
 pub(super) mod export;
-mod filters;
+pub(super) mod filters;
 pub(super) mod forget;
 mod http_listener;
 pub(super) mod import;

@@ -189,7 +189,8 @@ impl CommandArgs for Args {
         let mut asked = self.asked()?;
         let text = asked.text.clone();
         let typed = if self.patterns.are_words() {
-            TypedQuery::read(&text, asked.mode, engine, clock, &call).map_err(filters::refused)?
+            TypedQuery::read(&text, asked.mode, engine, clock, &call, filters::in_working_folder)
+                .map_err(filters::refused)?
         } else {
             TypedQuery::default()
         };

@@ -14,7 +14,7 @@ use crate::cli::error::Result;
 use crate::cli::terminal::layout::{LineLayout, Piece, fitted};
 use crate::cli::terminal::notes;
 use crate::cli::terminal::output::{
-    FOUND, NOTHING, complain, counted, grouped, harmless, json_line,
+    FOUND, NOTHING, complain, counted, grouped, json_line, on_one_line,
 };
 use crate::cli::terminal::wrap::wrapped;
 use verbatim_answer::clock::Clock;
@@ -177,7 +177,7 @@ fn chart(
         layout.wrap_columns().map_or(usize::MAX, |columns| columns.saturating_sub(digits + 4));
     let mut names: Vec<String> = Vec::new();
     for (name, _) in counts {
-        let pieces = fitted(&[Piece::plain(&harmless(name))], room);
+        let pieces = fitted(&[Piece::plain(&on_one_line(name))], room);
         names.push(pieces.into_iter().map(|piece| piece.text).collect());
     }
     let width = names.iter().map(|name| name.width()).max().unwrap_or(0);

@@ -45,9 +45,8 @@ impl CommandArgs for Args {
     fn run(&self, invocation: Invocation<'_>) -> Result<u8> {
         let Invocation { engine, terminal: Terminal { environment, out }, .. } = invocation;
         // A second page of the same chats would only be one more address.
-        if let Some(running) =
-            serve::running_page(&engine.config().home).filter(|_| self.address.is_none())
-        {
+        let running = serve::running_page(&engine.config().home);
+        if let Some(running) = running.filter(|url| self.means(url)) {
             complain(&format!(
                 "the page runs already; `verbatim web {}` starts another one",
                 PORT + 1
@@ -76,6 +75,12 @@ impl CommandArgs for Args {
 }
 
 impl Args {
+    /// Returns whether the page at an address is wanted: another one may be started at another port.
+    fn means(&self, url: &str) -> bool {
+        let port = url.rsplit(':').next();
+        self.address.as_deref().is_none_or(|address| address.rsplit(':').next() == port)
+    }
+
     /// Prints an address of the page with the token, and opens it.
     fn open(
         &self,

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::cli::commands::filters::in_working_folder;
 use crate::cli::settings::environment::Environment;
 use verbatim_answer::{filters::FilterError, typed::TypedQuery};
 use verbatim_base::call::Call;
@@ -35,6 +36,6 @@ impl TypedText {
     ) -> Result<TypedQuery, FilterError> {
         let PickerContext { engine, environment } = context;
         let mode = self.is_ranked.then_some(Mode::Both);
-        TypedQuery::read(&self.typed, mode, engine, environment.clock(), call)
+        TypedQuery::read(&self.typed, mode, engine, environment.clock(), call, in_working_folder)
     }
 }

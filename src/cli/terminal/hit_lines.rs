@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::layout::{LineLayout, Piece, beginning, excerpt};
-use super::output::{harmless, role};
+use super::output::{on_one_line, role};
 use verbatim_answer::clock::Clock;
 use verbatim_answer::conversation::{DescribedConversation, MessageKey, UNTITLED};
 use verbatim_answer::json_lines::Context;
@@ -84,7 +84,7 @@ impl HitLine {
 
 /// Returns the service with the project and the branch, for a terminal.
 pub(crate) fn place(conversation: &DescribedConversation) -> String {
-    harmless(&conversation.service_and_project())
+    on_one_line(&conversation.service_and_project()).into_owned()
 }
 
 /// Returns the service, the time and the id for the heading of a conversation.
@@ -95,5 +95,5 @@ pub(crate) fn facts(
 ) -> [String; 3] {
     // The match may be a message without a time.
     let time = time.or_else(|| conversation.last());
-    [place(conversation), page.clock.words(time), harmless(&conversation.short_id)]
+    [place(conversation), page.clock.words(time), on_one_line(&conversation.short_id).into_owned()]
 }

@@ -10,7 +10,7 @@ use verbatim_text::terminal::is_deceptive;
 
 pub(crate) use verbatim_answer::json_lines::{JsonHit, json_line};
 pub(crate) use verbatim_text::amount::{counted, grouped};
-pub(crate) use verbatim_text::terminal::harmless;
+pub(crate) use verbatim_text::terminal::{harmless, on_one_line};
 
 /// The exit code if something was found or done.
 pub(crate) const FOUND: u8 = 0;
@@ -219,7 +219,7 @@ fn ask(
 }
 
 pub(crate) fn role(hit: &Hit) -> String {
-    if hit.role.is_empty() { "unknown".to_owned() } else { harmless(&hit.role) }
+    if hit.role.is_empty() { "unknown".to_owned() } else { on_one_line(&hit.role).into_owned() }
 }
 
 #[cfg(test)]

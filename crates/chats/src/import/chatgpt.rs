@@ -14,7 +14,7 @@ use crate::import::format::{FileLayout, Format, ObjectFormat};
 use crate::import::json::{Damage, ObjectFields, Raw};
 use crate::import::tally::{Branches, ImportTally, Reason};
 use verbatim_base::model::{AttachedFile, Conversation, Instant, Message};
-use verbatim_text::parts::CALL;
+use verbatim_text::{address::encoded, parts::CALL};
 
 pub(super) const SOURCE_FORMAT: Format = Format {
     name: "chatgpt",
@@ -97,7 +97,7 @@ fn conversation(
     let create_time = fields.get("create_time").and_then(time);
     let title = fields.text("title").map(Cow::into_owned);
     Ok(Conversation {
-        link: own_id.as_ref().map(|id| format!("https://chatgpt.com/c/{id}")),
+        link: own_id.as_ref().map(|id| format!("https://chatgpt.com/c/{}", encoded(id))),
         id: own_id.unwrap_or_else(|| derive_id(create_time, title.as_deref(), &messages)),
         title,
         create_time,

@@ -13,6 +13,7 @@ use crate::import::sources;
 use crate::import::tally::{Branches, ImportTally, Reason};
 use crate::import::tool::{call, joined, lines, placeholder};
 use verbatim_base::model::{AttachedContent, AttachedFile, Conversation, Message};
+use verbatim_text::address::encoded;
 use verbatim_text::parts::{ANSWER, Artifact, CALL, RESULT, THINKING};
 
 pub(super) const SOURCE_FORMAT: Format = Format {
@@ -117,7 +118,7 @@ fn conversation(
     }
     let create_time = fields.get("created_at").and_then(time);
     let title = fields.text("name").or_else(|| fields.text("title")).map(Cow::into_owned);
-    let link = own_id.as_ref().map(|id| format!("https://claude.ai/chat/{id}"));
+    let link = own_id.as_ref().map(|id| format!("https://claude.ai/chat/{}", encoded(id)));
     let id = own_id.unwrap_or_else(|| derive_id(create_time, title.as_deref(), &messages));
     Ok(projects::with_whole_ids(Conversation {
         id,

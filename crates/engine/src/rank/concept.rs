@@ -44,7 +44,7 @@ pub(super) fn parse(
     notes: &mut Notes,
 ) -> Result<Concept> {
     let may_be_elsewhere = notes.has(Note::lacks_words);
-    ConceptParser { ranker, sources, may_be_elsewhere, notes }.parse(text)
+    ConceptParser { ranker, sources, may_be_elsewhere, notes, has_word_in_scope: false }.parse(text)
 }
 
 struct ConceptParser<'a> {
@@ -53,6 +53,8 @@ struct ConceptParser<'a> {
     /// Whether messages without an index may have words that no other message has.
     may_be_elsewhere: bool,
     notes: &'a mut Notes,
+    /// Whether a message in the scope has a word of the concept.
+    has_word_in_scope: bool,
 }
 
 impl ConceptParser<'_> {
@@ -70,9 +72,11 @@ impl ConceptParser<'_> {
         if let [author] = named[..] {
             concept.author = Some(author.to_owned());
         }
-        if !absent.is_empty() {
+        // A filter that names nothing leaves no message, and says so.
+        let names_nothing = self.notes.has(|note| matches!(note, Note::Unknown { .. }));
+        if !absent.is_empty() && !names_nothing {
             let by_meaning = concept.has_vector();
-            let by_words = !concept.terms.is_empty();
+            let by_words = self.has_word_in_scope;
             let is_filtered = self.ranker.question.scope.has_filters();
             self.notes.add(Note::NoWord { is_filtered, words: absent, by_meaning, by_words });
         }
@@ -192,6 +196,7 @@ impl ConceptParser<'_> {
                 *has |= here;
             }
         }
+        self.has_word_in_scope = in_scope.contains(&true);
         for (term, is_in_scope) in terms.iter_mut().zip(in_scope) {
             let Some(word) = typed.get(term.as_str()) else { continue };
             if is_in_scope {
@@ -203,6 +208,7 @@ impl ConceptParser<'_> {
                 && let Some((form, corrected)) = corrected(word, term, sources)?
             {
                 *term = corrected;
+                self.has_word_in_scope = true;
                 self.notes.add(Note::Slip { word: word.text.clone(), meant: form });
             } else if !word.is_part && !self.may_be_elsewhere {
                 absent.push(word.text.clone());
@@ -385,8 +391,11 @@ mod tests {
             let ranking = export.engine.rank(&question, &Call::default()).unwrap();
             assert_eq!(ranking.absent_words(), absent, "{:?}", question.scope);
             let start = "with these filters, no message has “zebra”";
-            let is_said = ranking.notes().first().is_some_and(|note| note.starts_with(start));
-            assert_eq!(is_said, !absent.is_empty(), "{:?}", ranking.notes());
+            let notes = ranking.notes();
+            let is_said = notes.first().is_some_and(|note| note.starts_with(start));
+            assert_eq!(is_said, !absent.is_empty(), "{notes:?}");
+            let says_other = notes.first().is_some_and(|note| note.contains("other words"));
+            assert_eq!(says_other, absent == ["zebra"], "{notes:?}");
         }
     }
 

@@ -125,11 +125,26 @@ impl Examination<'_> {
         for error in lists.into_iter().filter_map(Result::err) {
             self.report(Finding::wrong("home", error.to_string(), no_file));
         }
-        let token = config.home.join(TOKEN_FILE);
-        if let Err(error) = files::check(&token)
-            && files::is_no_file(&error)
-        {
-            self.report(Finding::wrong(token.display().to_string(), error.to_string(), no_file));
+        for file in [TOKEN_FILE, "transcripts.lock"].map(|name| config.home.join(name)) {
+            if let Err(error) = files::check(&file)
+                && files::is_no_file(&error)
+            {
+                self.report(Finding::wrong(file.display().to_string(), error.to_string(), no_file));
+            }
+        }
+        for folder in &config.absent_archives {
+            let of_agent =
+                folder.ancestors().take(2).find(|it| files::is_there(it) && !it.is_dir());
+            if let Some(path) = of_agent {
+                let what = if files::is_link(path) {
+                    "a link to something that is gone"
+                } else {
+                    "not a folder"
+                };
+                let what = format!("it is {what}, so the transcripts in it are not read");
+                let mend = "put the folder back in its place";
+                self.report(Finding::wrong(path.display().to_string(), what, mend));
+            }
         }
         for folder in [ATTACHMENTS, TRANSCRIPT_FILES].map(|name| config.home.join(name)) {
             if files::is_there(&folder) && !folder.is_dir() {
@@ -149,11 +164,20 @@ impl Examination<'_> {
         }
         let store = config.home.join(TRANSCRIPTS);
         let own = [store.clone(), config.threads_database()];
-        let entries = fs::read_dir(&config.home).into_iter().flatten().flatten();
-        let mut others: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+        let searched: Vec<PathBuf> = self
+            .sources
+            .present()
+            .iter()
+            .filter_map(|source| source.path().ok().map(Path::to_owned))
+            .collect();
+        let folders = [config.home.clone(), config.db_folder()];
+        let entries = folders.iter().flat_map(|folder| fs::read_dir(folder).into_iter().flatten());
+        let mut others: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
         others.retain(|path| {
             let is_own = own.contains(path) && (*path != store || config.has_transcripts());
-            !is_own && path.is_file() && path.extension().is_some_and(|it| it == "db")
+            let ending = path.extension().unwrap_or_default().to_ascii_lowercase();
+            let is_database = ["db", "sqlite", "sqlite3"].iter().any(|it| ending == *it);
+            !is_own && is_database && path.is_file() && !searched.contains(path)
         });
         others.sort();
         for path in others {
@@ -300,12 +324,26 @@ impl Examination<'_> {
         let index = self.sources.config().index_folder();
         let known = present.iter().filter_map(|source| source.index_dir().ok());
         let known: Vec<PathBuf> = known.map(|it| it.folder().to_owned()).collect();
-        for index_dir in IndexDir::all(&index) {
-            let folder = index_dir.folder();
-            if index_dir.current().is_none() || known.iter().any(|known| known == folder) {
+        let all = IndexDir::all(&index);
+        for entry in std::fs::read_dir(&index).into_iter().flatten().flatten() {
+            let folder = &entry.path();
+            if !folder.join("current").is_file() || known.contains(folder) {
                 continue;
             }
+            let Some(index_dir) = all.iter().find(|it| it.folder() == folder) else {
+                let size = amount::bytes(size_of(folder));
+                let what = format!(
+                    "the index of an unknown database, which is not searched; it takes {size}"
+                );
+                let remove = format!("rm -r {}", quoted(&folder.display().to_string()));
+                self.report(Finding::note(folder.display().to_string(), what, &remove));
+                continue;
+            };
             let database = index_dir.database();
+            // What is in the place of the database is named already, and it may come back.
+            if files::is_there(&database) && !database.is_file() {
+                continue;
+            }
             let size = amount::bytes(size_of(folder));
             let remove = format!("rm -r {}", quoted(&folder.display().to_string()));
             let mut state = "is gone";

@@ -186,7 +186,7 @@ pub struct MeaningStatus {
 impl MeaningStatus {
     fn read(source: &Source, share: f32, call: &Call) -> Option<MeaningStatus> {
         let model = source.model().sentence_encoder()?.name();
-        let Encoded { made, total } = source.encoded(call);
+        let Encoded { made, total } = source.visible_encoded(call);
         let vector_share = (f64::from(share) * 100.0).round() / 100.0;
         Some(MeaningStatus { model, made, total, vector_share })
     }

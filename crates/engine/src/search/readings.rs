@@ -26,6 +26,9 @@ const MOST_WORDS: usize = 16;
 /// The fewest letters of a part of a word and of a word with an error; with fewer, too many words are near.
 const FEWEST_OF_WORD: usize = 5;
 
+/// The most letters of a word with an error. A longer one is no word, and has very many neighbours.
+const MOST_OF_WORD: usize = 40;
+
 /// The fewest characters of a part of a text without spaces, where words are short.
 const FEWEST_UNSPACED: usize = 2;
 
@@ -190,6 +193,12 @@ impl Engine {
             }
         }
         if let [word] = &words[..] {
+            let bare = Request { text: word.clone(), ..any_case.clone() };
+            if *word != request.text.trim()
+                && let Some(reading) = self.tried(kind, bare, scope, in_time)
+            {
+                return Some(reading);
+            }
             return self.beginning(word, &any_case, scope, in_time);
         }
         let kept = self.rarest_words(&words, &any_case, scope, in_time);
@@ -209,7 +218,7 @@ impl Engine {
         let matching = Matching::Literal;
         let as_it_is = Request { text: word.clone(), matching, ..Request::default() };
         if !is_word
-            || word.chars().count() < FEWEST_OF_WORD
+            || !(FEWEST_OF_WORD..=MOST_OF_WORD).contains(&word.chars().count())
             || self.frequency(&as_it_is, scope, in_time) > 0
         {
             return None;
@@ -374,12 +383,27 @@ fn of_text(request: &Request) -> Vec<(ReadingKind, Request)> {
     if request.matching == Matching::Literal && !request.ignore_accents && is_expression(text) {
         readings.push((ReadingKind::Expression, as_expression(text.to_owned(), request)));
     }
-    let (with, without) = parts_of(text);
+    let operators = with_signs(text);
+    // The capital letters of an operator do not say that the case of the others matters.
+    let has_capital = operators.chars().any(char::is_uppercase);
+    let case_sensitive = request.case_sensitive && (operators == text || has_capital);
+    let request = &Request { case_sensitive, ..request.clone() };
+    let (with, without) = parts_of(&operators);
     if with.len() > 1 || !(with.is_empty() || without.is_empty()) {
         let not = request.not.iter().cloned().chain(without).collect();
         readings.push((ReadingKind::Words, Request { not, ..all_of(&with, request) }));
     }
     readings
+}
+
+/// Returns a text with signs in the place of the operators `AND` and `NOT`. If all its words are in capitals, they are
+/// words like the others.
+fn with_signs(text: &str) -> String {
+    let has_operators = [" AND ", " NOT "].iter().any(|operator| text.contains(operator));
+    if !has_operators || !text.chars().any(char::is_lowercase) {
+        return text.to_owned();
+    }
+    text.replace(" AND NOT ", " -").replace(" NOT ", " -").replace(" AND ", " ")
 }
 
 /// Returns the words and the "quoted" texts of a text, each once: those that are wanted, and those with a minus

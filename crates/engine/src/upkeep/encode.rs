@@ -76,6 +76,28 @@ impl Source {
         Encoded { made: made(&snapshot, encoder), total: snapshot.messages().into() }
     }
 
+    /// Returns the same for the messages that answers show.
+    pub(crate) fn visible_encoded(&self, call: &Call) -> Encoded {
+        let all = self.encoded(call);
+        let left_out = self.left_out(call).unwrap_or_default();
+        let encoder = self.model().sentence_encoder();
+        let Some((encoder, snapshot)) = encoder.zip(self.latest_index(call)) else { return all };
+        if left_out.is_empty() {
+            return all;
+        }
+        let mut visible = Encoded::default();
+        for segment in snapshot.segments() {
+            let end_of_made = segment.doc_ids.start + parts(&segment, encoder).made();
+            for doc_id in segment.doc_ids.clone().filter(|doc_id| snapshot.is_alive(*doc_id)) {
+                if !left_out.contains(&*snapshot.hit(doc_id, false).conversation_id) {
+                    visible.total += 1;
+                    visible.made += u64::from(doc_id < end_of_made);
+                }
+            }
+        }
+        visible
+    }
+
     /// Returns whether a process is making the vectors of messages in the index. It goes on with the messages
     /// that the index gets meanwhile.
     pub fn is_being_encoded(&self, call: &Call) -> bool {

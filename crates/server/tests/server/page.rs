@@ -702,18 +702,17 @@ async fn an_import_ends_with_an_index_that_is_current() {
     assert!(matches!(plan, SearchPlan::ByIndex { .. }), "{plan:?}");
     assert_eq!((encoded.made, encoded.total), (3, 3));
     // The vectors of many messages are left to others, which take over those of the replaced segment.
-    post_to(&router, "/import?name=conversations.json", &chat("many", 2_100)).await;
+    post_to(&router, "/import?name=conversations.json", &chat("many", 3_000)).await;
     let done = words_of(&ended(&router).await);
-    assert!(done.contains("Imported 1 conversation, 2,100 messages."), "{done}");
+    assert!(done.contains("Imported 1 conversation, 3,000 messages."), "{done}");
     assert!(
-        done.contains(
-            "Searches work now. 2,103 messages have no vectors of the sentence model yet"
-        ),
+        done.contains("Searches work now. 2,")
+            && done.contains(" messages have no vectors of the sentence model yet"),
         "{done}"
     );
     let (plan, encoded) = state("many");
     assert!(matches!(plan, SearchPlan::ByIndex { .. }), "{plan:?}");
-    assert_eq!((encoded.made, encoded.total), (0, 2_103));
+    assert!(encoded.made < 1_000 && encoded.total == 3_003, "{encoded:?}");
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::cli::error::Result;
 use crate::cli::terminal::hit_lines::{Page, place};
 use crate::cli::terminal::layout::ListEntry;
-use crate::cli::terminal::output::{grouped, harmless, json_line};
+use crate::cli::terminal::output::{grouped, harmless, json_line, on_one_line};
 use verbatim_answer::conversation::{ConversationJson, conversations, title_line};
 use verbatim_answer::exact::GroupedConversation;
 use verbatim_base::call::Call;
@@ -73,7 +73,7 @@ pub(super) fn write(
                 count => grouped(*count as u64),
             };
             let entry = ListEntry {
-                id: &harmless(&conversation.short_id),
+                id: &on_one_line(&conversation.short_id),
                 link: conversation.link(),
                 gap: 0,
                 time: &page.clock.words(*time),

@@ -511,9 +511,7 @@ fn short_path(text: &str) -> String {
     let is_whole = text.starts_with(['/', '~']) || text.get(1..3) == Some(":\\");
     let mut starts = text.rmatch_indices(['/', '\\']).map(|(at, _)| at + 1);
     match starts.nth(1) {
-        Some(start) if is_whole && start > 2 && !text.contains(char::is_whitespace) => {
-            text[start..].to_owned()
-        }
+        Some(start) if is_whole && !text.contains(char::is_whitespace) => text[start..].to_owned(),
         _ => text.to_owned(),
     }
 }

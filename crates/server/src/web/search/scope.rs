@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use super::page_query::{PageQuery, Way};
 use crate::web::frame::site::{ChosenConversations, Problem, Site};
-use verbatim_answer::{filters::Filters, typed::TypedQuery};
+use verbatim_answer::{
+    filters::Filters,
+    typed::{TypedQuery, as_it_is},
+};
 use verbatim_base::{call::Call, model::Request};
 use verbatim_engine::filters::ALL;
 use verbatim_engine::{
@@ -20,7 +23,7 @@ pub(crate) fn read(site: &Site, query: &PageQuery, call: &Call) -> Result<PageQu
     // Another reading of the text reads its phrases itself.
     let has_phrases = query.way == Way::Exact && query.reading.is_none();
     let mode = if has_phrases { None } else { Some(Mode::Both) };
-    let typed = TypedQuery::read(&query.q, mode, &site.engine, site.clock(), call)?;
+    let typed = TypedQuery::read(&query.q, mode, &site.engine, site.clock(), call, as_it_is)?;
     let is_told = typed.is_read(&query.q) || typed.problem.is_some();
     Ok(PageQuery { typed: is_told.then(|| Box::new(typed)), ..query.clone() })
 }
