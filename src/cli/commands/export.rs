@@ -120,7 +120,7 @@ impl CommandArgs for Args {
         if writes_all && !environment.can_ask && has_other_files(&self.target) {
             return Err(among_others(&self.target));
         }
-        if writes_all && environment.can_ask && !self.target.join(RECORD).exists() {
+        if writes_all && environment.can_ask && !was_exported_to(&self.target) {
             let all = counted(listed.abouts.len(), "conversation");
             complain(&self.alternative());
             if !confirm_deletion(&format!(
@@ -251,8 +251,11 @@ fn among_others(target: &Path) -> Error {
 
 /// Returns whether a folder has files, and no export into it was made.
 fn has_other_files(target: &Path) -> bool {
-    let mut names = paths_in(target).filter_map(|path| path.file_name().map(OsStr::to_owned));
-    !target.join(RECORD).exists() && names.any(|name| name != LOCK)
+    !was_exported_to(target) && paths_in(target).next().is_some()
+}
+
+fn was_exported_to(target: &Path) -> bool {
+    [RECORD, LOCK].iter().any(|name| target.join(name).exists())
 }
 
 /// Returns the conversations with a message or a title that matches.

@@ -72,9 +72,7 @@ impl ConceptParser<'_> {
         if let [author] = named[..] {
             concept.author = Some(author.to_owned());
         }
-        // A filter that names nothing leaves no message, and says so.
-        let names_nothing = self.notes.has(|note| matches!(note, Note::Unknown { .. }));
-        if !absent.is_empty() && !names_nothing {
+        if !absent.is_empty() {
             let by_meaning = concept.has_vector();
             let by_words = self.has_word_in_scope;
             let is_filtered = self.ranker.question.scope.has_filters();

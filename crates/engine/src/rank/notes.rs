@@ -29,6 +29,10 @@ impl Notes {
 
     /// Returns the notes of an answer. If it is empty, none of them says that something is shown.
     pub(super) fn of_answer(mut self, is_empty: bool) -> Vec<Note> {
+        // A filter that names nothing leaves no message, and says so.
+        if self.has(|note| matches!(note, Note::Unknown { .. })) {
+            self.0.retain(|note| note.absent_words().is_empty());
+        }
         for note in &mut self.0 {
             if let Note::NoWord { by_meaning, by_words, .. } = note {
                 *by_meaning &= !is_empty;
