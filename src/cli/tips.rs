@@ -179,6 +179,9 @@ fn of_argument(given: &str, words: &[String], program: &Command) -> Option<Strin
     for (flag, value) in words.iter().zip(words.iter().skip(1)) {
         let value = value.strip_prefix('-').unwrap_or_default();
         let is_number = value.starts_with(|c: char| c.is_ascii_digit()) && value != "0";
+        if ["-n", "--limit"].contains(&flag.as_str()) && is_number {
+            return Some("all results: -n 0".to_owned());
+        }
         if flag.starts_with('-') && flag != "--" && is_number {
             return Some(format!("the value has no minus: {flag} {value}"));
         }
