@@ -149,6 +149,9 @@ impl Export {
                         } else if !is_empty && is_named_as_transcript(Path::new(&name)) {
                             let what = format!("{name}: not a transcript that we know");
                             tally.leave_out(what, OTHER_FILES, 1);
+                        } else if !is_empty && self.path.is_dir() {
+                            let what = format!("{name}: no chats that we know are in it");
+                            tally.leave_out(what, OTHER_FILES, 1);
                         }
                     }
                 }
