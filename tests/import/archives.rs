@@ -267,7 +267,7 @@ fn what_cannot_be_read_is_in_the_status() {
             .to_owned()
             + &a,
         format!(
-            "not read: 1 file: begins with many records of no known agent; it is not read; \
+            "not read: 1 file: has no record of an agent that we know; it is not read; \
                  the first is {c}\n"
         ),
         "not read: 1 file or folder is not read; the first is ".to_owned(),

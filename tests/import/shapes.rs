@@ -375,6 +375,54 @@ fn a_home_with_nothing_but_unread_records_says_so() {
     assert!(status.to_string().contains("gyro (1)"), "{status}");
 }
 
+#[test]
+fn a_file_without_a_known_record_is_named() {
+    let user = User::new();
+    let record = json!({"type": "new_envelope", "body": "words of a later version"});
+    user.write(".codex/sessions/2026/05/01/rollout-a.jsonl", session(&[record.clone()]));
+    user.write(".claude/projects/p/b.jsonl", session(&[record]));
+    user.write(".claude/projects/p/c.jsonl", session(&[crate::formats::user("known")]));
+    let journal = json!({"type": "started", "key": "k", "agentId": "a1b2c3"});
+    user.write(".claude/projects/p/journal.jsonl", session(&[journal]));
+    let listed = user.run(&["list"]).errors;
+    let named = listed.matches("has no record of an agent that we know").count();
+    assert_eq!(named, 2, "{listed}");
+    for command in [&["status"], &["doctor"]] {
+        let said = user.run(command);
+        let all = format!("{}{}", said.out, said.errors);
+        assert!(
+            all.contains("2 files: has no record of an agent that we know"),
+            "{command:?}: {all}"
+        );
+    }
+}
+
+#[test]
+fn what_comes_before_the_first_known_record_is_read() {
+    let early = json!({"type": "session-header", "text": "words of a header"});
+    let bare = json!({"text": "words without a type"});
+    for known in [
+        session(&[user("asked")]),
+        rollout(&[item(json!({"type": "message", "role": "user",
+        "content": [{"type": "input_text", "text": "asked"}]}))]),
+    ] {
+        let content = session(&[early.clone(), bare.clone()]) + &known;
+        let (texts, report) = imported(&[("a.jsonl", content.as_bytes())]);
+        assert_eq!(
+            texts,
+            ["system: words of a header", "system: words without a type", "user: asked"]
+        );
+        assert_eq!(unknown(&report), "(no type) 1, session-header 1");
+        // Where the reading is interrupted makes no difference.
+        let home = Home::new();
+        for end in [10, content.find("asked").unwrap(), content.len()] {
+            home.write("a.jsonl", &content[..end]);
+            home.sync();
+        }
+        assert_eq!(crate::formats::messages(&home.engine.config().archive_database()), texts);
+    }
+}
+
 /// Takes a second: the line is written and read twice.
 #[test]
 fn a_first_line_that_is_too_long_is_counted_everywhere() {

@@ -270,6 +270,8 @@ fn is_record(kind: &str, fields: &ObjectFields<'_>) -> bool {
         }
         "summary" => fields.has("summary"),
         "file-history-snapshot" => fields.has("snapshot"),
+        // The journal of a workflow, whose agents have their own transcripts.
+        "started" | "result" => fields.has("agentId") && fields.has("key"),
         "system" | "progress" | "attachment" => fields.has("uuid") || fields.has("sessionId"),
         "queue-operation" | "custom-title" | "ai-title" | "last-prompt" | "permission-mode"
         | "agent-name" | "mode" => fields.has("sessionId"),

@@ -364,7 +364,8 @@ impl RolloutRecord<'_> {
                 }
             }
             "" if fields.has("record_type") => {}
-            "" => self.meta(fields)?,
+            "" if !self.reader.has_meta || fields.has("id") => self.meta(fields)?,
+            "" => self.unknown(&kind, fields, false)?,
             _ if fields.get("payload").is_none() => self.item(fields)?,
             _ => self.unknown(&kind, &fields.object("payload")?, false)?,
         }

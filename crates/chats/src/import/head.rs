@@ -170,6 +170,7 @@ impl Head {
     }
 
     pub(super) fn unknown(&mut self, kind: &str) {
+        let kind = if kind.is_empty() { "(no type)" } else { kind };
         let kind: String = kind.chars().take(LONGEST_KIND).collect();
         let is_counted = self.unknown.contains_key(&kind) || self.unknown.len() < MOST_UNKNOWN;
         *self.unknown.entry(if is_counted { kind } else { "others".to_owned() }).or_default() += 1;
