@@ -423,6 +423,43 @@ fn what_comes_before_the_first_known_record_is_read() {
     }
 }
 
+#[test]
+fn what_claude_code_puts_in_the_users_place_is_not_the_users() {
+    let queue = |operation: &str, content: &str| json!({"type": "queue-operation", "operation": operation, "content": content});
+    let said = [
+        "[SYSTEM NOTIFICATION - NOT USER INPUT]\nThe build is done",
+        "Another Claude session sent a message:\n<cross-session-message from=\"a\">hi</cross-session-message>",
+        "<cross-session-message from=\"a\">ho</cross-session-message>",
+        "<tick>9:00</tick>",
+        "<mcp-resource-update server=\"s\">plum</mcp-resource-update>",
+        "<remote-review>fine</remote-review>",
+        "[workflow harness - computed task]\nsort the figs",
+    ];
+    let mut records: Vec<Value> = said.iter().map(|text| user(text)).collect();
+    let mut cron = user("water the beds");
+    cron["promptSource"] = json!("scheduled");
+    let mut fired = user("weed the beds");
+    fired["origin"] = json!("cron");
+    records.extend([
+        cron,
+        fired,
+        queue("enqueue", said[3]),
+        queue("remove", said[3]),
+        user("mine"),
+    ]);
+    let mut expected: Vec<String> = said.iter().map(|text| format!("system: {text}")).collect();
+    expected.extend(
+        ["system: water the beds", "system: weed the beds", "user: mine"].map(str::to_owned),
+    );
+    let content = session(&records);
+    assert_eq!(transcript(&content), expected);
+    let home = Home::new();
+    home.write("a.jsonl", content);
+    home.sync();
+    let page = home.engine.list(&Default::default(), 0..1, &Default::default()).unwrap();
+    assert_eq!(page.abouts[0].title.as_deref(), Some("mine"));
+}
+
 /// Takes a second: the line is written and read twice.
 #[test]
 fn a_first_line_that_is_too_long_is_counted_everywhere() {

@@ -395,8 +395,15 @@ struct Content {
 /// Returns whether another agent or the program wrote a prompt, and not the user, who may also write through a
 /// channel.
 fn is_of_program(fields: &ObjectFields<'_>) -> Result<bool, Damage> {
-    let origin = fields.object("origin")?;
-    Ok(origin.text("kind").is_some_and(|kind| !matches!(&*kind, "" | "human" | "user" | "channel")))
+    let source = fields.text("promptSource").unwrap_or_default();
+    if ["cron", "schedule", "loop"].iter().any(|word| source.contains(word)) {
+        return Ok(true);
+    }
+    let kind = match fields.text("origin") {
+        Some(kind) => Some(kind),
+        None => fields.object("origin")?.text("kind"),
+    };
+    Ok(kind.is_some_and(|kind| !matches!(&*kind, "" | "human" | "user" | "channel")))
 }
 
 impl SessionRecord<'_, '_> {
