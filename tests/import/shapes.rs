@@ -460,6 +460,39 @@ fn what_claude_code_puts_in_the_users_place_is_not_the_users() {
     assert_eq!(page.abouts[0].title.as_deref(), Some("mine"));
 }
 
+#[test]
+fn what_a_stream_repeats_is_read_once() {
+    let of = |uuid: &str, blocks: Value| json!({"type": "assistant", "uuid": uuid, "message": {"id": "m", "role": "assistant", "content": blocks}});
+    let text = json!({"type": "text", "text": "a plum"});
+    let longer = json!({"type": "text", "text": "and a fig, ripe"});
+    let tool = json!({"type": "tool_use", "id": "t1", "name": "Dig", "input": {"bed": 3}});
+    let result = |uuid: &str| {
+        let block = json!({"type": "tool_result", "tool_use_id": "t1", "content": "dug"});
+        json!({"type": "user", "uuid": uuid, "message": {"content": [block]}, "toolUseResult": {"stdout": "dug"}})
+    };
+    let mut replay = user("asked");
+    replay["isReplay"] = json!(true);
+    let records = [
+        user("asked"),
+        replay,
+        json!({"type": "stream_event", "event": {"delta": {"text": "a pl"}}}),
+        of("1", json!([text])),
+        of("2", json!([tool])),
+        of("3", json!([text, tool])),
+        of("4", json!([text, tool, {"type": "text", "text": "and a fig"}])),
+        of("5", json!([text, tool, longer])),
+        result("6"),
+        result("7"),
+        user("asked"),
+    ];
+    let said = transcript(&session(&records));
+    assert_eq!(said.len(), 4, "{said:?}");
+    for once in ["a plum", "Dig", "and a fig, ripe"] {
+        assert_eq!(said[1].matches(once).count(), 1, "{said:?}");
+    }
+    assert_eq!([&*said[2], &*said[3]], ["tool: dug", "user: asked"]);
+}
+
 /// Takes a second: the line is written and read twice.
 #[test]
 fn a_first_line_that_is_too_long_is_counted_everywhere() {

@@ -50,6 +50,9 @@ const OPEN: usize = 32;
 /// The maximum length of two lists: waiting prompts, and hashes of prompts that may be repeated.
 const PROMPTS: usize = 32;
 
+/// The maximum number of results of tools, prompts and blocks of a message whose repeats are left out.
+const REPEATABLE: usize = 64;
+
 /// The maximum number of summaries whose sessions are not known yet.
 const SUMMARIES: usize = 64;
 
@@ -76,7 +79,7 @@ const FORKED_BY_USER: &str = "<fork";
 
 /// Kinds of records that hold no words of anyone, or words that other records have. Records of any other kind are
 /// read or counted.
-const BOOKKEEPING: [&str; 49] = [
+const BOOKKEEPING: [&str; 50] = [
     "agent-color",
     "agent-name",
     "agent-setting",
@@ -102,6 +105,7 @@ const BOOKKEEPING: [&str; 49] = [
     "result",
     "speculation-accept",
     "started",
+    "stream_event",
     "system/agents_killed",
     "system/bridge_status",
     "system/compact_boundary",
@@ -239,6 +243,9 @@ struct ClaudeCodeReader {
     /// The hash of the last error of the service, until another message follows.
     #[serde(default)]
     last_error: Option<u64>,
+    /// Hashes of results of tools and of prompts. A stream may repeat them in other records.
+    #[serde(default)]
+    said: VecDeque<u64>,
     /// Summaries, each with the hash of the id of the last record that it covers.
     summaries: Vec<(u64, String)>,
     has_messages: bool,
@@ -256,6 +263,9 @@ struct OpenMessage {
     /// Length and hash of the message's last block of text. A later record may hold a longer
     /// version.
     block: (usize, u64),
+    /// Hashes of the message's blocks. A stream may repeat them in later records.
+    #[serde(default)]
+    blocks: VecDeque<u64>,
     is_repeat: bool,
 }
 
@@ -341,6 +351,15 @@ impl ClaudeCodeReader {
         at.and_then(|at| self.queued.remove(at)).is_some()
     }
 
+    /// Returns whether the hash of a result or a prompt is not known yet, and remembers it.
+    fn is_new(&mut self, hash: u64) -> bool {
+        let is_new = !self.said.contains(&hash);
+        if is_new {
+            push_within(&mut self.said, hash, REPEATABLE);
+        }
+        is_new
+    }
+
     /// Remembers a prompt that another record may repeat.
     fn note_queued(&mut self, text: &str) {
         push_within(&mut self.queued, hash_of_words("user", text), PROMPTS);
@@ -416,7 +435,7 @@ impl SessionRecord<'_, '_> {
                 let message =
                     ["message", "content", "text"].into_iter().find_map(|name| fields.get(name));
                 let message = message.unwrap_or(Raw::new(b""));
-                let content = self.content(message)?;
+                let mut content = self.content(message)?;
                 let prompts = content.blocks.iter().filter(|it| kind == "user" && !is_of_tool(it));
                 if self.is_of_helper(&lines(prompts.map(shown))) {
                     return Ok(());
@@ -424,7 +443,7 @@ impl SessionRecord<'_, '_> {
                 if kind == "assistant" {
                     self.assistant(message, &content)?;
                 } else {
-                    self.user(&content);
+                    self.user(&mut content);
                 }
                 self.reader.has_messages |= !self.events.is_empty();
                 if !self.events.is_empty() {
@@ -449,8 +468,8 @@ impl SessionRecord<'_, '_> {
             "system" if fields.text("subtype").as_deref() == Some("local_command") => {
                 self.session();
                 let content = fields.get("content").unwrap_or(Raw::new(b""));
-                let content = self.content(content)?;
-                self.user(&content);
+                let mut content = self.content(content)?;
+                self.user(&mut content);
             }
             "system" if fields.text("subtype").as_deref() == Some("api_error") => {
                 self.session();
@@ -483,9 +502,9 @@ impl SessionRecord<'_, '_> {
         let message = fields.get("message").filter(|message| message.is_object());
         let role = fields.object("message")?.text("role").or_else(|| fields.text("role"));
         let message = message.or_else(|| fields.get("content")).unwrap_or(Raw::new(b""));
-        let content = self.content(message)?;
+        let mut content = self.content(message)?;
         match role.as_deref() {
-            Some("user") if !content.blocks.is_empty() => self.user(&content),
+            Some("user") if !content.blocks.is_empty() => self.user(&mut content),
             Some("assistant") if !content.blocks.is_empty() && message.is_object() => {
                 self.assistant(message, &content)?;
             }
@@ -510,7 +529,7 @@ impl SessionRecord<'_, '_> {
             ("queued_command", _, Some(prompt)) => {
                 let mut content = self.content(prompt)?;
                 content.is_of_program |= is_of_program(&attachment)?;
-                self.user(&content);
+                self.user(&mut content);
                 return Ok(());
             }
             _ => {}
@@ -710,11 +729,17 @@ impl SessionRecord<'_, '_> {
             }
             open.records.push(hash);
         }
+        let mut hashes = Vec::new();
         for block in &content.blocks {
             let text = assistant_block(block);
             if text.trim().is_empty() {
                 continue;
             }
+            let block_hash = derived_hash(&[block.str("id"), &text]);
+            if at.is_some_and(|at| self.reader.open[at].blocks.contains(&block_hash)) {
+                continue;
+            }
+            hashes.push(block_hash);
             let files = inline::files(block);
             if let Some(at) = at {
                 self.go_on(at, text);
@@ -727,12 +752,17 @@ impl SessionRecord<'_, '_> {
                 id: content.id.clone(),
                 records: vec![hash],
                 block: (text.len(), derived_hash(&[&text])),
+                blocks: VecDeque::new(),
                 is_repeat: false,
             };
             push_within(&mut self.reader.open, message, OPEN);
             at = Some(self.reader.open.len() - 1);
             self.add(content.id.clone(), "assistant", text, model.as_deref().map(str::to_owned));
             self.events.extend(TranscriptEvent::files(&content.id, files));
+        }
+        // Blocks of one record may be the same.
+        if let Some(open) = at.map(|at| &mut self.reader.open[at]) {
+            hashes.into_iter().for_each(|hash| push_within(&mut open.blocks, hash, REPEATABLE));
         }
         // If the record does not name the model's message, no later record continues this message.
         if model_id.is_empty() {
@@ -763,8 +793,17 @@ impl SessionRecord<'_, '_> {
     }
 
     /// Reads a record of the user. The record may have tool results instead of a prompt.
-    fn user(&mut self, content: &Content) {
+    fn user(&mut self, content: &mut Content) {
         let fields = self.fields;
+        let has_blocks = !content.blocks.is_empty();
+        content.blocks.retain(|block| {
+            let id = block.str("tool_use_id");
+            id.is_empty() || self.reader.is_new(derived_hash(&[id, &result(block)]))
+        });
+        if has_blocks && content.blocks.is_empty() {
+            return;
+        }
+        let is_replay = fields.get("isReplay").is_some_and(Raw::is_true);
         let is_meta = fields.get("isMeta").is_some_and(Raw::is_true);
         let is_summary = fields.get("isCompactSummary").is_some_and(Raw::is_true);
         let is_queued = fields.text("type").as_deref() == Some("attachment");
@@ -785,6 +824,9 @@ impl SessionRecord<'_, '_> {
                 set_first(&mut self.head.last_resort, text.lines().nth(1));
             }
             if role == "user" {
+                if !self.reader.is_new(hash_of_words("user", &text)) && is_replay {
+                    continue;
+                }
                 if is_queued {
                     if self.reader.was_queued(&text) {
                         self.reader.last_queued = Some(hash_of_words("user", &text));
