@@ -457,7 +457,7 @@ fn what_claude_code_puts_in_the_users_place_is_not_the_users() {
     home.write("a.jsonl", content);
     home.sync();
     let page = home.engine.list(&Default::default(), 0..1, &Default::default()).unwrap();
-    assert_eq!(page.abouts[0].title.as_deref(), Some("mine"));
+    assert_eq!(page.abouts[0].title, "mine");
 }
 
 #[test]
@@ -491,6 +491,33 @@ fn what_a_stream_repeats_is_read_once() {
         assert_eq!(said[1].matches(once).count(), 1, "{said:?}");
     }
     assert_eq!([&*said[2], &*said[3]], ["tool: dug", "user: asked"]);
+}
+
+#[test]
+fn the_outcome_of_a_run_is_read_if_nothing_else_says_it() {
+    let result = |more: Value| {
+        let mut record = json!({"type": "result", "uuid": format!("{}", more)});
+        record.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        record
+    };
+    let answer = json!({"type": "assistant", "message": {"id": "1", "role": "assistant", "content": [{"type": "text", "text": "a fig"}]}});
+    let records = [
+        user("asked"),
+        answer,
+        result(json!({"subtype": "success", "is_error": false, "result": "a fig"})),
+        result(json!({"subtype": "success", "is_error": false, "result": "a plum"})),
+        result(
+            json!({"subtype": "error_max_turns", "is_error": true, "errors": ["Reached 3 turns"]}),
+        ),
+        result(json!({"key": "k", "agentId": "a1", "result": "of a workflow"})),
+    ];
+    let expected = [
+        "user: asked",
+        "assistant: a fig",
+        "assistant: a plum",
+        "system: [error]\nReached 3 turns",
+    ];
+    assert_eq!(transcript(&session(&records)), expected);
 }
 
 /// Takes a second: the line is written and read twice.

@@ -246,6 +246,9 @@ struct ClaudeCodeReader {
     /// Hashes of results of tools and of prompts. A stream may repeat them in other records.
     #[serde(default)]
     said: VecDeque<u64>,
+    /// The hash of the last block of an answer. The record of the run's result repeats it.
+    #[serde(default)]
+    last_said: Option<u64>,
     /// Summaries, each with the hash of the id of the last record that it covers.
     summaries: Vec<(u64, String)>,
     has_messages: bool,
@@ -486,9 +489,35 @@ impl SessionRecord<'_, '_> {
                     self.unknown(&kind, fields)?;
                 }
             }
+            "result" if !fields.has("key") => self.outcome()?,
             _ if BOOKKEEPING.contains(&&*kind) => {}
             _ => self.unknown(&kind, fields)?,
         }
+        Ok(())
+    }
+
+    /// Reads the last record of a run: its errors, or its result if that is not the last answer.
+    fn outcome(&mut self) -> Result<(), Damage> {
+        self.session();
+        let mut errors = Vec::new();
+        for error in self.fields.get("errors").map(Raw::value).transpose()?.iter() {
+            errors.extend(error.items().iter().map(shown));
+        }
+        let mut text = lines(&errors);
+        if text.is_empty() {
+            text = self.fields.text("result").unwrap_or_default().trim().to_owned();
+        }
+        let is_error = self.fields.get("is_error").is_some_and(Raw::is_true);
+        if text.is_empty() || self.reader.last_said == Some(derived_hash(&[&text])) {
+            return Ok(());
+        }
+        let id = self.id();
+        if is_error {
+            self.add(id, "system", format!("[error]\n{text}"), None);
+        } else {
+            self.add(id, "assistant", text, None);
+        }
+        self.reader.has_messages = true;
         Ok(())
     }
 
@@ -735,6 +764,7 @@ impl SessionRecord<'_, '_> {
             if text.trim().is_empty() {
                 continue;
             }
+            self.reader.last_said = Some(derived_hash(&[text.trim()]));
             let block_hash = derived_hash(&[block.str("id"), &text]);
             if at.is_some_and(|at| self.reader.open[at].blocks.contains(&block_hash)) {
                 continue;
@@ -788,6 +818,7 @@ impl SessionRecord<'_, '_> {
     fn others(&mut self, content: &Content) {
         let text = lines(content.blocks.iter().map(shown));
         if !text.trim().is_empty() {
+            self.reader.last_said = Some(derived_hash(&[text.trim()]));
             self.add(content.id.clone(), "system", text, None);
         }
     }
