@@ -520,6 +520,62 @@ fn the_outcome_of_a_run_is_read_if_nothing_else_says_it() {
     assert_eq!(transcript(&session(&records)), expected);
 }
 
+#[test]
+fn what_only_the_events_of_codex_say_is_read() {
+    let plan = json!({"plan": [{"step": "dig the bed", "status": "pending"}]});
+    let said = |role: &str, text: &str| {
+        item(json!({"type": "message", "role": role,
+        "content": [{"type": if role == "user" { "input_text" } else { "output_text" }, "text": text}]}))
+    };
+    let compacted = |text: &str| {
+        (
+            "compacted",
+            json!({"message": "", "replacement_history": [
+        {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "asked"}]},
+        {"type": "message", "role": "user", "content": [{"type": "input_text", "text": text}]}]}),
+        )
+    };
+    let mut planned = plan.clone();
+    planned["type"] = json!("plan_update");
+    let records = [
+        said("user", "asked"),
+        event(
+            json!({"type": "mcp_startup_complete", "ready": ["a"], "failed": [{"server": "b", "error": "no port"}]}),
+        ),
+        item(
+            json!({"type": "function_call", "name": "update_plan", "call_id": "c", "arguments": plan.to_string()}),
+        ),
+        event(planned.clone()),
+        event(
+            json!({"type": "hook_completed", "run": {"status_message": null, "entries": [{"kind": "warning", "text": "mind the wasps"}]}}),
+        ),
+        said("assistant", "a fig\nand more"),
+        event(json!({"type": "task_complete", "last_agent_message": "a fig\nand more"})),
+        event(json!({"type": "task_complete", "last_agent_message": "only here"})),
+        event(json!({"type": "task_complete", "last_agent_message": null})),
+        event(json!({"type": "turn_aborted", "reason": "interrupted"})),
+        event(json!({"type": "turn_aborted", "reason": "replaced"})),
+        compacted("figs were asked for"),
+        compacted("asked"),
+    ];
+    let said = transcript(&rollout(&records));
+    assert_eq!(said.len(), 8, "{said:#?}");
+    assert!(said[2].contains("update_plan") && said[2].contains("dig the bed"), "{said:#?}");
+    let others = [
+        "user: asked",
+        "system: [error]\nb: no port",
+        &said[2],
+        "system: mind the wasps",
+        "assistant: a fig\nand more",
+        "assistant: only here",
+        "system: [interrupted]",
+        "system: [summary of the conversation so far]\nfigs were asked for",
+    ];
+    assert_eq!(said, others);
+    planned["plan"][0]["step"] = json!("weed the bed");
+    assert_eq!(transcript(&rollout(&[event(planned)])).len(), 1);
+}
+
 /// Takes a second: the line is written and read twice.
 #[test]
 fn a_first_line_that_is_too_long_is_counted_everywhere() {
