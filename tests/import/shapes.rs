@@ -576,6 +576,24 @@ fn what_only_the_events_of_codex_say_is_read() {
     assert_eq!(transcript(&rollout(&[event(planned)])).len(), 1);
 }
 
+#[test]
+fn texts_in_fields_of_other_names_are_kept() {
+    let records = [
+        completed(
+            json!({"type": "ExitedReviewMode", "id": "r 1", "review": "Review finds a wasp"}),
+        ),
+        completed(
+            json!({"type": "Melody", "cwd": "/my folder", "verses": [{"tune": "a tune of chard"}]}),
+        ),
+        event(json!({"type": "harvest", "yield": "nine baskets", "path": "/my folder/a"})),
+    ];
+    let expected =
+        ["system: Review finds a wasp", "system: a tune of chard", "system: nine baskets"];
+    assert_eq!(transcript(&rollout(&records)), expected);
+    let record = json!({"type": "harvest", "version": "1 beta", "of": {"yield": "nine baskets"}});
+    assert_eq!(transcript(&session(&[user("asked"), record]))[1..], ["system: nine baskets"]);
+}
+
 /// Takes a second: the line is written and read twice.
 #[test]
 fn a_first_line_that_is_too_long_is_counted_everywhere() {
