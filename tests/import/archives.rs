@@ -293,7 +293,7 @@ fn a_line_break_in_a_name_breaks_no_line() {
     let home = Home::new();
     home.write("a\nb.jsonl", "{\"type\":\"alien\",\"text\":\"x\"}\n".repeat(60));
     let report = home.sync();
-    assert!(report.failures[0].contains("a b.jsonl: begins with"), "{:?}", report.failures);
+    assert!(report.failures[0].contains("a b.jsonl: has no record"), "{:?}", report.failures);
     assert!(run(&home, &["status"]).contains("a b.jsonl\n"));
 }
 

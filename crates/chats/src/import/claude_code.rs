@@ -827,9 +827,12 @@ impl SessionRecord<'_, '_> {
     fn user(&mut self, content: &mut Content) {
         let fields = self.fields;
         let has_blocks = !content.blocks.is_empty();
+        let own = fields.get("toolUseResult").map(Raw::bytes).unwrap_or_default();
         content.blocks.retain(|block| {
             let id = block.str("tool_use_id");
-            id.is_empty() || self.reader.is_new(derived_hash(&[id, &result(block)]))
+            let text = result(block);
+            let own = if text.trim().is_empty() { String::from_utf8_lossy(own) } else { "".into() };
+            id.is_empty() || self.reader.is_new(derived_hash(&[id, &text, &own]))
         });
         if has_blocks && content.blocks.is_empty() {
             return;
