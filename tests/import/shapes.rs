@@ -594,6 +594,32 @@ fn texts_in_fields_of_other_names_are_kept() {
     assert_eq!(transcript(&session(&[user("asked"), record]))[1..], ["system: nine baskets"]);
 }
 
+#[test]
+fn messages_of_other_shapes_in_exports_are_kept() {
+    let of = |text: &str, metadata: Value| {
+        json!({"author": {"role": "user"}, "metadata": metadata,
+        "content": {"content_type": "text", "parts": [text]}})
+    };
+    let hidden = json!({"is_visually_hidden_from_conversation": true});
+    let export = chatgpt(&[json!("a bare text"), of("hidden", hidden), of("asked", json!({}))]);
+    let (texts, _) = imported(&[("conversations.json", &export)]);
+    assert_eq!(texts, ["system: a bare text", "system: hidden", "user: asked"]);
+    let (texts, report) = of_claude(&json!([{"uuid": "c", "name": "n", "chat_messages": [
+        {"uuid": "1", "sender": "human", "text": "asked"},
+        "a bare text",
+        {"uuid": "2", "sender": "assistant", "text": "", "error": {"message": "The garden is closed"}},
+        {"uuid": "3", "sender": "assistant", "content": [], "novelty": "new words"},
+        {"uuid": "4", "sender": "assistant", "content": [], "created_at": "2026-05-01T10:00:00Z"}]}]));
+    let expected = [
+        "user: asked",
+        "system: a bare text",
+        "assistant: The garden is closed",
+        "assistant: new words",
+    ];
+    assert_eq!(texts, expected);
+    assert_eq!(unknown(&report), "a message that is no object 1, a message without content 2");
+}
+
 /// Takes a second: the line is written and read twice.
 #[test]
 fn a_first_line_that_is_too_long_is_counted_everywhere() {
