@@ -333,6 +333,23 @@ fn long_results_in_files_are_text() {
 }
 
 #[test]
+fn long_results_in_a_zip_are_text() {
+    let saved = "Full output saved to: /home/kim/.claude/projects/p/a/tool-results/x.json";
+    let result = json!({"type": "user", "message": {"content": [{"type": "tool_result", "content": saved}]}});
+    let mut prompt = user("dream");
+    prompt["isSidechain"] = json!(true);
+    prompt["agentId"] = json!("aauto-dream-1a2b3c");
+    let zip = crate::exports::zip_of(&[
+        ("p/a.jsonl", session(&[result]).as_bytes()),
+        ("p/a/tool-results/x.json", b"[{\"type\": \"text\", \"text\": \"watered\"}]"),
+        ("p/a/subagents/agent-aauto-dream-1a2b3c.jsonl", session(&[prompt]).as_bytes()),
+    ]);
+    let (texts, report) = imported(&[("all.zip", &zip)]);
+    assert_eq!(texts, [format!("tool: {saved}\n\nwatered")]);
+    assert!(crate::formats::left_out(&report).starts_with("helpers of agents"), "{report:?}");
+}
+
+#[test]
 fn pictures_without_content_are_named() {
     let user = User::new();
     let picture = |data: Value| {

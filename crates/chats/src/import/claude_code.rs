@@ -402,7 +402,7 @@ fn has_label(id: &str) -> bool {
     id.starts_with("hook-agent-")
         || parts.is_some_and(|(label, digits)| {
             label.starts_with(|letter: char| letter.is_ascii_lowercase())
-                && label.bytes().all(|byte| byte == b'_' || byte.is_ascii_lowercase())
+                && label.bytes().all(|byte| b"_-".contains(&byte) || byte.is_ascii_lowercase())
                 && digits.len() >= DIGITS
                 && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
         })
