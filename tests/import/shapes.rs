@@ -275,6 +275,7 @@ fn contents_of_every_shape_are_read_or_counted() {
         "user: nested",
         "user: holo",
         "user: array",
+        "system: no object",
     ];
     assert_eq!(texts, expected);
     assert_eq!(unknown(&report), "a message that is no object 1, gyro 1, hologram 1, text 1");
