@@ -561,7 +561,8 @@ impl RolloutRecord<'_> {
                     .map(|name| Ok((name.to_owned(), value_of(fields, name)?)));
                 let plan = plan.into_iter().collect::<Result<_, Damage>>()?;
                 let text = plan_text(Value::Object(plan));
-                if self.reader.plan != derived_hash(&[&text]) {
+                let hash = derived_hash(&[&text]);
+                if std::mem::replace(&mut self.reader.plan, hash) != hash {
                     self.message("assistant", text, Vec::new());
                 }
             }
