@@ -267,7 +267,7 @@ fn what_cannot_be_read_is_in_the_status() {
             .to_owned()
             + &a,
         format!(
-            "not read: 1 file: begins with many records of no known agent; it is not read; \
+            "not read: 1 file: has no record of an agent that we know; it is not read; \
                  the first is {c}\n"
         ),
         "not read: 1 file or folder is not read; the first is ".to_owned(),
@@ -293,7 +293,7 @@ fn a_line_break_in_a_name_breaks_no_line() {
     let home = Home::new();
     home.write("a\nb.jsonl", "{\"type\":\"alien\",\"text\":\"x\"}\n".repeat(60));
     let report = home.sync();
-    assert!(report.failures[0].contains("a b.jsonl: begins with"), "{:?}", report.failures);
+    assert!(report.failures[0].contains("a b.jsonl: has no record"), "{:?}", report.failures);
     assert!(run(&home, &["status"]).contains("a b.jsonl\n"));
 }
 

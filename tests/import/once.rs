@@ -118,6 +118,35 @@ fn copies_of_a_session_are_one_conversation() {
 }
 
 #[test]
+fn parts_of_a_session_in_two_folders_are_in_order() {
+    let path = |folder: &str| format!("{folder}/{SESSION}1.jsonl");
+    let [old, new] = ["z", "a"].map(path);
+    let parts = [
+        (&*old, session(1, &[(1, "apple"), (2, "pear"), (3, "plum"), (4, "quince")])),
+        (&*new, session(1, &[(5, "cherry"), (6, "sloe")])),
+    ];
+    assert_in_any_order(&parts.to_vec(), &["$1 \"apple\" 6 None None"]);
+    for order in [[0, 1], [1, 0]] {
+        let home = Home::new();
+        let out = home.folder.path().join("out.db");
+        for at in order {
+            let file = home.write(parts[at].0, &parts[at].1);
+            home.sync();
+            import::import(&[file], &out, Branches::Shown, &|_| {}).unwrap();
+        }
+        for database in [home.engine.config().archive_database(), out] {
+            let connection = Connection::open(database).unwrap();
+            let said = "SELECT group_concat(content, ' ') FROM (SELECT content FROM messages ORDER BY position)
+                        UNION ALL SELECT title FROM conversations";
+            let mut statement = connection.prepare(said).unwrap();
+            let rows = statement.query_map([], |row| row.get::<_, String>(0)).unwrap();
+            let rows: Vec<String> = rows.map(Result::unwrap).collect();
+            assert_eq!(rows, ["apple pear plum quince cherry sloe", "apple"], "{order:?}");
+        }
+    }
+}
+
+#[test]
 fn copies_of_a_rollout_are_one_conversation() {
     let id = format!("{SESSION}1");
     let path = |folder: &str| format!("{folder}/rollout-2026-05-01T10-00-00-{id}.jsonl");

@@ -77,6 +77,33 @@ fn conversations_of_unknown_programs_are_refused() {
 }
 
 #[test]
+fn single_parts_of_other_programs_are_named() {
+    for (name, content, expected) in [
+        (
+            "logs.json",
+            json!([{"sessionId": "s", "messageId": 0, "type": "user", "message": "hi"}]),
+            "Gemini CLI",
+        ),
+        ("checkpoint.json", json!([{"role": "user", "parts": [{"text": "hi"}]}]), "Gemini CLI"),
+        (
+            "chat.json",
+            json!({"title": "t", "history": {"currentId": "a", "messages": {"a": {"content": "hi"}}}}),
+            "Open WebUI",
+        ),
+        ("a.json", json!({"zed": "context", "version": "0.4.0", "text": "hi"}), "Zed"),
+        ("b.json", json!({"chats": [{"messages": [{"text": "hi"}]}]}), "a list of chats"),
+        ("c.jsonl", json!({"type": "thread.started", "thread_id": "0"}), "codex exec --json"),
+        (
+            "d.jsonl",
+            json!({"type": "system", "subtype": "ui_telemetry", "uuid": "u", "sessionId": "s"}),
+            "Qwen Code",
+        ),
+    ] {
+        is_named(name, format!("{content}\n").as_bytes(), expected);
+    }
+}
+
+#[test]
 fn files_without_json_are_named() {
     let database = |statements: &str| {
         let folder = TempDir::new().unwrap();
@@ -106,8 +133,12 @@ fn files_without_json_are_named() {
     ] {
         is_named("renamed.db", &database(tables), &format!("chats of {program}"));
     }
-    let own = refused("mine.db", &database("CREATE TABLE notes (id, text)"));
-    assert!(own.contains("search it with --db"), "{own}");
+    let own = database("CREATE TABLE conversations (id); CREATE TABLE messages (id, content)");
+    let other = database("CREATE TABLE notes (id, text)");
+    for (content, expected) in [(own, "search it with --db"), (other, "of another program")] {
+        let error = refused("mine.db", &content);
+        assert!(error.contains(expected), "{error}");
+    }
     is_named("history.md", b"\n# aider chat started at 2026-07-17 09:00:00\n", "chats of Aider");
     let chat = chatgpt(&[json!({"author": {"role": "user"}, "content": {"parts": ["said"]}})]);
     let (texts, report) = imported(&[

@@ -275,6 +275,7 @@ fn contents_of_every_shape_are_read_or_counted() {
         "user: nested",
         "user: holo",
         "user: array",
+        "system: no object",
     ];
     assert_eq!(texts, expected);
     assert_eq!(unknown(&report), "a message that is no object 1, gyro 1, hologram 1, text 1");
@@ -333,6 +334,23 @@ fn long_results_in_files_are_text() {
 }
 
 #[test]
+fn long_results_in_a_zip_are_text() {
+    let saved = "Full output saved to: /home/kim/.claude/projects/p/a/tool-results/x.json";
+    let result = json!({"type": "user", "message": {"content": [{"type": "tool_result", "content": saved}]}});
+    let mut prompt = user("dream");
+    prompt["isSidechain"] = json!(true);
+    prompt["agentId"] = json!("aauto-dream-1a2b3c");
+    let zip = crate::exports::zip_of(&[
+        ("p/a.jsonl", session(&[result]).as_bytes()),
+        ("p/a/tool-results/x.json", b"[{\"type\": \"text\", \"text\": \"watered\"}]"),
+        ("p/a/subagents/agent-aauto-dream-1a2b3c.jsonl", session(&[prompt]).as_bytes()),
+    ]);
+    let (texts, report) = imported(&[("all.zip", &zip)]);
+    assert_eq!(texts, [format!("tool: {saved}\n\nwatered")]);
+    assert!(crate::formats::left_out(&report).starts_with("helpers of agents"), "{report:?}");
+}
+
+#[test]
 fn pictures_without_content_are_named() {
     let user = User::new();
     let picture = |data: Value| {
@@ -373,6 +391,251 @@ fn a_home_with_nothing_but_unread_records_says_so() {
     }
     let status: Value = serde_json::from_str(&user.run(&["status", "--json"]).out).unwrap();
     assert!(status.to_string().contains("gyro (1)"), "{status}");
+}
+
+#[test]
+fn a_file_without_a_known_record_is_named() {
+    let user = User::new();
+    let record = json!({"type": "new_envelope", "body": "words of a later version"});
+    user.write(".codex/sessions/2026/05/01/rollout-a.jsonl", session(&[record.clone()]));
+    user.write(".claude/projects/p/b.jsonl", session(&[record]));
+    user.write(".claude/projects/p/c.jsonl", session(&[crate::formats::user("known")]));
+    let journal = json!({"type": "started", "key": "k", "agentId": "a1b2c3"});
+    user.write(".claude/projects/p/journal.jsonl", session(&[journal]));
+    let listed = user.run(&["list"]).errors;
+    let named = listed.matches("has no record of an agent that we know").count();
+    assert_eq!(named, 2, "{listed}");
+    for command in [&["status"], &["doctor"]] {
+        let said = user.run(command);
+        let all = format!("{}{}", said.out, said.errors);
+        assert!(
+            all.contains("2 files: has no record of an agent that we know"),
+            "{command:?}: {all}"
+        );
+    }
+}
+
+#[test]
+fn what_comes_before_the_first_known_record_is_read() {
+    let early = json!({"type": "session-header", "text": "words of a header"});
+    let bare = json!({"text": "words without a type"});
+    for known in [
+        session(&[user("asked")]),
+        rollout(&[item(json!({"type": "message", "role": "user",
+        "content": [{"type": "input_text", "text": "asked"}]}))]),
+    ] {
+        let content = session(&[early.clone(), bare.clone()]) + &known;
+        let (texts, report) = imported(&[("a.jsonl", content.as_bytes())]);
+        assert_eq!(
+            texts,
+            ["system: words of a header", "system: words without a type", "user: asked"]
+        );
+        assert_eq!(unknown(&report), "(no type) 1, session-header 1");
+        // Where the reading is interrupted makes no difference.
+        let home = Home::new();
+        for end in [10, content.find("asked").unwrap(), content.len()] {
+            home.write("a.jsonl", &content[..end]);
+            home.sync();
+        }
+        assert_eq!(crate::formats::messages(&home.engine.config().archive_database()), texts);
+    }
+}
+
+#[test]
+fn what_claude_code_puts_in_the_users_place_is_not_the_users() {
+    let queue = |operation: &str, content: &str| json!({"type": "queue-operation", "operation": operation, "content": content});
+    let said = [
+        "[SYSTEM NOTIFICATION - NOT USER INPUT]\nThe build is done",
+        "Another Claude session sent a message:\n<cross-session-message from=\"a\">hi</cross-session-message>",
+        "<cross-session-message from=\"a\">ho</cross-session-message>",
+        "<tick>9:00</tick>",
+        "<mcp-resource-update server=\"s\">plum</mcp-resource-update>",
+        "<remote-review>fine</remote-review>",
+        "[workflow harness - computed task]\nsort the figs",
+    ];
+    let mut records: Vec<Value> = said.iter().map(|text| user(text)).collect();
+    let mut cron = user("water the beds");
+    cron["promptSource"] = json!("scheduled");
+    let mut fired = user("weed the beds");
+    fired["origin"] = json!("cron");
+    records.extend([
+        cron,
+        fired,
+        queue("enqueue", said[3]),
+        queue("remove", said[3]),
+        user("mine"),
+    ]);
+    let mut expected: Vec<String> = said.iter().map(|text| format!("system: {text}")).collect();
+    expected.extend(
+        ["system: water the beds", "system: weed the beds", "user: mine"].map(str::to_owned),
+    );
+    let content = session(&records);
+    assert_eq!(transcript(&content), expected);
+    let home = Home::new();
+    home.write("a.jsonl", content);
+    home.sync();
+    let page = home.engine.list(&Default::default(), 0..1, &Default::default()).unwrap();
+    assert_eq!(page.abouts[0].title, "mine");
+}
+
+#[test]
+fn what_a_stream_repeats_is_read_once() {
+    let of = |uuid: &str, blocks: Value| json!({"type": "assistant", "uuid": uuid, "message": {"id": "m", "role": "assistant", "content": blocks}});
+    let text = json!({"type": "text", "text": "a plum"});
+    let longer = json!({"type": "text", "text": "and a fig, ripe"});
+    let tool = json!({"type": "tool_use", "id": "t1", "name": "Dig", "input": {"bed": 3}});
+    let result = |uuid: &str| {
+        let block = json!({"type": "tool_result", "tool_use_id": "t1", "content": "dug"});
+        json!({"type": "user", "uuid": uuid, "message": {"content": [block]}, "toolUseResult": {"stdout": "dug"}})
+    };
+    let mut replay = user("asked");
+    replay["isReplay"] = json!(true);
+    let records = [
+        user("asked"),
+        replay,
+        json!({"type": "stream_event", "event": {"delta": {"text": "a pl"}}}),
+        of("1", json!([text])),
+        of("2", json!([tool])),
+        of("3", json!([text, tool])),
+        of("4", json!([text, tool, {"type": "text", "text": "and a fig"}])),
+        of("5", json!([text, tool, longer])),
+        result("6"),
+        result("7"),
+        user("asked"),
+    ];
+    let said = transcript(&session(&records));
+    assert_eq!(said.len(), 4, "{said:?}");
+    for once in ["a plum", "Dig", "and a fig, ripe"] {
+        assert_eq!(said[1].matches(once).count(), 1, "{said:?}");
+    }
+    assert_eq!([&*said[2], &*said[3]], ["tool: dug", "user: asked"]);
+}
+
+#[test]
+fn the_outcome_of_a_run_is_read_if_nothing_else_says_it() {
+    let result = |more: Value| {
+        let mut record = json!({"type": "result", "uuid": format!("{}", more)});
+        record.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        record
+    };
+    let answer = json!({"type": "assistant", "message": {"id": "1", "role": "assistant", "content": [{"type": "text", "text": "a fig"}]}});
+    let records = [
+        user("asked"),
+        answer,
+        result(json!({"subtype": "success", "is_error": false, "result": "a fig"})),
+        result(json!({"subtype": "success", "is_error": false, "result": "a plum"})),
+        result(
+            json!({"subtype": "error_max_turns", "is_error": true, "errors": ["Reached 3 turns"]}),
+        ),
+        result(json!({"key": "k", "agentId": "a1", "result": "of a workflow"})),
+    ];
+    let expected = [
+        "user: asked",
+        "assistant: a fig",
+        "assistant: a plum",
+        "system: [error]\nReached 3 turns",
+    ];
+    assert_eq!(transcript(&session(&records)), expected);
+}
+
+#[test]
+fn what_only_the_events_of_codex_say_is_read() {
+    let plan = json!({"plan": [{"step": "dig the bed", "status": "pending"}]});
+    let said = |role: &str, text: &str| {
+        item(json!({"type": "message", "role": role,
+        "content": [{"type": if role == "user" { "input_text" } else { "output_text" }, "text": text}]}))
+    };
+    let compacted = |text: &str| {
+        (
+            "compacted",
+            json!({"message": "", "replacement_history": [
+        {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "asked"}]},
+        {"type": "message", "role": "user", "content": [{"type": "input_text", "text": text}]}]}),
+        )
+    };
+    let mut planned = plan.clone();
+    planned["type"] = json!("plan_update");
+    let records = [
+        said("user", "asked"),
+        event(
+            json!({"type": "mcp_startup_complete", "ready": ["a"], "failed": [{"server": "b", "error": "no port"}]}),
+        ),
+        item(
+            json!({"type": "function_call", "name": "update_plan", "call_id": "c", "arguments": plan.to_string()}),
+        ),
+        event(planned.clone()),
+        event(
+            json!({"type": "hook_completed", "run": {"status_message": null, "entries": [{"kind": "warning", "text": "mind the wasps"}]}}),
+        ),
+        said("assistant", "a fig\nand more"),
+        event(json!({"type": "task_complete", "last_agent_message": "a fig\nand more"})),
+        event(json!({"type": "task_complete", "last_agent_message": "only here"})),
+        event(json!({"type": "task_complete", "last_agent_message": null})),
+        event(json!({"type": "turn_aborted", "reason": "interrupted"})),
+        event(json!({"type": "turn_aborted", "reason": "replaced"})),
+        compacted("figs were asked for"),
+        compacted("asked"),
+    ];
+    let said = transcript(&rollout(&records));
+    assert_eq!(said.len(), 8, "{said:#?}");
+    assert!(said[2].contains("update_plan") && said[2].contains("dig the bed"), "{said:#?}");
+    let others = [
+        "user: asked",
+        "system: [error]\nb: no port",
+        &said[2],
+        "system: mind the wasps",
+        "assistant: a fig\nand more",
+        "assistant: only here",
+        "system: [interrupted]",
+        "system: [summary of the conversation so far]\nfigs were asked for",
+    ];
+    assert_eq!(said, others);
+    planned["plan"][0]["step"] = json!("weed the bed");
+    assert_eq!(transcript(&rollout(&[event(planned)])).len(), 1);
+}
+
+#[test]
+fn texts_in_fields_of_other_names_are_kept() {
+    let records = [
+        completed(
+            json!({"type": "ExitedReviewMode", "id": "r 1", "review": "Review finds a wasp"}),
+        ),
+        completed(
+            json!({"type": "Melody", "cwd": "/my folder", "verses": [{"tune": "a tune of chard"}]}),
+        ),
+        event(json!({"type": "harvest", "yield": "nine baskets", "path": "/my folder/a"})),
+    ];
+    let expected =
+        ["system: Review finds a wasp", "system: a tune of chard", "system: nine baskets"];
+    assert_eq!(transcript(&rollout(&records)), expected);
+    let record = json!({"type": "harvest", "version": "1 beta", "of": {"yield": "nine baskets"}});
+    assert_eq!(transcript(&session(&[user("asked"), record]))[1..], ["system: nine baskets"]);
+}
+
+#[test]
+fn messages_of_other_shapes_in_exports_are_kept() {
+    let of = |text: &str, metadata: Value| {
+        json!({"author": {"role": "user"}, "metadata": metadata,
+        "content": {"content_type": "text", "parts": [text]}})
+    };
+    let hidden = json!({"is_visually_hidden_from_conversation": true});
+    let export = chatgpt(&[json!("a bare text"), of("hidden", hidden), of("asked", json!({}))]);
+    let (texts, _) = imported(&[("conversations.json", &export)]);
+    assert_eq!(texts, ["system: a bare text", "system: hidden", "user: asked"]);
+    let (texts, report) = of_claude(&json!([{"uuid": "c", "name": "n", "chat_messages": [
+        {"uuid": "1", "sender": "human", "text": "asked"},
+        "a bare text",
+        {"uuid": "2", "sender": "assistant", "text": "", "error": {"message": "The garden is closed"}},
+        {"uuid": "3", "sender": "assistant", "content": [], "novelty": "new words"},
+        {"uuid": "4", "sender": "assistant", "content": [], "created_at": "2026-05-01T10:00:00Z"}]}]));
+    let expected = [
+        "user: asked",
+        "system: a bare text",
+        "assistant: The garden is closed",
+        "assistant: new words",
+    ];
+    assert_eq!(texts, expected);
+    assert_eq!(unknown(&report), "a message that is no object 1, a message without content 2");
 }
 
 /// Takes a second: the line is written and read twice.

@@ -563,14 +563,16 @@ impl TranscriptStore {
     }
 
     /// Returns the files that were read before a new one and may have to be read after it: those of other
-    /// conversations whose messages it leaves out, and those that name `transcript` as their parent. Files that are
+    /// conversations whose messages it leaves out, those that name `transcript` as their parent, and those with
+    /// other parts of its conversation. Files that are
     /// gone cannot be read again.
     pub fn read_too_early(&self, file: i64, transcript: &str) -> Result<Vec<TranscriptFile>> {
         let sql = "SELECT e.id FROM verbatim_files AS e JOIN verbatim_files AS f ON f.id = ?1
                    WHERE e.id < f.id AND e.gone IS NULL
-                       AND e.conversation_id IS NOT coalesce(f.conversation_id, ?2)
-                       AND (e.parent = ?2 OR e.id IN
-                           (SELECT repeated FROM verbatim_repeats WHERE file = f.id))";
+                       AND (e.conversation_id = f.conversation_id
+                           OR e.conversation_id IS NOT coalesce(f.conversation_id, ?2)
+                           AND (e.parent = ?2 OR e.id IN
+                               (SELECT repeated FROM verbatim_repeats WHERE file = f.id)))";
         let ids: Vec<i64> = self.done((|| {
             let mut statement = self.connection.prepare_cached(sql)?;
             statement.query_map(params![file, transcript], |row| row.get(0))?.collect()

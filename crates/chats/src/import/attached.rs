@@ -52,7 +52,7 @@ impl AttachedTexts {
     /// Returns the content of the file with a name; `None` if it is not there or too long.
     pub(super) fn named(&mut self, name: &str) -> Option<Vec<u8>> {
         let package = self.package();
-        let found = package.find(name).filter(|found| found.name == name)?;
+        let found = package.find_named(name)?;
         let mut bytes = Vec::new();
         package
             .open_found(&found)

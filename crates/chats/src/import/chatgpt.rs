@@ -34,18 +34,20 @@ pub(super) const SOURCE_FORMAT: Format = Format {
     }),
 };
 
-/// Returns whether a `mapping` may be a tree of messages. Its first message must have an author or a content,
+/// Returns whether a `mapping` may be a tree of messages. Its first object must have an author or a content,
 /// because the conversations of other services have a `mapping` too. A tree may have no message. Of a damaged tree
 /// it is not known.
 fn is_tree(mapping: Raw<'_>) -> bool {
     let mut nodes = mapping.items().unwrap_or_default();
     nodes.extend(mapping.fields().into_iter().flatten().map(|(_, node)| node));
+    let mut has_only_others = false;
     for node in nodes {
         let Ok([message, parent, children]) = node.last_fields(["message", "parent", "children"])
         else {
             return true;
         };
-        if let Some(message) = message.filter(|message| !message.is_null()) {
+        has_only_others |= message.is_some_and(|it| !it.is_null() && !it.is_object());
+        if let Some(message) = message.filter(|message| message.is_object()) {
             let own = message.last_fields(["author", "role", "content", "fragments"]);
             return own.map_or(true, |[author, role, content, fragments]| {
                 fragments.is_none() && author.or(role).or(content).is_some()
@@ -55,7 +57,7 @@ fn is_tree(mapping: Raw<'_>) -> bool {
             return false;
         }
     }
-    true
+    !has_only_others
 }
 
 fn conversation(
@@ -164,8 +166,13 @@ fn message(
     {
         content.clone_from(instructions);
     }
-    // ChatGPT puts custom instructions and memories into each conversation; nobody said them there.
-    if is_context || metadata.instructions.is_some() || !raw.is_object() {
+    // ChatGPT puts custom instructions, memories and what it does not show into each conversation; nobody said
+    // them there.
+    if is_context
+        || metadata.instructions.is_some()
+        || metadata.is_hidden && role == "user"
+        || !raw.is_object()
+    {
         role = "system".to_owned();
     }
     let author = match role.as_str() {

@@ -7,6 +7,7 @@ use std::collections::{HashMap, HashSet};
 
 use crate::import::fields::{derive_id, names, own_id, time, with_files};
 use crate::import::format::{FileLayout, Format, ObjectFormat};
+use crate::import::head::Head;
 use crate::import::json::{Damage, ObjectFields, Raw, Value};
 use crate::import::plain::plain;
 use crate::import::sources;
@@ -70,13 +71,18 @@ fn conversation(
 ) -> Result<Conversation, Reason> {
     let list = fields.get("chat_messages").or_else(|| fields.get(DESIGN_MESSAGES));
     let list = list.filter(|list| list.is_array());
+    let items = list.ok_or(Reason::NoMessages("chat_messages"))?.items()?;
+    // A message that is no object is the text of one.
+    let mut others = Vec::new();
+    for raw in items.iter().filter(|raw| !raw.is_object()) {
+        tally.unknown("a message that is no object", 1);
+        others.push([br#"{"sender":"system","text":"#, raw.bytes(), b"}"].concat());
+    }
+    let mut texts = others.iter();
     let mut turns = Vec::new();
-    for raw in list.ok_or(Reason::NoMessages("chat_messages"))?.items()? {
-        if raw.is_object() {
-            turns.push(raw.fields()?);
-        } else {
-            tally.unknown("a message that is no object", 1);
-        }
+    for raw in items {
+        let text = if raw.is_object() { None } else { texts.next() };
+        turns.push(text.map_or(raw, |text| Raw::new(text)).fields()?);
     }
     let mut messages: Vec<Message> = Vec::with_capacity(turns.len());
     let mut files = Vec::new();
@@ -193,6 +199,9 @@ impl<'a> Parents<'a> {
 /// The text that Claude.ai writes instead of calls of tools.
 const UNSUPPORTED: &str = "```\nThis block is not supported on your current device yet.\n```";
 
+/// The fields of a message whose texts are read where they have any.
+const READ: [&str; 5] = ["attachments", "content", "files", "files_v2", "text"];
+
 /// Reads a message and its files; returns `None` if the message has neither text nor files.
 fn message(
     fields: &ObjectFields<'_>,
@@ -250,6 +259,17 @@ fn message(
             let mut known: HashSet<String> = attachments.iter().cloned().collect();
             let names = names(list, &["file_name", "name"])?.into_iter();
             attachments.extend(names.filter(|name| known.insert(name.clone())));
+        }
+    }
+    if texts.texts.is_empty() && attachments.is_empty() && contents.is_empty() {
+        let mut others = Vec::new();
+        for (name, value) in fields.iter().filter(|(name, _)| !READ.contains(name)) {
+            others.push((name.to_owned(), value.value()?));
+        }
+        let text = Head::words(&Value::Object(others));
+        if !text.is_empty() {
+            tally.unknown("a message without content", 1);
+            texts.add(text);
         }
     }
     let content =

@@ -50,6 +50,9 @@ const OPEN: usize = 32;
 /// The maximum length of two lists: waiting prompts, and hashes of prompts that may be repeated.
 const PROMPTS: usize = 32;
 
+/// The maximum number of results of tools, prompts and blocks of a message whose repeats are left out.
+const REPEATABLE: usize = 64;
+
 /// The maximum number of summaries whose sessions are not known yet.
 const SUMMARIES: usize = 64;
 
@@ -76,7 +79,7 @@ const FORKED_BY_USER: &str = "<fork";
 
 /// Kinds of records that hold no words of anyone, or words that other records have. Records of any other kind are
 /// read or counted.
-const BOOKKEEPING: [&str; 49] = [
+const BOOKKEEPING: [&str; 50] = [
     "agent-color",
     "agent-name",
     "agent-setting",
@@ -102,6 +105,7 @@ const BOOKKEEPING: [&str; 49] = [
     "result",
     "speculation-accept",
     "started",
+    "stream_event",
     "system/agents_killed",
     "system/bridge_status",
     "system/compact_boundary",
@@ -239,6 +243,12 @@ struct ClaudeCodeReader {
     /// The hash of the last error of the service, until another message follows.
     #[serde(default)]
     last_error: Option<u64>,
+    /// Hashes of results of tools and of prompts. A stream may repeat them in other records.
+    #[serde(default)]
+    said: VecDeque<u64>,
+    /// The hash of the last block of an answer. The record of the run's result repeats it.
+    #[serde(default)]
+    last_said: Option<u64>,
     /// Summaries, each with the hash of the id of the last record that it covers.
     summaries: Vec<(u64, String)>,
     has_messages: bool,
@@ -256,6 +266,9 @@ struct OpenMessage {
     /// Length and hash of the message's last block of text. A later record may hold a longer
     /// version.
     block: (usize, u64),
+    /// Hashes of the message's blocks. A stream may repeat them in later records.
+    #[serde(default)]
+    blocks: VecDeque<u64>,
     is_repeat: bool,
 }
 
@@ -270,6 +283,8 @@ fn is_record(kind: &str, fields: &ObjectFields<'_>) -> bool {
         }
         "summary" => fields.has("summary"),
         "file-history-snapshot" => fields.has("snapshot"),
+        // The journal of a workflow, whose agents have their own transcripts.
+        "started" | "result" => fields.has("agentId") && fields.has("key"),
         "system" | "progress" | "attachment" => fields.has("uuid") || fields.has("sessionId"),
         "queue-operation" | "custom-title" | "ai-title" | "last-prompt" | "permission-mode"
         | "agent-name" | "mode" => fields.has("sessionId"),
@@ -339,6 +354,15 @@ impl ClaudeCodeReader {
         at.and_then(|at| self.queued.remove(at)).is_some()
     }
 
+    /// Returns whether the hash of a result or a prompt is not known yet, and remembers it.
+    fn is_new(&mut self, hash: u64) -> bool {
+        let is_new = !self.said.contains(&hash);
+        if is_new {
+            push_within(&mut self.said, hash, REPEATABLE);
+        }
+        is_new
+    }
+
     /// Remembers a prompt that another record may repeat.
     fn note_queued(&mut self, text: &str) {
         push_within(&mut self.queued, hash_of_words("user", text), PROMPTS);
@@ -378,7 +402,7 @@ fn has_label(id: &str) -> bool {
     id.starts_with("hook-agent-")
         || parts.is_some_and(|(label, digits)| {
             label.starts_with(|letter: char| letter.is_ascii_lowercase())
-                && label.bytes().all(|byte| byte == b'_' || byte.is_ascii_lowercase())
+                && label.bytes().all(|byte| b"_-".contains(&byte) || byte.is_ascii_lowercase())
                 && digits.len() >= DIGITS
                 && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
         })
@@ -393,8 +417,15 @@ struct Content {
 /// Returns whether another agent or the program wrote a prompt, and not the user, who may also write through a
 /// channel.
 fn is_of_program(fields: &ObjectFields<'_>) -> Result<bool, Damage> {
-    let origin = fields.object("origin")?;
-    Ok(origin.text("kind").is_some_and(|kind| !matches!(&*kind, "" | "human" | "user" | "channel")))
+    let source = fields.text("promptSource").unwrap_or_default();
+    if ["cron", "schedule", "loop"].iter().any(|word| source.contains(word)) {
+        return Ok(true);
+    }
+    let kind = match fields.text("origin") {
+        Some(kind) => Some(kind),
+        None => fields.object("origin")?.text("kind"),
+    };
+    Ok(kind.is_some_and(|kind| !matches!(&*kind, "" | "human" | "user" | "channel")))
 }
 
 impl SessionRecord<'_, '_> {
@@ -407,7 +438,7 @@ impl SessionRecord<'_, '_> {
                 let message =
                     ["message", "content", "text"].into_iter().find_map(|name| fields.get(name));
                 let message = message.unwrap_or(Raw::new(b""));
-                let content = self.content(message)?;
+                let mut content = self.content(message)?;
                 let prompts = content.blocks.iter().filter(|it| kind == "user" && !is_of_tool(it));
                 if self.is_of_helper(&lines(prompts.map(shown))) {
                     return Ok(());
@@ -415,7 +446,7 @@ impl SessionRecord<'_, '_> {
                 if kind == "assistant" {
                     self.assistant(message, &content)?;
                 } else {
-                    self.user(&content);
+                    self.user(&mut content);
                 }
                 self.reader.has_messages |= !self.events.is_empty();
                 if !self.events.is_empty() {
@@ -440,8 +471,8 @@ impl SessionRecord<'_, '_> {
             "system" if fields.text("subtype").as_deref() == Some("local_command") => {
                 self.session();
                 let content = fields.get("content").unwrap_or(Raw::new(b""));
-                let content = self.content(content)?;
-                self.user(&content);
+                let mut content = self.content(content)?;
+                self.user(&mut content);
             }
             "system" if fields.text("subtype").as_deref() == Some("api_error") => {
                 self.session();
@@ -458,9 +489,35 @@ impl SessionRecord<'_, '_> {
                     self.unknown(&kind, fields)?;
                 }
             }
+            "result" if !fields.has("key") => self.outcome()?,
             _ if BOOKKEEPING.contains(&&*kind) => {}
             _ => self.unknown(&kind, fields)?,
         }
+        Ok(())
+    }
+
+    /// Reads the last record of a run: its errors, or its result if that is not the last answer.
+    fn outcome(&mut self) -> Result<(), Damage> {
+        self.session();
+        let mut errors = Vec::new();
+        for error in self.fields.get("errors").map(Raw::value).transpose()?.iter() {
+            errors.extend(error.items().iter().map(shown));
+        }
+        let mut text = lines(&errors);
+        if text.is_empty() {
+            text = self.fields.text("result").unwrap_or_default().trim().to_owned();
+        }
+        let is_error = self.fields.get("is_error").is_some_and(Raw::is_true);
+        if text.is_empty() || self.reader.last_said == Some(derived_hash(&[&text])) {
+            return Ok(());
+        }
+        let id = self.id();
+        if is_error {
+            self.add(id, "system", format!("[error]\n{text}"), None);
+        } else {
+            self.add(id, "assistant", text, None);
+        }
+        self.reader.has_messages = true;
         Ok(())
     }
 
@@ -474,9 +531,9 @@ impl SessionRecord<'_, '_> {
         let message = fields.get("message").filter(|message| message.is_object());
         let role = fields.object("message")?.text("role").or_else(|| fields.text("role"));
         let message = message.or_else(|| fields.get("content")).unwrap_or(Raw::new(b""));
-        let content = self.content(message)?;
+        let mut content = self.content(message)?;
         match role.as_deref() {
-            Some("user") if !content.blocks.is_empty() => self.user(&content),
+            Some("user") if !content.blocks.is_empty() => self.user(&mut content),
             Some("assistant") if !content.blocks.is_empty() && message.is_object() => {
                 self.assistant(message, &content)?;
             }
@@ -501,7 +558,7 @@ impl SessionRecord<'_, '_> {
             ("queued_command", _, Some(prompt)) => {
                 let mut content = self.content(prompt)?;
                 content.is_of_program |= is_of_program(&attachment)?;
-                self.user(&content);
+                self.user(&mut content);
                 return Ok(());
             }
             _ => {}
@@ -701,11 +758,18 @@ impl SessionRecord<'_, '_> {
             }
             open.records.push(hash);
         }
+        let mut hashes = Vec::new();
         for block in &content.blocks {
             let text = assistant_block(block);
             if text.trim().is_empty() {
                 continue;
             }
+            self.reader.last_said = Some(derived_hash(&[text.trim()]));
+            let block_hash = derived_hash(&[block.str("id"), &text]);
+            if at.is_some_and(|at| self.reader.open[at].blocks.contains(&block_hash)) {
+                continue;
+            }
+            hashes.push(block_hash);
             let files = inline::files(block);
             if let Some(at) = at {
                 self.go_on(at, text);
@@ -718,12 +782,17 @@ impl SessionRecord<'_, '_> {
                 id: content.id.clone(),
                 records: vec![hash],
                 block: (text.len(), derived_hash(&[&text])),
+                blocks: VecDeque::new(),
                 is_repeat: false,
             };
             push_within(&mut self.reader.open, message, OPEN);
             at = Some(self.reader.open.len() - 1);
             self.add(content.id.clone(), "assistant", text, model.as_deref().map(str::to_owned));
             self.events.extend(TranscriptEvent::files(&content.id, files));
+        }
+        // Blocks of one record may be the same.
+        if let Some(open) = at.map(|at| &mut self.reader.open[at]) {
+            hashes.into_iter().for_each(|hash| push_within(&mut open.blocks, hash, REPEATABLE));
         }
         // If the record does not name the model's message, no later record continues this message.
         if model_id.is_empty() {
@@ -749,13 +818,26 @@ impl SessionRecord<'_, '_> {
     fn others(&mut self, content: &Content) {
         let text = lines(content.blocks.iter().map(shown));
         if !text.trim().is_empty() {
+            self.reader.last_said = Some(derived_hash(&[text.trim()]));
             self.add(content.id.clone(), "system", text, None);
         }
     }
 
     /// Reads a record of the user. The record may have tool results instead of a prompt.
-    fn user(&mut self, content: &Content) {
+    fn user(&mut self, content: &mut Content) {
         let fields = self.fields;
+        let has_blocks = !content.blocks.is_empty();
+        let own = fields.get("toolUseResult").map(Raw::bytes).unwrap_or_default();
+        content.blocks.retain(|block| {
+            let id = block.str("tool_use_id");
+            let text = result(block);
+            let own = if text.trim().is_empty() { String::from_utf8_lossy(own) } else { "".into() };
+            id.is_empty() || self.reader.is_new(derived_hash(&[id, &text, &own]))
+        });
+        if has_blocks && content.blocks.is_empty() {
+            return;
+        }
+        let is_replay = fields.get("isReplay").is_some_and(Raw::is_true);
         let is_meta = fields.get("isMeta").is_some_and(Raw::is_true);
         let is_summary = fields.get("isCompactSummary").is_some_and(Raw::is_true);
         let is_queued = fields.text("type").as_deref() == Some("attachment");
@@ -776,6 +858,9 @@ impl SessionRecord<'_, '_> {
                 set_first(&mut self.head.last_resort, text.lines().nth(1));
             }
             if role == "user" {
+                if !self.reader.is_new(hash_of_words("user", &text)) && is_replay {
+                    continue;
+                }
                 if is_queued {
                     if self.reader.was_queued(&text) {
                         self.reader.last_queued = Some(hash_of_words("user", &text));

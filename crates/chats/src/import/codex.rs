@@ -64,7 +64,7 @@ const MOST_REASONING: usize = 64 << 10;
 /// Kinds of records, items and events that hold no words of anyone, or words that other records have: what the
 /// program keeps for itself, single steps, and pieces of a whole that follows. Records of any other kind are read
 /// or counted.
-const BOOKKEEPING: [&str; 83] = [
+const BOOKKEEPING: [&str; 77] = [
     "add_credits_nudge_email_response",
     "additional_tools",
     "agent_message_content_delta",
@@ -96,7 +96,6 @@ const BOOKKEEPING: [&str; 83] = [
     "get_history_entry_response",
     "ghost_snapshot",
     "guardian_assessment",
-    "hook_completed",
     "hook_started",
     "hookprompt",
     "image_generation_begin",
@@ -106,7 +105,6 @@ const BOOKKEEPING: [&str; 83] = [
     "list_remote_skills_response",
     "list_skills_response",
     "mcp_list_tools_response",
-    "mcp_startup_complete",
     "mcp_startup_update",
     "mcp_tool_call_begin",
     "model_reroute",
@@ -114,7 +112,6 @@ const BOOKKEEPING: [&str; 83] = [
     "patch_apply_begin",
     "patch_apply_updated",
     "plan_delta",
-    "plan_update",
     "raw_response_item",
     "realtime_conversation_closed",
     "realtime_conversation_list_voices_response",
@@ -132,7 +129,6 @@ const BOOKKEEPING: [&str; 83] = [
     "sleep",
     "sub_agent_activity",
     "subagentactivity",
-    "task_complete",
     "task_started",
     "terminal_interaction",
     "thread_goal_cleared",
@@ -140,8 +136,6 @@ const BOOKKEEPING: [&str; 83] = [
     "thread_settings_applied",
     "token_count",
     "tool_search_output",
-    "turn_aborted",
-    "turn_complete",
     "turn_diff",
     "turn_moderation_metadata",
     "turn_started",
@@ -199,6 +193,14 @@ struct CodexReader {
     told: u64,
     #[serde(default)]
     goal: u64,
+    /// Hashes of what the user and the model said. A compaction may repeat it.
+    #[serde(default)]
+    said: VecDeque<u64>,
+    /// The hashes of the first line of the last answer, and of the last plan that the model wrote.
+    #[serde(default)]
+    answered: u64,
+    #[serde(default)]
+    plan: u64,
     /// The number of this session's own first record. Earlier records belong to the forked session.
     own_from: Option<u64>,
 }
@@ -356,7 +358,20 @@ impl RolloutRecord<'_> {
             "event_msg" => self.event(&fields.object("payload")?)?,
             "compacted" => {
                 let payload = fields.object("payload")?;
-                let message = text_of(&payload, "message")?;
+                let mut message = text_of(&payload, "message")?;
+                if message.trim().is_empty() {
+                    // The messages before the summary are repeats.
+                    let history = value_of(&payload, "replacement_history")?;
+                    let last = history.items().last().unwrap_or(&Value::Null);
+                    let content = all(last.at("content").items(), shown);
+                    let is_known = ["user", "assistant"].into_iter().any(|role| {
+                        let hash = hash_of_words(role, &content);
+                        self.reader.said.contains(&hash)
+                    });
+                    if !is_known {
+                        message = content;
+                    }
+                }
                 let summary = without_preamble(&message).trim();
                 if !summary.is_empty() {
                     let text = format!("[summary of the conversation so far]\n{summary}");
@@ -364,7 +379,8 @@ impl RolloutRecord<'_> {
                 }
             }
             "" if fields.has("record_type") => {}
-            "" => self.meta(fields)?,
+            "" if !self.reader.has_meta || fields.has("id") => self.meta(fields)?,
+            "" => self.unknown(&kind, fields, false)?,
             _ if fields.get("payload").is_none() => self.item(fields)?,
             _ => self.unknown(&kind, &fields.object("payload")?, false)?,
         }
@@ -437,6 +453,10 @@ impl RolloutRecord<'_> {
             }
             _ => {
                 if let Some(text) = call(&kind, fields)? {
+                    if fields.text("name").as_deref() == Some("update_plan") {
+                        let plan = parsed(value_of(fields, "arguments")?)?;
+                        self.reader.plan = derived_hash(&[&plan_text(plan)]);
+                    }
                     let id = fields.text("call_id").or_else(|| fields.text("id"));
                     // Some versions write no id of a search.
                     let is_said = kind == "web_search_call"
@@ -517,6 +537,47 @@ impl RolloutRecord<'_> {
                 self.reasoning(&text_of(fields, "text")?);
             }
             "item_completed" => self.turn_item(&value_of(fields, "item")?),
+            "hook_completed" => {
+                let run = value_of(fields, "run")?;
+                let entries = run.at("entries").items().iter().map(|entry| entry.str("text"));
+                let said = lines([run.str("status_message")].into_iter().chain(entries));
+                if !said.trim().is_empty() {
+                    self.message("system", said, Vec::new());
+                }
+            }
+            "mcp_startup_complete" => {
+                let failed = value_of(fields, "failed")?;
+                let failed = failed
+                    .items()
+                    .iter()
+                    .map(|it| tool::joined(": ", &[it.str("server"), it.str("error")]));
+                let failed = lines(failed);
+                if !failed.is_empty() {
+                    self.message("system", format!("[error]\n{failed}"), Vec::new());
+                }
+            }
+            "plan_update" => {
+                let plan = ["explanation", "plan"]
+                    .map(|name| Ok((name.to_owned(), value_of(fields, name)?)));
+                let plan = plan.into_iter().collect::<Result<_, Damage>>()?;
+                let text = plan_text(Value::Object(plan));
+                let hash = derived_hash(&[&text]);
+                if std::mem::replace(&mut self.reader.plan, hash) != hash {
+                    self.message("assistant", text, Vec::new());
+                }
+            }
+            // Normally another record has the last answer, and perhaps marks that this one lacks.
+            "task_complete" | "turn_complete" => {
+                let answer = text_of(fields, "last_agent_message")?;
+                if first_line(&answer) != self.reader.answered {
+                    self.answer(&answer, true, Vec::new());
+                }
+            }
+            "turn_aborted" => {
+                if fields.text("reason").is_none_or(|reason| reason == "interrupted") {
+                    self.message("system", "[interrupted]".to_owned(), Vec::new());
+                }
+            }
             "thread_goal_updated" => {
                 let goal = value_of(fields, "goal")?;
                 let goal = shown(goal.get("objective").unwrap_or(&goal));
@@ -676,6 +737,10 @@ impl RolloutRecord<'_> {
         if text.is_empty() {
             return None;
         }
+        push_within(&mut self.reader.said, hash_of_words(role, text), RECENT_CALLS);
+        if role == "assistant" {
+            self.reader.answered = first_line(text);
+        }
         // The records of a command that the user ran have its output in different words.
         let is_command = role == "user" && text.starts_with("! ");
         let said = text.lines().next().filter(|_| is_command).unwrap_or(text);
@@ -745,6 +810,17 @@ impl RolloutRecord<'_> {
         self.events.extend(TranscriptEvent::files(&id, files));
         id
     }
+}
+
+/// Returns the call of the tool that sets the plan, with its arguments always in the same order.
+fn plan_text(plan: Value) -> String {
+    let named = ["explanation", "plan"].map(|name| (name.to_owned(), plan.at(name).clone()));
+    tool::call("update_plan", &[], &Value::Object(named.into()))
+}
+
+/// Returns the hash of the first line of an answer.
+fn first_line(answer: &str) -> u64 {
+    hash_of_words("assistant", answer.trim().lines().next().unwrap_or_default())
 }
 
 /// Returns the text of a call of a tool; `None` for any other item.

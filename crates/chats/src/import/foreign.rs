@@ -26,7 +26,7 @@ const PROGRAM: ForeignProgram =
     ForeignProgram { name: "", has: |_| false, tables: &[], start: None, files: &[], note: None };
 
 /// The first entry that a file fits counts. Some programs write nearly the records of Claude Code or of Codex.
-const PROGRAMS: [ForeignProgram; 31] = [
+const PROGRAMS: [ForeignProgram; 32] = [
     ForeignProgram {
         name: "Claude Code",
         has: |it| {
@@ -57,11 +57,23 @@ const PROGRAMS: [ForeignProgram; 31] = [
         ..PROGRAM
     },
     ForeignProgram {
+        name: "Codex",
+        has: |it| is_one_of(it, "type", &["thread.started"]) && it.has("thread_id"),
+        note: Some(
+            "the output of `codex exec --json`, which is not read; Codex's folder `sessions` has the \
+             transcript",
+        ),
+        ..PROGRAM
+    },
+    ForeignProgram {
         name: "Qwen Code",
         has: |it| {
+            let notes = ["at_command", "chat_compression", "slash_command", "ui_telemetry"];
             is_one_of(it, "type", &["user", "assistant", "tool_result", "system"])
                 && it.get("sessionId").is_some()
-                && (has_inner(it, "message", "parts") || it.get("systemPayload").is_some())
+                && (has_inner(it, "message", "parts")
+                    || it.get("systemPayload").is_some()
+                    || is_one_of(it, "subtype", &notes))
         },
         ..PROGRAM
     },
@@ -88,6 +100,10 @@ const PROGRAMS: [ForeignProgram; 31] = [
         has: |it| {
             has(it, &["sessionId", "startTime", "lastUpdated"])
                 || has(it, &["sessionId", "projectHash"])
+                || has(it, &["sessionId", "messageId", "message"])
+                || is_one_of(it, "role", &["user", "model"])
+                    && it.get("parts").is_some_and(Raw::is_array)
+                    && !it.has("type")
                 || is_one_of(it, "type", &["gemini"]) && has(it, &["id", "content"])
                 || it.get("$rewindTo").is_some()
                 || has_inner(it, "$set", "messages")
@@ -206,7 +222,11 @@ const PROGRAMS: [ForeignProgram; 31] = [
     },
     ForeignProgram {
         name: "Open WebUI",
-        has: |it| has_inner(it, "chat", "history") || has_inner(it, "chat", "messages"),
+        has: |it| {
+            has_inner(it, "chat", "history")
+                || has_inner(it, "chat", "messages")
+                || has_inner(it, "history", "messages") && has_inner(it, "history", "currentId")
+        },
         tables: &[&["chat", "auth", "share_id"], &["chat", "chat_message"]],
         files: &["webui.db"],
         ..PROGRAM
@@ -263,7 +283,12 @@ const PROGRAMS: [ForeignProgram; 31] = [
         ..PROGRAM
     },
     ForeignProgram { name: "Perplexity", files: &["perplexity"], ..PROGRAM },
-    ForeignProgram { name: "Zed", tables: &[&["threads", "data_type"]], ..PROGRAM },
+    ForeignProgram {
+        name: "Zed",
+        has: |it| is_one_of(it, "zed", &["context"]),
+        tables: &[&["threads", "data_type"]],
+        ..PROGRAM
+    },
     ForeignProgram { name: "llm", tables: &[&["responses", "prompt_json"]], ..PROGRAM },
     ForeignProgram {
         name: "Crush",
@@ -321,6 +346,12 @@ pub(super) fn describe_name(name: &str) -> Option<String> {
     let program =
         PROGRAMS.iter().find(|program| program.files.iter().any(|start| name.starts_with(start)));
     program.map(described)
+}
+
+/// Returns whether a database that begins with these bytes has tables or columns with all these names.
+pub(super) fn has_tables(start: &[u8], names: &[&str]) -> bool {
+    let words = words_of_tables(start);
+    names.iter().all(|name| words.contains(name.as_bytes()))
 }
 
 fn described(program: &ForeignProgram) -> String {

@@ -70,7 +70,7 @@ pub(super) fn detect_record(
 /// Describes an object that is not a readable conversation, but a known part of an export.
 pub(super) fn describe_known_part(fields: &ObjectFields<'_>) -> Option<String> {
     if fields.get("chats").and_then(|it| it.items().ok()).is_some_and(|it| !it.is_empty()) {
-        Some("group chats of ChatGPT, which are not read yet".to_owned())
+        Some("a list of chats, such as group chats of ChatGPT, which is not read yet".to_owned())
     } else if ["title", "content", "type", "created_at"].iter().all(|name| fields.has(name)) {
         Some("documents of ChatGPT's canvas, as they are now".to_owned())
     } else if fields.has("rating")

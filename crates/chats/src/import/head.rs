@@ -170,6 +170,7 @@ impl Head {
     }
 
     pub(super) fn unknown(&mut self, kind: &str) {
+        let kind = if kind.is_empty() { "(no type)" } else { kind };
         let kind: String = kind.chars().take(LONGEST_KIND).collect();
         let is_counted = self.unknown.contains_key(&kind) || self.unknown.len() < MOST_UNKNOWN;
         *self.unknown.entry(if is_counted { kind } else { "others".to_owned() }).or_default() += 1;
@@ -201,6 +202,11 @@ impl Head {
         for (name, field) in fields.iter() {
             add_texts(name, &field.value()?, &mut texts);
         }
+        if texts.is_empty() {
+            for (name, field) in fields.iter() {
+                add_sentences(name, &field.value()?, &mut texts);
+            }
+        }
         Ok(lines(&texts))
     }
 
@@ -209,6 +215,9 @@ impl Head {
         let mut texts = Vec::new();
         let name = if matches!(value, Value::Object(_)) { "" } else { TEXTS[0] };
         add_texts(name, value, &mut texts);
+        if texts.is_empty() {
+            add_sentences(name, value, &mut texts);
+        }
         lines(&texts)
     }
 
@@ -258,6 +267,29 @@ fn add_texts(name: &str, value: &Value, texts: &mut Vec<String>) {
     };
     if TEXTS.contains(&name) && !text.trim().is_empty() && !texts.contains(&text) {
         texts.push(text);
+    }
+}
+
+/// The fields whose texts are no words of anyone.
+const NO_TEXTS: [&str; 8] =
+    ["cwd", "gitBranch", "git_branch", "path", "slug", "timestamp", "type", "version"];
+
+/// Adds the strings of a value that have white space, each once, whatever the names of their fields. Recursion is
+/// safe, because the depth of a [`Value`] is bounded.
+fn add_sentences(name: &str, value: &Value, texts: &mut Vec<String>) {
+    let is_id = ["id", "Id", "ID"].iter().any(|end| name.ends_with(end));
+    match value {
+        _ if is_id || NO_TEXTS.contains(&name) => {}
+        Value::String(text)
+            if text.trim().contains(char::is_whitespace) && !texts.contains(text) =>
+        {
+            texts.push(text.clone());
+        }
+        Value::Object(fields) => {
+            fields.iter().for_each(|(name, value)| add_sentences(name, value, texts));
+        }
+        Value::Array(items) => items.iter().for_each(|item| add_sentences(name, item, texts)),
+        _ => {}
     }
 }
 

@@ -16,7 +16,7 @@ use zip::result::{ZipError, ZipResult};
 use crate::import::formats::searched_formats;
 use crate::import::json::{Raw, Value};
 use crate::import::repeats::ReadingOrder;
-use crate::import::{Error, compressed};
+use crate::import::{Error, compressed, foreign, results};
 use verbatim_base::files;
 
 /// The maximum ratio of unpacked size to zip size. Texts reach 3 to 20; a file of zeros reaches 1030.
@@ -49,6 +49,9 @@ const SEPARATORS: [char; 2] = ['/', '\\'];
 
 /// The minimum length of an id to search in file names. Shorter ids would match by chance.
 const MIN_ID: usize = 8;
+
+/// The number of bytes at the beginning of a database that are searched for its tables.
+const START_OF_DATABASE: u64 = 64 << 10;
 
 const MAX_FOLDER_DEPTH: usize = 12;
 
@@ -125,7 +128,17 @@ impl Package {
             return Package::open_zip(path, file, with_inner);
         }
         let kind = match &magic[..] {
-            b"SQLi" => "it is a database; search it with --db",
+            b"SQLi" => {
+                (&file)
+                    .take(START_OF_DATABASE)
+                    .read_to_end(&mut magic)
+                    .map_err(open_error(path))?;
+                if foreign::has_tables(&magic, &["conversations", "messages"]) {
+                    "it is a database; search it with --db"
+                } else {
+                    "it is a database of another program, which has no table of conversations"
+                }
+            }
             [] => "it is empty",
             [0x1F, 0x8B, ..]
             | [b'B', b'Z', b'h', _]
@@ -435,6 +448,12 @@ impl Package {
         Some(self.found(first + found))
     }
 
+    /// Returns the attached file with a name.
+    pub(super) fn find_named(&mut self, name: &str) -> Option<FoundFile> {
+        let at = self.others.binary_search_by(|file| file.name.as_str().cmp(name)).ok()?;
+        Some(self.found(at))
+    }
+
     /// Returns one of the other files, with its size.
     fn found(&mut self, at: usize) -> FoundFile {
         let OtherFile { name, location } = &self.others[at];
@@ -656,7 +675,7 @@ fn is_part_of_export(name: &str) -> bool {
     let is_one = compressed::is_named_as_transcript(path) || is_json(path);
     // macOS stores metadata in a separate file with the same suffix.
     let is_beside = name.split('/').any(|part| part.starts_with("._") || part == "__MACOSX");
-    is_one && !is_beside
+    is_one && !is_beside && !name.split(SEPARATORS).any(|part| part == results::FOLDER)
 }
 
 /// Returns a phrase for the part of Claude.ai's export that a file belongs to, if imports leave the part out.

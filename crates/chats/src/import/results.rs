@@ -13,7 +13,7 @@ use verbatim_base::model::Message;
 use verbatim_text::screen;
 
 /// The folder of the results of a session, in a folder that has the name of the session.
-const FOLDER: &str = "tool-results";
+pub(super) const FOLDER: &str = "tool-results";
 
 /// The words before the path of a file with a whole result.
 const SAVED: &str = "saved to";

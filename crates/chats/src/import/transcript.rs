@@ -19,7 +19,7 @@ use super::fields::time;
 use super::format::{Format, RecordReader};
 use super::head::{self, Head, ending_uuid, is_uuid};
 pub use super::head::{HELPERS_LEFT_OUT, TranscriptEvent, project};
-use super::json::Raw;
+use super::json::{ObjectFields, Raw};
 use super::{beside, compressed, foreign, formats};
 use verbatim_base::model::{Message, Origin};
 use verbatim_text::screen;
@@ -31,6 +31,9 @@ const MAX_LINE_BYTES: usize = 128 << 20;
 
 /// If this many records at the beginning of a file have no known format, the file is not a transcript.
 const FOREIGN_AFTER_LINES: u32 = 50;
+
+/// The maximum length of an early record that is kept; the type of a longer one is only counted.
+const MAX_EARLY_BYTES: usize = 64 << 10;
 
 /// A receiver of events. It returns whether it accepts a message.
 pub type EventSink<'a, E> =
@@ -58,6 +61,10 @@ struct Position {
     /// What the file is, if another program wrote it whose records are known.
     #[serde(default)]
     foreign: Option<String>,
+    /// The records before the first one of a known shape, with the numbers of their lines. The reader gets them
+    /// when the file's session is known.
+    #[serde(default)]
+    early: Vec<(u32, String)>,
     head: Head,
 }
 
@@ -126,6 +133,11 @@ impl TranscriptReader {
     /// Returns whether the file turned out not to be a transcript.
     pub fn is_foreign(&self) -> bool {
         matches!(self.format, TranscriptKind::Foreign)
+    }
+
+    /// Returns whether the file has records, but none of a known shape so far.
+    pub fn is_unrecognised(&self) -> bool {
+        self.format().is_none() && u64::from(self.position.lines) > self.position.malformed
     }
 
     /// Returns what the file is, if it turned out not to be a transcript and its program is known.
@@ -338,19 +350,40 @@ impl TranscriptReader {
                 self.format = TranscriptKind::Known(format, (transcript.reader)());
             } else if self.position.lines >= FOREIGN_AFTER_LINES {
                 self.format = TranscriptKind::Foreign;
+            } else {
+                self.keep_early(record, &fields);
+            }
+            if self.is_foreign() {
+                self.position.early.clear();
             }
         }
         let TranscriptKind::Known(_, reader) = &mut self.format else { return Ok(()) };
+        let Position { head, lines, malformed, early, .. } = &mut self.position;
         if let Some(time) = fields.get("timestamp").and_then(time) {
-            self.position.head.time = Some(time);
+            head.time = Some(time);
         }
-        let Ok(events) = reader.record(&fields, self.position.lines, &mut self.position.head)
-        else {
-            self.position.malformed += 1;
+        let Ok(events) = reader.record(&fields, *lines, head) else {
+            *malformed += 1;
             return Ok(());
         };
+        let mut all = Vec::new();
+        if head.session.is_some() || !events.is_empty() {
+            let now = head.time;
+            for (line, record) in std::mem::take(early) {
+                let fields = Raw::new(record.as_bytes()).fields();
+                if let Some(time) = fields.as_ref().ok().and_then(|it| time(it.get("timestamp")?)) {
+                    head.time = Some(time);
+                }
+                match fields.and_then(|fields| reader.record(&fields, line, head)) {
+                    Ok(events) => all.extend(events),
+                    Err(_) => *malformed += 1,
+                }
+                head.time = now;
+            }
+        }
+        all.extend(events);
         let mut rejected = None;
-        for mut event in events {
+        for mut event in all {
             event.clean();
             let id = match &event {
                 TranscriptEvent::Message(message) => Some(message.id.clone()),
@@ -367,6 +400,15 @@ impl TranscriptReader {
             }
         }
         Ok(())
+    }
+
+    fn keep_early(&mut self, record: Raw<'_>, fields: &ObjectFields<'_>) {
+        let Position { early, head, lines, .. } = &mut self.position;
+        if early.len() < FOREIGN_AFTER_LINES as usize && record.bytes().len() <= MAX_EARLY_BYTES {
+            early.push((*lines, String::from_utf8_lossy(record.bytes()).into_owned()));
+        } else {
+            head.unknown(&fields.text("type").unwrap_or_default());
+        }
     }
 
     fn count_line(&mut self) {

@@ -50,6 +50,43 @@ struct KnownMessage {
     follows: Option<String>,
 }
 
+/// What a transcript has of a session of which another transcript is stored.
+enum PartOfSession {
+    /// All of it, or what the stored messages are mixed with.
+    Whole,
+    /// Only messages from before the stored ones.
+    First,
+    /// Messages from after some stored ones, whose places in the list are given.
+    After(Vec<usize>),
+}
+
+impl PartOfSession {
+    fn of(new: &Conversation, rows: &[KnownMessage]) -> PartOfSession {
+        let mut times = new.messages.iter().filter_map(|message| message.create_time);
+        let Some(first) = times.next().filter(|_| new.origin.is_some() && !new.is_part) else {
+            return PartOfSession::Whole;
+        };
+        let last = times.fold(first, Ord::max);
+        let keys: HashSet<&str> = new.messages.iter().map(|message| &*message.id).collect();
+        let mut before = Vec::new();
+        let mut is_first = !rows.is_empty();
+        for (at, row) in rows.iter().enumerate() {
+            let time = row.create_time.as_deref().and_then(date::from_stored);
+            is_first &= time.is_some_and(|time| last < time);
+            if !keys.contains(&*row.key) && time.is_some_and(|time| time < first) {
+                before.push(at);
+            }
+        }
+        if is_first {
+            PartOfSession::First
+        } else if before.is_empty() {
+            PartOfSession::Whole
+        } else {
+            PartOfSession::After(before)
+        }
+    }
+}
+
 fn lost_characters(text: &str) -> usize {
     text.matches(char::REPLACEMENT_CHARACTER).count()
 }
@@ -230,9 +267,30 @@ impl Merge<'_> {
         let stored_time = stored.update_time.as_deref().and_then(date::from_stored);
         let is_newer = new.update_time > stored_time;
         let is_older = new.is_part || new.update_time < stored_time || is_again && !is_newer;
-        let (mut changes, has_moved) = self.merge_messages(id, new, is_older)?;
-        let has_data =
-            (!is_older || new.is_part && is_newer) && self.update_data(source, id, new, stored)?;
+        let rows = self.stored_messages(id)?;
+        let part = PartOfSession::of(new, &rows);
+        let (mut changes, has_moved) = self.merge_messages(id, new, is_older, &part, &rows)?;
+        let mut data = Cow::Borrowed(new);
+        match part {
+            PartOfSession::First => {
+                data = Cow::Owned(Conversation {
+                    title: new.title.clone(),
+                    create_time: new.create_time,
+                    archived: stored.archived,
+                    starred: stored.starred,
+                    ..Conversation::default()
+                });
+            }
+            PartOfSession::After(_) => {
+                let whole = data.to_mut();
+                whole.title = stored.title.clone().or_else(|| new.title.clone());
+                whole.create_time = None;
+            }
+            PartOfSession::Whole => {}
+        }
+        let is_first = matches!(part, PartOfSession::First);
+        let has_data = (!is_older || new.is_part && is_newer || is_first)
+            && self.update_data(source, id, &data, stored)?;
         if changes.new_messages + changes.updated_messages > 0 || has_moved || has_data {
             changes.updated_conversations = 1;
         } else {
@@ -248,19 +306,28 @@ impl Merge<'_> {
         id: &str,
         new: &Conversation,
         is_older: bool,
+        part: &PartOfSession,
+        rows: &[KnownMessage],
     ) -> Result<(Changes, bool)> {
-        let rows = self.stored_messages(id)?;
         let attachments = self.stored_attachments(id)?;
         let by_key: HashMap<&str, usize> =
             rows.iter().enumerate().map(|(at, row)| (row.key.as_str(), at)).collect();
         let mut changes = Changes::default();
         let mut has_moved = false;
         let mut is_exported = vec![false; rows.len()];
-        let mut position = if is_older {
+        let is_first = matches!(part, PartOfSession::First);
+        let mut position = if is_older && !is_first {
             rows.iter().filter_map(|row| row.position).max().unwrap_or(0)
         } else {
             0
         };
+        if let (PartOfSession::After(before), false) = (part, is_older) {
+            for at in before {
+                position += 1;
+                has_moved |= self.move_to(&rows[*at], position)?;
+                is_exported[*at] = true;
+            }
+        }
         let mut files: HashMap<usize, Vec<&AttachedFile>> = HashMap::new();
         new.files.iter().for_each(|file| files.entry(file.message).or_default().push(file));
         for (number, (mut key, message)) in keyed(&new.messages).into_iter().enumerate() {
@@ -296,7 +363,7 @@ impl Merge<'_> {
                 self.update_message(row, message, position)?;
             }
         }
-        if !is_older {
+        if !is_older || is_first {
             // Messages that are only in an earlier export are placed after the messages of this export.
             for (row, _) in rows.iter().zip(&is_exported).filter(|(_, exported)| !**exported) {
                 position += 1;

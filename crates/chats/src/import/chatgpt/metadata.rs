@@ -18,6 +18,7 @@ pub(super) struct Metadata<'a> {
     pub(super) charts: Vec<String>,
     /// The custom instructions of the user. Exports of 2023 have them only here.
     pub(super) instructions: Option<String>,
+    pub(super) is_hidden: bool,
     marked: [Option<Cow<'a, str>>; 2],
     /// The titles of a picture, of a report, of reasoning and of a document, and the plan of the report.
     titles: [Option<Cow<'a, str>>; 5],
@@ -43,6 +44,7 @@ impl<'a> Metadata<'a> {
             research,
             plan,
             reasoning,
+            hidden,
             sources @ ..,
         ] = metadata.last_fields([
             "attachments",
@@ -58,6 +60,7 @@ impl<'a> Metadata<'a> {
             "async_task_title",
             "async_task_prompt",
             "reasoning_title",
+            "is_visually_hidden_from_conversation",
             "content_references",
             "citations",
             "search_result_groups",
@@ -87,6 +90,7 @@ impl<'a> Metadata<'a> {
             widget: value_at(sdk, &["widget_state"])?.and_then(Raw::string),
             charts: charts.map(|chart| chart.str("image_url").to_owned()).collect(),
             instructions,
+            is_hidden: hidden.is_some_and(Raw::is_true),
             marked: [replied_to, selected].map(|marked| marked.and_then(Raw::string)),
             titles: [picture, research, plan, reasoning, title]
                 .map(|title| title.and_then(Raw::string)),

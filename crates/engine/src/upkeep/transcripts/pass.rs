@@ -36,7 +36,7 @@ const BLANK_BYTES: u64 = 4 << 10;
 const UNFINISHED: &str = "unfinished";
 
 /// The reason why a file with the name of a transcript is not read.
-pub(super) const FOREIGN: &str = "begins with many records of no known agent; it is not read";
+pub(super) const FOREIGN: &str = "has no record of an agent that we know; it is not read";
 
 pub(super) struct Pass<'a> {
     store: &'a TranscriptStore,
@@ -385,7 +385,7 @@ impl<'a> Pass<'a> {
     }
 
     /// Removes files that were read before a new file, but come after it in the order of reading, because they
-    /// repeat it or name it as their parent. They are read again, each path of `once` only once.
+    /// repeat it, name it as their parent or have another part of its conversation. They are read again, each path of `once` only once.
     fn read_again_after(
         &mut self,
         new: &NewFile,
@@ -426,7 +426,7 @@ impl<'a> Pass<'a> {
     ) -> Result<String, SyncError> {
         self.report.read += 1;
         let malformed = reader.malformed();
-        let was_foreign = reader.is_foreign();
+        let was_named = reader.is_unrecognised();
         let mut size = BATCH_BYTES;
         // More records may follow, so the messages at the end are not the same then.
         let mut at_end = reader.at_end();
@@ -446,7 +446,7 @@ impl<'a> Pass<'a> {
                 }
                 if batch.is_end && self.store.has_conversation(conversation)? {
                     for message in reader.at_end() {
-                        let moved = moved_by(self.store, conversation, &message)?;
+                        let moved = moved_by(self.store, conversation, &file, &message)?;
                         let line = message.line.map(|line| line.saturating_add(moved));
                         self.store.message(&file, &Message { line, ..message })?;
                     }
@@ -466,7 +466,7 @@ impl<'a> Pass<'a> {
             self.store.begin()?;
         }
         self.report.malformed += reader.malformed() - malformed;
-        if reader.is_foreign() && !was_foreign {
+        if reader.is_unrecognised() && !was_named {
             match reader.foreign() {
                 Some(what) => self.report.fail(&found.path, &what),
                 None => self.report.fail(&found.path, &FOREIGN),

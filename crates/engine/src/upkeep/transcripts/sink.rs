@@ -75,7 +75,7 @@ impl<'a, 's> StoreSink<'a, 's> {
                 if !self.is_left_out {
                     let moved = match self.moved {
                         Some(moved) => moved,
-                        None => moved_by(self.store, &conversation, &message)?,
+                        None => moved_by(self.store, &conversation, self.file, &message)?,
                     };
                     self.moved = Some(moved);
                     let line = message.line.map(|line| line.saturating_add(moved));
@@ -130,14 +130,16 @@ impl<'a, 's> StoreSink<'a, 's> {
     }
 }
 
-/// Returns by how many lines a message and those after it are moved, so that they follow those that other files
-/// have added to the conversation.
+/// Returns by how many lines a message of `file` and those after it are moved, so that they follow those that
+/// other files have added to the conversation.
 pub(super) fn moved_by(
     store: &TranscriptStore,
     conversation: &str,
+    file: &TranscriptFile,
     first: &Message,
 ) -> Result<u32, SyncError> {
-    if store.paths_of(conversation)?.len() < 2 {
+    // The store may not know yet that this file has a part of the conversation.
+    if store.paths_of(conversation)?.iter().all(|path| *path == file.path) {
         return Ok(0);
     }
     let next = store.last_position(conversation)?.saturating_add(1);

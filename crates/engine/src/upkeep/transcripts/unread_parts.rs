@@ -66,7 +66,7 @@ pub(crate) fn unread_parts(config: &Config, call: &Call) -> Result<Vec<String>> 
                 others.add(1, &file.path);
                 programs.insert(what);
             }
-            None => foreign.add(u64::from(reader.is_foreign()), &file.path),
+            None => foreign.add(u64::from(reader.is_unrecognised()), &file.path),
         }
         for (kind, count) in reader.unknown() {
             *kinds.entry(kind.clone()).or_default() += count;
