@@ -397,7 +397,10 @@ fn a_home_with_nothing_but_unread_records_says_so() {
 fn a_file_without_a_known_record_is_named() {
     let user = User::new();
     let record = json!({"type": "new_envelope", "body": "words of a later version"});
-    user.write(".codex/sessions/2026/05/01/rollout-a.jsonl", session(&[record.clone()]));
+    user.write(
+        ".codex/sessions/2026/05/01/rollout-a.jsonl",
+        session(std::slice::from_ref(&record)),
+    );
     user.write(".claude/projects/p/b.jsonl", session(&[record]));
     user.write(".claude/projects/p/c.jsonl", session(&[crate::formats::user("known")]));
     let journal = json!({"type": "started", "key": "k", "agentId": "a1b2c3"});

@@ -2,7 +2,7 @@
 //! of the server's time and memory, and whether the answers are those of SQLite.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{Shutdown, TcpStream};
+use std::net::{Shutdown, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -627,13 +627,19 @@ fn the_page_is_served_with_the_settings() {
     let none = server.ask("GET /search?q=dark&role=nobody", &[&server.bearer()], "");
     assert!(none.status == 400 && none.body.contains("known: user"), "{none:?}");
     // A second command opens the page that runs. Another program's port is no place for a server.
-    let again = server.place.command(&["web", "--no-open"]).output().unwrap();
-    let printed = String::from_utf8(again.stdout).unwrap();
-    assert_eq!(printed, format!("http://{}/#token={}\n", server.address, server.token));
-    let errors = String::from_utf8(again.stderr).unwrap();
-    assert!(errors.contains("the page runs already"), "{errors}");
     let port = server.address.port().to_string();
-    for command in [&["web", "--no-open", &port][..], &["serve", "--http", &port]] {
+    for command in [&["web", "--no-open"][..], &["web", "--no-open", &port]] {
+        let again = server.place.command(command).output().unwrap();
+        let printed = String::from_utf8(again.stdout).unwrap();
+        assert_eq!(printed, format!("http://{}/#token={}\n", server.address, server.token));
+        let errors = String::from_utf8(again.stderr).unwrap();
+        assert!(errors.contains("the page runs already"), "{errors}");
+    }
+    let other = TcpListener::bind("127.0.0.1:0").unwrap();
+    let free = other.local_addr().unwrap().port().to_string();
+    for command in
+        [&["web", "--no-open", &free][..], &["serve", "--http", &free], &["serve", "--http", &port]]
+    {
         let taken = server.place.command(command).output().unwrap();
         let errors = String::from_utf8(taken.stderr).unwrap();
         assert!(
