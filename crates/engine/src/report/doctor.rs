@@ -325,17 +325,17 @@ impl Examination<'_> {
         let known = present.iter().filter_map(|source| source.index_dir().ok());
         let known: Vec<PathBuf> = known.map(|it| it.folder().to_owned()).collect();
         let all = IndexDir::all(&index);
-        for entry in std::fs::read_dir(&index).into_iter().flatten().flatten() {
+        for entry in fs::read_dir(&index).into_iter().flatten().flatten() {
             let folder = &entry.path();
             if !folder.join("current").is_file() || known.contains(folder) {
                 continue;
             }
+            let size = amount::bytes(size_of(folder));
+            let remove = format!("rm -r {}", quoted(&folder.display().to_string()));
             let Some(index_dir) = all.iter().find(|it| it.folder() == folder) else {
-                let size = amount::bytes(size_of(folder));
                 let what = format!(
                     "the index of an unknown database, which is not searched; it takes {size}"
                 );
-                let remove = format!("rm -r {}", quoted(&folder.display().to_string()));
                 self.report(Finding::note(folder.display().to_string(), what, &remove));
                 continue;
             };
@@ -344,8 +344,6 @@ impl Examination<'_> {
             if files::is_there(&database) && !database.is_file() {
                 continue;
             }
-            let size = amount::bytes(size_of(folder));
-            let remove = format!("rm -r {}", quoted(&folder.display().to_string()));
             let mut state = "is gone";
             let mut mend = format!("{remove}, unless the database comes back");
             if !index_dir.is_orphan() {

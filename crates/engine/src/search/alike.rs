@@ -37,8 +37,8 @@ pub struct MoreAlike {
 }
 
 impl Engine {
-    /// Returns how many more messages a request finds if signs of equal look match; `None` if its texts have no
-    /// such sign, or if no message has another one in its place. Takes at most 0.2 s.
+    /// Returns how many more messages a request finds if signs of equal look match; `None` if no message can have a
+    /// text of equal look. Takes at most 0.2 s.
     pub fn more_alike(&self, request: &Request, scope: &Scope, call: &Call) -> Option<MoreAlike> {
         let is_text = matches!(request.matching, Matching::Literal | Matching::Word);
         if !is_text || request.ignore_accents {

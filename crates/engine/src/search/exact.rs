@@ -20,14 +20,13 @@ const MOST_WAITING: usize = 2;
 
 /// The fewest and the most hits of a part of [`Sources::search_oldest`], but for hits of one time.
 const FEWEST_OF_PART: usize = 64;
+const MOST_OF_PART: usize = 20_000;
 
 /// The size up to which a part is found without the times of all hits.
 const MOST_OF_PROBED: usize = 2_000;
 
 /// The seconds between which the end of a part is looked for: the years 1970 to 2100.
 const PROBED: Range<i64> = 0..4_102_444_800;
-
-const MOST_OF_PART: usize = 20_000;
 
 /// The outcome of an exact search of all sources.
 #[derive(Debug)]

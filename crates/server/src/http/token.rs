@@ -15,7 +15,7 @@ const RANDOM_BYTES: usize = 32;
 /// The minimum length of a token: 128 bits in base64.
 const SHORTEST: usize = 22;
 
-/// The text that is hashed together with the token for the cookie.
+/// The texts that are hashed together with the token: for a login code, and for the cookie.
 const LOGIN_PURPOSE: &[u8] = b"verbatim page login\0";
 const COOKIE_PURPOSE: &[u8] = b"verbatim page cookie\0";
 
