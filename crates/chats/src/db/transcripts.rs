@@ -564,8 +564,7 @@ impl TranscriptStore {
 
     /// Returns the files that were read before a new one and may have to be read after it: those of other
     /// conversations whose messages it leaves out, those that name `transcript` as their parent, and those with
-    /// other parts of its conversation. Files that are
-    /// gone cannot be read again.
+    /// other parts of its conversation. Files that are gone cannot be read again.
     pub fn read_too_early(&self, file: i64, transcript: &str) -> Result<Vec<TranscriptFile>> {
         let sql = "SELECT e.id FROM verbatim_files AS e JOIN verbatim_files AS f ON f.id = ?1
                    WHERE e.id < f.id AND e.gone IS NULL

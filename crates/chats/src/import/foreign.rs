@@ -311,10 +311,8 @@ const PROGRAMS: [ForeignProgram; 32] = [
 /// Returns what a transcript is, if this record of it is of a program that is not read.
 pub(super) fn describe_record(fields: &ObjectFields<'_>) -> Option<String> {
     let program = PROGRAMS.iter().find(|program| (program.has)(fields))?;
-    Some(match program.note {
-        Some(note) => note.to_owned(),
-        None => format!("a transcript of {}, which is not read yet", program.name),
-    })
+    let what = format!("a transcript of {}, which is not read yet", program.name);
+    Some(program.note.map_or(what, str::to_owned))
 }
 
 /// Returns what a file is, if this object in it is of a program or service that is not read.
@@ -355,10 +353,8 @@ pub(super) fn has_tables(start: &[u8], names: &[&str]) -> bool {
 }
 
 fn described(program: &ForeignProgram) -> String {
-    match program.note {
-        Some(note) => note.to_owned(),
-        None => format!("chats of {}, whose files are not read yet", program.name),
-    }
+    let what = format!("chats of {}, whose files are not read yet", program.name);
+    program.note.map_or(what, str::to_owned)
 }
 
 /// Returns the words in the statements that made the tables of a database, which are near its beginning.

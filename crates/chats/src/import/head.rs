@@ -198,16 +198,8 @@ impl Head {
         fields: &ObjectFields<'_>,
     ) -> Result<String, Damage> {
         self.unknown(kind);
-        let mut texts = Vec::new();
-        for (name, field) in fields.iter() {
-            add_texts(name, &field.value()?, &mut texts);
-        }
-        if texts.is_empty() {
-            for (name, field) in fields.iter() {
-                add_sentences(name, &field.value()?, &mut texts);
-            }
-        }
-        Ok(lines(&texts))
+        let fields = fields.iter().map(|(name, field)| Ok((name.to_owned(), field.value()?)));
+        Ok(Head::words(&Value::Object(fields.collect::<Result<_, Damage>>()?)))
     }
 
     /// Returns the text of a value of an unknown kind.

@@ -14,19 +14,55 @@ pub(super) const LONGEST_PAGE: u64 = 64 << 20;
 /// The maximum number of nested values around a conversation.
 const DEEPEST: usize = 12;
 
-/// The services with pages of conversations: the name, its word in titles, and the hosts of its pages.
-const SERVICES: [(&str, &str, &[&str]); 11] = [
-    ("ChatGPT", "ChatGPT", &["chatgpt.com/", "chat.openai.com/"]),
-    ("Claude.ai", "Claude", &["claude.ai/"]),
-    ("the Gemini app", "Gemini", &["gemini.google.com/", "g.co/gemini"]),
-    ("Grok", "Grok", &["grok.com/", "x.com/i/grok"]),
-    ("DeepSeek", "DeepSeek", &["chat.deepseek.com/"]),
-    ("Perplexity", "Perplexity", &["perplexity.ai/"]),
-    ("Le Chat", "Le Chat", &["chat.mistral.ai/"]),
-    ("Microsoft Copilot", "Copilot", &["copilot.microsoft.com/"]),
-    ("Google AI Studio", "AI Studio", &["aistudio.google.com/"]),
-    ("Kimi", "Kimi", &["kimi.com/", "kimi.moonshot.cn/"]),
-    ("Poe", "Poe", &["poe.com/"]),
+/// A service with pages of conversations.
+struct Service {
+    name: &'static str,
+    /// Its name in the titles of pages.
+    word: &'static str,
+    /// The beginnings of the addresses of its pages.
+    hosts: &'static [&'static str],
+}
+
+impl Service {
+    /// Returns whether a page names the service in its title or in its own address.
+    fn is_named_in(&self, page: &[u8]) -> bool {
+        /// The number of bytes after a mark in which the address must be.
+        const NEAR: usize = 300;
+        let title = memmem::find(page, b"<title").map(|at| &page[at..page.len().min(at + NEAR)]);
+        let title = String::from_utf8_lossy(title.unwrap_or_default());
+        let title = title.split_once('>').map_or("", |(_, rest)| rest);
+        let title = title.split("</").next().unwrap_or_default();
+        let mut parts = title.split([' ', '\u{a0}']).collect::<Vec<_>>().join(" ");
+        parts.retain(|c| !c.is_control() && !matches!(c, '\u{200e}' | '\u{200f}'));
+        let parts = parts.split(['|', '–', '—']).flat_map(|part| part.split(" - "));
+        let ends: Vec<&str> = parts.map(str::trim).collect();
+        let mut ends = [ends.first(), ends.last()].into_iter().flatten();
+        let marks = [&b"saved from url"[..], b"og:url", b"canonical"];
+        let mut places = marks.iter().filter_map(|mark| memmem::find(page, mark));
+        ends.any(|end| *end == self.word)
+            || places.any(|at| {
+                let near = &page[at..page.len().min(at + NEAR)];
+                self.hosts.iter().any(|host| memmem::find(near, host.as_bytes()).is_some())
+            })
+    }
+}
+
+const SERVICES: [Service; 11] = [
+    Service { name: "ChatGPT", word: "ChatGPT", hosts: &["chatgpt.com/", "chat.openai.com/"] },
+    Service { name: "Claude.ai", word: "Claude", hosts: &["claude.ai/"] },
+    Service {
+        name: "the Gemini app",
+        word: "Gemini",
+        hosts: &["gemini.google.com/", "g.co/gemini"],
+    },
+    Service { name: "Grok", word: "Grok", hosts: &["grok.com/", "x.com/i/grok"] },
+    Service { name: "DeepSeek", word: "DeepSeek", hosts: &["chat.deepseek.com/"] },
+    Service { name: "Perplexity", word: "Perplexity", hosts: &["perplexity.ai/"] },
+    Service { name: "Le Chat", word: "Le Chat", hosts: &["chat.mistral.ai/"] },
+    Service { name: "Microsoft Copilot", word: "Copilot", hosts: &["copilot.microsoft.com/"] },
+    Service { name: "Google AI Studio", word: "AI Studio", hosts: &["aistudio.google.com/"] },
+    Service { name: "Kimi", word: "Kimi", hosts: &["kimi.com/", "kimi.moonshot.cn/"] },
+    Service { name: "Poe", word: "Poe", hosts: &["poe.com/"] },
 ];
 
 /// Returns whether a file that begins with these bytes is a web page.
@@ -93,36 +129,14 @@ pub(super) fn described(page: &[u8]) -> String {
     {
         return "chats of the Gemini app, whose files are not read yet".to_owned();
     }
-    match SERVICES.iter().find(|(_, word, hosts)| is_of(page, word, hosts)) {
-        Some((name @ ("ChatGPT" | "Claude.ai"), ..)) => format!(
+    match SERVICES.iter().find(|service| service.is_named_in(page)).map(|service| service.name) {
+        Some(name @ ("ChatGPT" | "Claude.ai")) => format!(
             "the saved page of a conversation of {name}, in which its text is not found; if the conversation \
              is yours, your export has it; if it is another's, copy the text that the page shows"
         ),
-        Some((name, ..)) => {
+        Some(name) => {
             format!("the saved page of a conversation of {name}, whose files are not read yet")
         }
         None => "a web page, in which no conversation is found".to_owned(),
     }
-}
-
-/// Returns whether a page names a service in its title or in its own address.
-fn is_of(page: &[u8], word: &str, hosts: &[&str]) -> bool {
-    /// The number of bytes after a mark in which the address must be.
-    const NEAR: usize = 300;
-    let title = memmem::find(page, b"<title").map(|at| &page[at..page.len().min(at + NEAR)]);
-    let title = String::from_utf8_lossy(title.unwrap_or_default());
-    let title = title.split_once('>').map_or("", |(_, rest)| rest);
-    let title = title.split("</").next().unwrap_or_default();
-    let mut parts = title.split([' ', '\u{a0}']).collect::<Vec<_>>().join(" ");
-    parts.retain(|c| !c.is_control() && !matches!(c, '\u{200e}' | '\u{200f}'));
-    let parts = parts.split(['|', '–', '—']).flat_map(|part| part.split(" - "));
-    let ends: Vec<&str> = parts.map(str::trim).collect();
-    let is_titled = [ends.first(), ends.last()].into_iter().flatten().any(|end| *end == word);
-    is_titled
-        || [&b"saved from url"[..], b"og:url", b"canonical"].iter().any(|mark| {
-            let near = memmem::find(page, mark).map(|at| &page[at..page.len().min(at + NEAR)]);
-            hosts
-                .iter()
-                .any(|host| near.is_some_and(|near| memmem::find(near, host.as_bytes()).is_some()))
-        })
 }

@@ -506,7 +506,7 @@ mod tests {
         let text = TEXTS[1];
         let back = change(&format!("INSERT INTO messages VALUES ('x', '1', 'user', '{text}', 1)"));
         assert_eq!(back, Encoded { made: 4, total: 4 });
-        // One changes: its vector is missing, and for now those after it in the same new segment.
+        // One changes: its vector is missing, and so are those after it in the same new segment.
         let changed = change("UPDATE messages SET content = 'a new text' WHERE id = 'm0'");
         assert_eq!(changed, Encoded { made: 2, total: 4 });
         encode(&source);
